@@ -1,0 +1,33 @@
+# `make demo` and `make test` are all a newcomer needs; both make .venv on first use.
+PYTHON ?= python3
+BIN := .venv/bin
+# torch is pinned (constraints.txt); an installation older than these files is refreshed.
+STAMP := .venv/installed
+
+.PHONY: demo test check test-long format clean
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	touch $@
+
+demo: $(STAMP)
+	$(BIN)/maxflip demo --out maxflip-demo
+
+test: check
+
+check: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n auto
+
+test-long: $(STAMP)
+	MAXFLIP_LONG=1 $(BIN)/pytest -n auto
+
+format: $(STAMP)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf .venv maxflip-demo

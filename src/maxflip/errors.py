@@ -1,0 +1,58 @@
+"""The exception tree; each class knows its exit code.
+
+    MaxflipError              1   a bug of ours, when raised as such
+      InputError (ValueError) 2   input missing, corrupt or wrong
+        ProblemError              what is asked makes no sense
+      ModelError (ValueError) 3   the model breaks its contract
+      OutputError             4   cannot read, write or lock
+      VerifyError             5   the plan did not pass the audit
+      ResourceError           6   memory or a worker was lost
+      UnsafeError             7   refused: opening it could run a program
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+SHOWN = 100  # a file with a million faults still gives a readable message
+
+
+class MaxflipError(Exception):
+    """Base of all errors; `problems` holds every fault found, one sentence each."""
+
+    exit_code = 1
+
+    def __init__(self, problems: str | Sequence[str]) -> None:
+        self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
+        lines = list(self.problems[:SHOWN])
+        if len(self.problems) > SHOWN:
+            lines.append(f"... and {len(self.problems) - SHOWN} more.")
+        super().__init__("\n".join(lines))
+
+
+class InputError(MaxflipError, ValueError):
+    exit_code = 2
+
+
+class ProblemError(InputError):
+    """What is asked makes no sense: an unknown feature, a negative budget, a margin of 2."""
+
+
+class ModelError(MaxflipError, ValueError):
+    exit_code = 3
+
+
+class OutputError(MaxflipError):
+    exit_code = 4
+
+
+class VerifyError(MaxflipError):
+    exit_code = 5
+
+
+class ResourceError(MaxflipError):
+    exit_code = 6
+
+
+class UnsafeError(MaxflipError):
+    exit_code = 7
