@@ -1,13 +1,13 @@
 """The exception tree; each class knows its exit code.
 
-    MaxflipError              1   a bug of ours, when raised as such
-      InputError (ValueError) 2   input missing, corrupt or wrong
-        ProblemError              what is asked makes no sense
-      ModelError (ValueError) 3   the model breaks its contract
-      OutputError             4   cannot read, write or lock
-      VerifyError             5   the plan did not pass the audit
-      ResourceError           6   memory or a worker was lost
-      UnsafeError             7   refused: opening it could run a program
+MaxflipError              1   a bug of ours, when raised as such
+  InputError (ValueError) 2   input missing, corrupt or wrong
+    ProblemError              what is asked makes no sense
+  ModelError (ValueError) 3   the model breaks its contract
+  OutputError             4   cannot read, write or lock
+  VerifyError             5   the plan did not pass the audit
+  ResourceError           6   memory or a worker was lost
+  UnsafeError             7   refused: opening it could run a program
 """
 
 from __future__ import annotations

@@ -1,0 +1,102 @@
+"""Budget: so much of something, shared by the whole cohort. Ledger: all budgets of a problem, compiled to matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxflip.exact import ExactSum, Floats, Power
+
+Cost = Literal["squared", "absolute", "count"]
+COSTS: tuple[Cost, ...] = ("squared", "absolute", "count")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """sum over picked samples j and features i of uses_i * phi(change_ji) <= amount.
+
+    phi is the square ("squared", the paper) or the absolute value ("absolute"); cost "count" instead counts picked
+    samples. Without `uses` the budget is that of the feature it is named after, with weight 1.
+    """
+
+    amount: float
+    uses: Mapping[str, float] | None = None
+    cost: Cost = "squared"
+
+
+@dataclass(frozen=True, eq=False)
+class Ledger:
+    """Budgets r = 1..m over features i = 1..F: a_r(d) = sum_i squared_ri d_i^2 + absolute_ri |d_i| + count_r.
+
+    amounts (m,)   squared, absolute (m, F)   count (m,) of 0 and 1
+    """
+
+    names: tuple[str, ...]
+    amounts: Floats
+    squared: Floats
+    absolute: Floats
+    count: Floats
+
+    @classmethod
+    def compile(cls, budgets: Mapping[str, Budget], features: tuple[str, ...]) -> Ledger:
+        """Budgets must be valid and have their `uses` filled in (Problem sees to both)."""
+        m, width = len(budgets), len(features)
+        position = {name: i for i, name in enumerate(features)}
+        weights = {cost: np.zeros((m, width)) for cost in ("squared", "absolute")}
+        for r, budget in enumerate(budgets.values()):
+            for name, weight in (budget.uses or {}).items():
+                weights[budget.cost][r, position[name]] = weight
+        return cls(
+            names=tuple(budgets),
+            amounts=np.array([b.amount for b in budgets.values()], dtype=np.float64),
+            squared=weights["squared"],
+            absolute=weights["absolute"],
+            count=np.array([float(b.cost == "count") for b in budgets.values()]),
+        )
+
+    @cached_property
+    def actionable(self) -> NDArray[np.bool_]:
+        """(F,): features that some budget weighs and no empty budget forbids."""
+        weight = self.squared + self.absolute
+        weighed = (weight > 0).any(axis=0)
+        forbidden = (weight[self.amounts == 0] > 0).any(axis=0)
+        return np.asarray(weighed & ~forbidden)
+
+    def consumption(self, changes: Floats) -> Floats:
+        """(c, F) changes -> (c, m) consumption, rounded: for solvers. Decisions use `fits`."""
+        return np.asarray(changes**2 @ self.squared.T + np.abs(changes) @ self.absolute.T + self.count)
+
+    def _exact(self, r: int, changes: Floats) -> ExactSum:
+        parts: list[tuple[float, Floats, Power]] = []
+        for i in np.flatnonzero(self.squared[r]):
+            parts.append((float(self.squared[r, i]), changes[:, i], 2))
+        for i in np.flatnonzero(self.absolute[r]):
+            parts.append((float(self.absolute[r, i]), changes[:, i], 1))
+        return ExactSum(parts)
+
+    def overspent(self, changes: Floats) -> list[int]:
+        """The budgets that the plan with these changes (count, F) exceeds, decided exactly."""
+        return [
+            r
+            for r, amount in enumerate(self.amounts)
+            if not (
+                len(changes) <= amount if self.count[r] else self._exact(r, changes).at_most(float(amount))
+            )
+        ]
+
+    def fits(self, changes: Floats) -> bool:
+        return not self.overspent(changes)
+
+    def spent(self, changes: Floats) -> Floats:
+        """(m,): exact consumption of a plan, rounded once to the nearest float64."""
+        return np.array(
+            [
+                float(len(changes)) if self.count[r] else self._exact(r, changes).rounded()
+                for r in range(len(self.names))
+            ]
+        )

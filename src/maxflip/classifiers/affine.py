@@ -1,0 +1,242 @@
+"""Recognise linear models by running them on a symbol.
+
+The model is called once with an `Affine` value, x -> matrix x + offset, in place of a batch. Every torch function it
+applies is looked up in a short list of operations that keep a value affine; anything else ends the attempt. A
+model that comes through is linear in x whatever x is: a proof from structure, not a fit to sampled points, and it
+works for scalers inside the model, any nesting of modules, and exported programs alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from maxflip.classifiers.base import LinearForm
+
+
+class NotAffine(Exception):
+    """The model does something to its input that is not on the list."""
+
+
+class Affine:
+    """A batch whose rows are matrix x + offset.   matrix (w, F)   offset (w,)   float64"""
+
+    def __init__(self, matrix: torch.Tensor, offset: torch.Tensor, softmaxed: bool = False) -> None:
+        self.matrix, self.offset, self.softmaxed = matrix, offset, softmaxed
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        name = getattr(func, "__name__", "").split(".")[0].strip("_")
+        # A custom operator may be called "add" too; only torch's own mean what the list says.
+        if getattr(func, "namespace", "aten") != "aten" or name not in _KEEPS_AFFINE:
+            raise NotAffine(name)
+        return _KEEPS_AFFINE[name](*args, **(kwargs or {}))
+
+    def dim(self) -> int:
+        return 2
+
+    def __add__(self, other: Any) -> Affine:
+        return _add(self, other)
+
+    def __sub__(self, other: Any) -> Affine:
+        return _sub(self, other)
+
+    def __mul__(self, other: Any) -> Affine:
+        return _mul(self, other)
+
+    def __truediv__(self, other: Any) -> Affine:
+        return _div(self, other)
+
+    def __neg__(self) -> Affine:
+        return _mul(self, -1.0)
+
+    def __matmul__(self, other: Any) -> Affine:
+        return _matmul(self, other)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __rsub__(self, other: Any) -> Affine:
+        return _sub(other, self)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name in _KEEPS_AFFINE:
+            return lambda *args, **kwargs: _KEEPS_AFFINE[name](self, *args, **kwargs)
+        raise NotAffine(name)
+
+
+def _plain(value: Any) -> Affine:
+    if not isinstance(value, Affine) or value.softmaxed:
+        raise NotAffine("softmax inside")
+    return value
+
+
+def _constant(value: Any) -> torch.Tensor:
+    """A number or a tensor that is the same for every row of a batch: shape () or (w,) or (1, w)."""
+    tensor = torch.as_tensor(value).detach().to("cpu", torch.float64)
+    if tensor.ndim == 2 and tensor.shape[0] == 1:
+        tensor = tensor[0]
+    if tensor.ndim > 1:
+        raise NotAffine("a constant with more than one row")
+    return tensor
+
+
+def _add(a: Any, b: Any, *, alpha: float = 1) -> Affine:
+    if isinstance(a, Affine) and isinstance(b, Affine):
+        return Affine(_plain(a).matrix + alpha * _plain(b).matrix, a.offset + alpha * b.offset)
+    if isinstance(a, Affine):
+        return Affine(_plain(a).matrix, a.offset + alpha * _constant(b))
+    return Affine(alpha * _plain(b).matrix, _constant(a) + alpha * b.offset)
+
+
+def _sub(a: Any, b: Any, *, alpha: float = 1) -> Affine:
+    return _add(a, b, alpha=-alpha)
+
+
+def _mul(a: Any, b: Any) -> Affine:
+    value, factor = (a, b) if isinstance(a, Affine) else (b, a)
+    if isinstance(factor, Affine):
+        raise NotAffine("a product of two inputs")
+    scale = _constant(factor)
+    column = scale[:, None] if scale.ndim else scale
+    return Affine(_plain(value).matrix * column, value.offset * scale)
+
+
+def _div(a: Any, b: Any) -> Affine:
+    if isinstance(b, Affine):
+        raise NotAffine("a division by the input")
+    return _mul(a, 1.0 / _constant(b))
+
+
+def _linear(input: Any, weight: torch.Tensor, bias: torch.Tensor | None = None) -> Affine:  # noqa: A002
+    value = _plain(input)
+    w = weight.detach().to("cpu", torch.float64)
+    moved = Affine(w @ value.matrix, w @ value.offset)
+    return moved if bias is None else _add(moved, bias)
+
+
+def _matmul(a: Any, b: Any) -> Affine:
+    if not isinstance(b, torch.Tensor) or b.ndim != 2:
+        raise NotAffine("a matrix product with the input on the right")
+    return _linear(a, b.T)
+
+
+def _addmm(bias: Any, a: Any, b: Any) -> Affine:
+    return _add(_matmul(a, b), bias)
+
+
+def _batch_norm(
+    input: Any,  # noqa: A002
+    mean: torch.Tensor | None,
+    var: torch.Tensor | None,
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,  # noqa: ARG001
+    eps: float = 1e-5,
+) -> Affine:
+    if training or mean is None or var is None:
+        raise NotAffine("batch statistics")
+    scaled = _div(_sub(input, mean), torch.sqrt(_constant(var) + eps))
+    scaled = scaled if weight is None else _mul(scaled, weight)
+    return scaled if bias is None else _add(scaled, bias)
+
+
+def _aten_batch_norm(
+    input: Any,  # noqa: A002
+    weight: Any,
+    bias: Any,
+    mean: Any,
+    var: Any,
+    training: bool,
+    momentum: float,
+    eps: float,
+    *_cudnn: bool,
+) -> Affine:
+    return _batch_norm(input, mean, var, weight, bias, training, momentum, eps)
+
+
+def _any_batch_norm(*args: Any, **kwargs: Any) -> Affine:
+    """torch.nn.functional puts the statistics before weight and bias; torch.ops.aten (nine arguments) after."""
+    return _aten_batch_norm(*args) if len(args) >= 9 else _batch_norm(*args, **kwargs)
+
+
+def _dropout(
+    input: Any, p: float = 0.5, training: bool = False, train: bool = False, inplace: bool = False
+) -> Affine:  # noqa: A002, ARG001
+    if training or train:
+        raise NotAffine("dropout in training mode")
+    return _plain(input)
+
+
+def _same(input: Any, *_args: Any, **_kwargs: Any) -> Affine:  # noqa: A002
+    return _plain(input)
+
+
+def _flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Affine:  # noqa: A002, ARG001
+    if start_dim != 1:
+        raise NotAffine("a batch flattened into one row")
+    return _plain(input)
+
+
+def _zeros_like(input: Any, **_kwargs: Any) -> Affine:  # noqa: A002
+    value = _plain(input)
+    return Affine(torch.zeros_like(value.matrix), torch.zeros_like(value.offset))
+
+
+def _cat(tensors: Sequence[Any], dim: int = 0) -> Affine:
+    if dim not in (1, -1):
+        raise NotAffine("batches put behind each other")
+    values = [_plain(t) for t in tensors]
+    return Affine(torch.cat([v.matrix for v in values]), torch.cat([v.offset for v in values]))
+
+
+def _softmax(input: Any, dim: int | None = None, *_args: Any, **_kwargs: Any) -> Affine:  # noqa: A002
+    if dim not in (1, -1):
+        raise NotAffine("a softmax over the batch")
+    value = _plain(input)
+    return Affine(value.matrix, value.offset, softmaxed=True)
+
+
+def _log_softmax(input: Any, dim: int | None = None, *_args: Any, **_kwargs: Any) -> Affine:  # noqa: A002
+    # Log-probabilities differ from the logits by one number per row, which no softmax over the classes sees.
+    _softmax(input, dim)
+    return _plain(input)
+
+
+_KEEPS_AFFINE: dict[str, Callable[..., Affine]] = {
+    **dict.fromkeys(("add", "radd", "iadd"), _add),
+    "sub": _sub,
+    "rsub": lambda a, b, *, alpha=1: _sub(b, a, alpha=alpha),
+    **dict.fromkeys(("mul", "rmul", "multiply"), _mul),
+    **dict.fromkeys(("div", "truediv", "true_divide", "divide"), _div),
+    **dict.fromkeys(("neg", "negative"), lambda a: _mul(a, -1.0)),
+    "linear": _linear,
+    **dict.fromkeys(("matmul", "mm"), _matmul),
+    "addmm": _addmm,
+    "batch_norm": _any_batch_norm,
+    **dict.fromkeys(("dropout", "feature_dropout", "alpha_dropout"), _dropout),
+    **dict.fromkeys(("to", "float", "double", "contiguous", "clone", "alias"), _same),
+    "flatten": _flatten,
+    "zeros_like": _zeros_like,
+    **dict.fromkeys(("cat", "concat", "concatenate"), _cat),
+    "softmax": _softmax,
+    "log_softmax": _log_softmax,
+}
+
+
+def linear_form(module: Callable[[Any], Any], width: int, output: str) -> LinearForm | None:
+    """The module's logits as weight x + bias over `width` features, or None if that is not shown."""
+    try:
+        result = module(
+            Affine(torch.eye(width, dtype=torch.float64), torch.zeros(width, dtype=torch.float64))
+        )
+    except Exception:
+        # Code that expects a real tensor may fail in any way it likes; then nothing is shown.
+        return None
+    if not isinstance(result, Affine) or result.softmaxed != (output == "probabilities"):
+        return None
+    return LinearForm(result.matrix, result.offset.expand(len(result.matrix)).clone())

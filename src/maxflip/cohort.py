@@ -1,0 +1,221 @@
+"""Cohort: the people (or other samples) as a table of finite float64 values with ids, names and units."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxflip.errors import SHOWN, InputError
+from maxflip.exact import Floats
+from maxflip.frames import Column, columns_of
+from maxflip.suggest import did_you_mean, listed, shown
+
+Text = NDArray[np.object_]  # of str
+
+
+@dataclass(frozen=True, eq=False)
+class Cohort:
+    """A table: values (n, F) float64, read-only; one id per row; a name (and perhaps a unit) per column.
+
+    >>> cohort = Cohort.table([[61.0, 27.5], [48.0, 31.0]], features=["age", "bmi"], ids=["P-1", "P-2"])
+    >>> len(cohort), cohort.features, cohort.ids.tolist()
+    (2, ('age', 'bmi'), ['P-1', 'P-2'])
+    """
+
+    values: Floats
+    features: tuple[str, ...]
+    units: Mapping[str, str]
+    given_ids: (
+        Text | None
+    )  # None: rows are known by their numbers, and no list of texts is made until asked for
+    whole_features: tuple[str, ...]  # columns of an integer or boolean type
+    ignored: tuple[str, ...]  # columns of the source that are no features
+    source: str  # what messages call it: a file name, or "cohort"
+
+    @classmethod
+    def table(
+        cls,
+        data: Any,
+        *,
+        features: Sequence[str] | None = None,
+        id: str | None = None,  # noqa: A002  the column's name in every file
+        ids: Sequence[object] | None = None,
+        units: Mapping[str, str] | None = None,
+        source: str = "cohort",
+    ) -> Cohort:
+        """From an ndarray, a tensor, a nested list, or a pandas, polars or pyarrow frame.
+
+        `features` picks and orders the columns of a frame, or names those of a bare array (x0, x1, ... otherwise).
+        `id` names the frame's id column; `ids` gives them directly; a pandas index that is not a plain 0, 1, ... is
+        taken as ids. Every fault of the data is listed in one InputError.
+        """
+        columns, index = columns_of(data, features, source)
+        names = [c.name for c in columns]
+        faults = _name_faults(names, features, id, source)
+        if faults:
+            raise InputError(faults)
+        by_name = {c.name: c for c in columns}
+        wanted = list(features) if features is not None else [n for n in names if n != id]
+        if not wanted:
+            raise InputError(f"{source}: has no feature columns. Name at least one in `features`.")
+        if len(columns[0].cells) == 0:
+            raise InputError(f"{source}: cohort has 0 rows. It needs at least one.")
+
+        raw_ids = by_name[id].cells if id is not None else ids if ids is not None else index
+        texts, faults = _read_ids(raw_ids, len(columns[0].cells), id or "id", source)
+        values, cell_faults = _read_values([by_name[n] for n in wanted], texts, source)
+        faults += cell_faults
+        unknown = [n for n in units or {} if n not in wanted]
+        faults += [
+            f"units.{n}: {source} has no feature of that name.{did_you_mean(n, wanted)}" for n in unknown
+        ]
+        if faults:
+            raise InputError(faults)
+        values.setflags(write=False)
+        return cls(
+            values=values,
+            features=tuple(wanted),
+            units=dict(units or {}),
+            given_ids=texts,
+            whole_features=tuple(n for n in wanted if by_name[n].is_whole),
+            ignored=tuple(n for n in names if n not in wanted and n != id),
+            source=source,
+        )
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @cached_property
+    def ids(self) -> Text:
+        """(n,) texts."""
+        if self.given_ids is not None:
+            return self.given_ids
+        return np.array([str(j) for j in range(len(self))], dtype=object)
+
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """Rows in the order in which they are worked: by id, so that the order of a file's rows does not matter."""
+        if self.given_ids is None:
+            return np.arange(len(self))
+        return np.argsort(self.given_ids.astype(str), kind="stable")
+
+    @cached_property
+    def row_of(self) -> dict[str, int]:
+        return {text: j for j, text in enumerate(self.ids.tolist())}
+
+    def where(self, row: int) -> str:
+        """'row 17 (id P-0042)', or 'row 17' where rows have no ids of their own; counted from 1."""
+        return f"row {row + 1}" + (f" (id {self.ids[row]})" if self.given_ids is not None else "")
+
+
+def as_cohort(data: Any, features: Sequence[str] | None, units: Mapping[str, str] | None) -> Cohort:
+    """What Problem was given, as a Cohort."""
+    if not isinstance(data, Cohort):
+        return Cohort.table(data, features=features, units=units)
+    if features is not None and tuple(features) != data.features:
+        raise InputError(
+            f"features: the Cohort already has {listed(data.features)}. Leave `features` out, or name them when "
+            "making the Cohort."
+        )
+    if units:
+        raise InputError("units: the Cohort carries its own. Give `units` when making the Cohort.")
+    return data
+
+
+def _plain(name: str) -> str:
+    return unicodedata.normalize("NFC", name).strip().casefold()
+
+
+def _name_faults(names: list[str], features: Sequence[str] | None, id_: str | None, source: str) -> list[str]:
+    faults = []
+    wanted = list(features) if features is not None else [n for n in names if n != id_]
+    for n in sorted({n for n in wanted if wanted.count(n) > 1}):
+        if features is not None:
+            faults.append(f"features: {n!r} is named {wanted.count(n)} times. Name it once.")
+    needed = [*wanted, *([id_] if id_ is not None else [])]
+    missing = [n for n in dict.fromkeys(needed) if n not in names]
+    if missing:
+        extra = [n for n in names if n not in needed]
+        for n in missing:
+            faults.append(f"{source}: has no column {n!r}.{did_you_mean(n, names)}")
+        faults.append(f"{source}: its other columns are {listed(extra) or 'none'}.")
+    if id_ is not None and features is not None and id_ in features:
+        faults.append(f"features: {id_!r} is the id column and cannot be a feature.")
+    places: dict[str, list[int]] = {}
+    for position, name in enumerate(names):
+        places.setdefault(_plain(name), []).append(position)
+    for positions in places.values():
+        clash = [names[p] for p in positions]
+        if len(positions) > 1 and any(n in needed for n in clash):
+            where = " and ".join(f"{n!r} (column {p + 1})" for n, p in zip(clash, positions, strict=True))
+            faults.append(f"{source}: {where} have the same name but for case or spaces. Rename one.")
+    return faults
+
+
+def _read_ids(raw: Any, n: int, name: str, source: str) -> tuple[Text | None, list[str]]:
+    if raw is None:
+        return None, []
+    cells = list(raw)
+    if len(cells) != n:
+        return None, [f"ids: {len(cells)} given for {n} rows of {source}. Give one per row."]
+    faults: list[str] = []
+    kinds = {type(c) for c in cells if isinstance(c, (str, int, np.integer)) and not isinstance(c, bool)}
+    if str in kinds and len(kinds) > 1:
+        faults.append(f"{source}: column {name!r} mixes texts and integers. Make all ids texts.")
+    texts = np.empty(n, dtype=object)
+    first: dict[str, int] = {}
+    for j, cell in enumerate(cells):
+        if cell is None or cell == "" or (isinstance(cell, float) and cell != cell):
+            faults.append(f"{source}: column {name!r}, row {j + 1}: the id is empty. Every row needs an id.")
+            continue
+        if isinstance(cell, (bool, np.bool_)) or not isinstance(cell, (str, int, np.integer)):
+            faults.append(
+                f"{source}: column {name!r}, row {j + 1}: {shown(cell)} is no id. Use texts or integers."
+            )
+            continue
+        texts[j] = text = str(cell)
+        if text in first:
+            faults.append(
+                f"{source}: column {name!r}: id {shown(text)} stands in row {first[text] + 1} and row {j + 1}. "
+                "Ids must be unique."
+            )
+        first.setdefault(text, j)
+    return texts, faults
+
+
+def _read_values(columns: list[Column], ids: Text | None, source: str) -> tuple[Floats, list[str]]:
+    """(n, F) float64, and a sentence per cell that is no finite number (the first ones, and a count)."""
+    values = np.empty((len(columns[0].cells), len(columns)), order="C")
+    faults: list[str] = []
+    cells = bad_columns = 0
+    for i, column in enumerate(columns):
+        if column.unusable:
+            faults.append(f"{source}: column {column.name!r} has type {column.unusable}; wanted numbers.")
+            continue
+        values[:, i], wrong = column.numbers()
+        bad = np.flatnonzero(~np.isfinite(values[:, i]))
+        cells += len(bad)
+        bad_columns += len(bad) > 0
+        for j in bad[: max(0, SHOWN - len(faults))]:
+            who = f" (id {ids[j]})" if ids is not None else ""
+            what = wrong.get(int(j), _not_finite(values[j, i]))
+            faults.append(
+                f"{source}: column {column.name!r}, row {j + 1}{who}: {what}; features must be finite numbers."
+            )
+    if cells:
+        plural = "s" if bad_columns > 1 else ""
+        faults.append(
+            f"{source}: {cells} such cell{'s' if cells > 1 else ''} in {bad_columns} column{plural}. "
+            "Correct them, fill them in, or drop the rows."
+        )
+    return values, faults
+
+
+def _not_finite(value: float) -> str:
+    return "NaN" if np.isnan(value) else "+inf" if value > 0 else "-inf"

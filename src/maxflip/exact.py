@@ -1,0 +1,102 @@
+"""Exact decisions about sums of floats: "is the consumption within the budget?" has no tolerance.
+
+The square of a float64 is not a float64, so a sum of rounded squares can be on the wrong side of a budget. Here each
+product is expanded into floats whose exact sum it is (Dekker's two-product), and `math.fsum`, which is correctly
+rounded, decides. Numbers so large or small that the expansion could overflow or underflow go through Fractions.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Power = Literal[1, 2]
+Floats = NDArray[np.float64]
+
+# Between these magnitudes the partial products of w * d * d and their error terms neither overflow nor underflow.
+_SMALLEST, _LARGEST = 2.0**-150, 2.0**150
+_SPLITTER = 2.0**27 + 1.0
+
+
+def _split(a: Floats) -> tuple[Floats, Floats]:
+    """Veltkamp: a = high + low, each with at most 26 significant bits."""
+    big = _SPLITTER * a
+    high = big - (big - a)
+    return high, a - high
+
+
+def two_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """(p, e) with p + e = a * b exactly and p = fl(a * b)."""
+    product = a * b
+    a_high, a_low = _split(a)
+    b_high, b_low = _split(b)
+    error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    return product, error
+
+
+def _terms(weight: float, changes: Floats, power: Power) -> list[Floats]:
+    """Floats whose exact sum is sum_j weight * |changes_j| ** power; all magnitudes within the safe range."""
+    size = np.abs(changes)
+    if power == 1:
+        return [size] if weight == 1.0 else list(two_product(np.full_like(size, weight), size))
+    square, rest = two_product(size, size)
+    if weight == 1.0:
+        return [square, rest]
+    factor = np.full_like(size, weight)
+    return [*two_product(factor, square), *two_product(factor, rest)]
+
+
+def _is_safe(values: Floats) -> bool:
+    size = np.abs(values)
+    return bool(np.all((size >= _SMALLEST) & (size <= _LARGEST)))
+
+
+class ExactSum:
+    """sum of weight * |change| ** power over many changes, known exactly.
+
+    >>> total = ExactSum([(1.0, np.array([0.1, 0.2]), 2)])
+    >>> total.rounded()
+    0.05
+    >>> total.at_most(0.05), total.at_most(0.05000000000000001)
+    (False, True)
+    """
+
+    def __init__(self, parts: list[tuple[float, Floats, Power]]) -> None:
+        self._floats: list[Floats] = []
+        self._fraction = Fraction(0)
+        for weight, changes, power in parts:
+            moved = changes[changes != 0.0]
+            if weight == 0.0 or not moved.size:
+                continue
+            if _is_safe(moved) and _is_safe(np.array([weight])):
+                self._floats.extend(_terms(weight, moved, power))
+            else:
+                exact = sum((abs(Fraction(float(d))) ** power for d in moved), Fraction(0))
+                self._fraction += Fraction(weight) * exact
+
+    def _values(self) -> list[float]:
+        return [v for array in self._floats for v in array.tolist()]
+
+    def at_most(self, amount: float) -> bool:
+        """Whether the exact sum is <= amount."""
+        if math.isinf(amount):
+            return amount > 0
+        if not self._fraction:
+            return self._clearly_within(amount) or math.fsum([*self._values(), -amount]) <= 0.0
+        return sum(map(Fraction, self._values()), self._fraction) <= Fraction(amount)
+
+    def _clearly_within(self, amount: float) -> bool:
+        """A plain sum and its error bound (n roundings of at most 2**-53 of the sum of sizes) settle most cases."""
+        size = sum(float(np.abs(array).sum()) for array in self._floats)
+        count = sum(array.size for array in self._floats)
+        return size * (1.0 + 4.0 * count * 2.0**-53) + 2.0**-1000 < amount
+
+    def rounded(self) -> float:
+        """The exact sum rounded to the nearest float64."""
+        if not self._fraction:
+            return math.fsum(self._values())
+        return float(sum(map(Fraction, self._values()), self._fraction))

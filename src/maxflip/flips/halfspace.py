@@ -1,0 +1,126 @@
+"""The cheapest change into a half-space, exactly: any mix of squared and absolute prices, inside a box.
+
+    min  sum_i s_i d_i^2 + l_i |d_i|    s.t.  g . d >= r,   low <= d <= high          (low <= 0 <= high)
+
+For a multiplier nu >= 0 the minimiser of the Lagrangian is d_i = sign(g_i) clip((nu |g_i| - l_i) / (2 s_i), 0, cap_i),
+where cap_i is how far the box lets d_i go in the direction of g_i. g . d(nu) grows with nu: piecewise linear, with a
+jump where s_i = 0. Sorting its at most 2F breakpoints finds the nu at which it reaches r, for a whole batch at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass(frozen=True, eq=False)
+class HalfspaceFlip:
+    """change (B, F)   nu (B,) the multiplier   reachable (B,): False where even the far corner of the box falls short
+
+    Where a half-space is out of reach, `change` is that far corner.
+    """
+
+    change: torch.Tensor
+    nu: torch.Tensor
+    reachable: torch.Tensor
+
+
+def cost(change: torch.Tensor, squared: torch.Tensor, absolute: torch.Tensor) -> torch.Tensor:
+    """(B, F) -> (B,): sum_i s_i d_i^2 + l_i |d_i|"""
+    return (squared * change**2 + absolute * change.abs()).sum(dim=1)
+
+
+def cheapest_into_halfspace(
+    g: torch.Tensor,
+    r: torch.Tensor,
+    squared: torch.Tensor,
+    absolute: torch.Tensor,
+    low: torch.Tensor,
+    high: torch.Tensor,
+) -> HalfspaceFlip:
+    """g, low, high (B, F)   r (B,)   squared, absolute (F,) prices >= 0"""
+    size = g.abs()
+    cap = torch.where(g > 0, high, -low)
+    moves = (size > 0) & (cap > 0)
+    cap = torch.where(moves, cap, 0.0)
+    is_smooth = moves & (squared > 0)
+    slope = torch.where(is_smooth, size**2 / (2 * squared), 0.0)
+    start = torch.where(moves, absolute / size, torch.inf)
+    end = torch.where(is_smooth, (absolute + 2 * squared * cap) / size, torch.inf)
+    jump = torch.where(moves & ~is_smooth, size * cap, 0.0)
+
+    event, order = torch.cat([start, end], dim=1).sort(dim=1, stable=True)
+    change_of_slope = torch.cat([slope, -slope], dim=1).gather(1, order)
+    free = torch.cat([is_smooth.long(), -is_smooth.long()], dim=1).gather(1, order).cumsum(dim=1)
+    leap = torch.cat([jump, torch.zeros_like(jump)], dim=1).gather(1, order)
+    # Slope behind each event; exactly 0 where nothing is free, so that rounding does not meet an infinite step.
+    behind = torch.where(free > 0, change_of_slope.cumsum(dim=1), 0.0)
+    step = event[:, 1:] - event[:, :-1]
+    gain = torch.where((behind[:, :-1] > 0) & (step > 0), behind[:, :-1] * step, 0.0)
+    gain = torch.cat([torch.zeros_like(gain[:, :1]), gain], dim=1).nan_to_num(posinf=torch.inf)
+    after = (gain + leap).cumsum(dim=1)  # g . d just behind each event
+
+    reached = after >= r[:, None]
+    reachable = reached.any(dim=1)
+    at = torch.where(reachable, reached.long().argmax(dim=1), event.shape[1] - 1)[:, None]
+    previous = (at - 1).clamp_min(0)
+    before = torch.where(at > 0, after.gather(1, previous) + gain.gather(1, at), 0.0)[:, 0]
+    in_jump = before < r
+    nu_line = event.gather(1, previous) + (r[:, None] - after.gather(1, previous)) / behind.gather(
+        1, previous
+    )
+    nu = torch.where(in_jump, event.gather(1, at)[:, 0], nu_line[:, 0])
+
+    nothing = r <= 0
+    nu = torch.where(nothing, 0.0, nu)
+    rank = torch.empty_like(order).scatter_(
+        1, order, torch.arange(order.shape[1], device=g.device).expand_as(order)
+    )
+    own = rank[:, : g.shape[1]]  # when each coordinate starts to move
+    filled = torch.where(own < at, cap, 0.0)
+    filled = torch.where(
+        (own == at) & in_jump[:, None], ((r - before)[:, None] / size).clamp(max=cap), filled
+    )
+    smooth = _smooth_part(nu, size, squared, absolute, cap)
+    moved = torch.where(is_smooth, smooth, torch.where(moves, filled, 0.0))
+
+    # One Newton correction on the free coordinates takes out what rounding in the sums has left.
+    inside = is_smooth & (smooth > 0) & (smooth < cap)
+    missing = r - (size * moved).sum(dim=1)
+    room = torch.where(inside, slope, 0.0).sum(dim=1)
+    nu = torch.where((room > 0) & ~nothing, nu + missing / room, nu)
+    moved = torch.where(inside, _smooth_part(nu, size, squared, absolute, cap), moved)
+
+    moved = torch.where(reachable[:, None], moved, cap)
+    moved = torch.where(nothing[:, None], 0.0, moved)
+    return HalfspaceFlip(torch.sign(g) * moved, nu, reachable | nothing)
+
+
+def _smooth_part(
+    nu: torch.Tensor, size: torch.Tensor, squared: torch.Tensor, absolute: torch.Tensor, cap: torch.Tensor
+) -> torch.Tensor:
+    pull = (nu[:, None] * size - absolute) / (2 * squared)
+    return torch.minimum(pull.clamp_min(0.0), cap)
+
+
+def dual_value(
+    nu: torch.Tensor,
+    g: torch.Tensor,
+    r: torch.Tensor,
+    squared: torch.Tensor,
+    absolute: torch.Tensor,
+    low: torch.Tensor,
+    high: torch.Tensor,
+) -> torch.Tensor:
+    """(B,): a lower bound on the cheapest cost for ANY nu >= 0 (weak duality): the proof that goes with the flip.
+
+    min over the box of sum_i s_i d_i^2 + l_i |d_i| - nu (g . d - r)
+    """
+    size = g.abs()
+    cap = torch.where(g > 0, high, -low)
+    smooth = torch.where(squared > 0, _smooth_part(nu, size, squared, absolute, cap), 0.0)
+    pays = nu[:, None] * size > absolute
+    best = torch.where(squared > 0, smooth, torch.where(pays, cap, 0.0))
+    pull = torch.where(best > 0, (absolute - nu[:, None] * size) * best, 0.0)
+    return (torch.where(best > 0, squared * best**2, 0.0) + pull).sum(dim=1) + nu * r

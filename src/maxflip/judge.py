@@ -1,0 +1,122 @@
+"""The only judge inside the library: who passes, what is spent, recomputed from raw values.
+
+No solver reports its own success. Flips are decided by the model on x + change; budgets, limits and directions on the
+stored float64 changes, exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from maxflip.engine import Engine, Rows
+from maxflip.exact import Floats
+from maxflip.problem import Problem
+from maxflip.watch import Watch
+
+ALONE = 1000  # of the flips that pass most narrowly, so many are tried one at a time too
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """Where every sample stands before any change, (n,) each."""
+
+    confidence: Floats
+    already: Mask  # passes
+    unusable: Mask  # the model's output is not finite
+    below_margin: Mask  # its likeliest class is wanted, but it does not pass
+
+    @property
+    def open(self) -> Mask:
+        """Samples that a plan can still win."""
+        return np.asarray(~self.already & ~self.unusable)
+
+
+def standing(problem: Problem, engine: Engine, watch: Watch) -> Standing:
+    rows = problem.cohort.order
+    parts = engine.map(
+        lambda chunk: _evaluate(problem, chunk, None),
+        rows,
+        size=problem.classifier.batch_size,
+        stage="Reading the cohort",
+        watch=watch,
+    )
+    confidence = np.empty(len(problem))
+    likeliest_wanted = np.empty(len(problem), dtype=bool)
+    confidence[rows] = np.concatenate([c for c, _ in parts])
+    likeliest_wanted[rows] = np.concatenate([w for _, w in parts])
+    unusable = ~np.isfinite(confidence)
+    already = ~unusable & (confidence >= problem.goal.required)
+    return Standing(confidence, already, unusable, ~unusable & ~already & likeliest_wanted)
+
+
+def _evaluate(problem: Problem, rows: Rows, changes: Floats | None) -> tuple[Floats, Mask]:
+    """Confidence (B,), NaN where the output is not finite, and whether the likeliest class is wanted (B,)."""
+    values = problem.cohort.values[rows]
+    x = torch.tensor(values if changes is None else values + changes, device=problem.classifier.device)
+    wanted = problem.goal.wanted_for(rows, problem.classifier.device)
+    with torch.no_grad():
+        p = problem.classifier.probabilities(x)
+        confidence = problem.goal.confidence(p, wanted)
+        confidence = torch.where(torch.isfinite(p).all(dim=1), confidence, torch.nan)
+        likeliest = wanted.gather(1, p.nan_to_num(nan=-1.0).argmax(dim=1, keepdim=True))[:, 0]
+    return confidence.cpu().numpy(), likeliest.cpu().numpy()
+
+
+def confidence_after(problem: Problem, rows: Rows, changes: Floats) -> Floats:
+    """(B,) confidence at x + change, a batch at a time."""
+    size = problem.classifier.batch_size
+    parts = [
+        _evaluate(problem, rows[b : b + size], changes[b : b + size])[0] for b in range(0, len(rows), size)
+    ]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def passes(problem: Problem, confidence: Floats) -> Mask:
+    """A flip counts when it passes by the guard, so that it also passes in another batch, or alone."""
+    return np.asarray(confidence >= problem.goal.required + problem.guard)
+
+
+def lawful(problem: Problem, rows: Rows, changes: Floats) -> Mask:
+    """(c,): finite, inside the limits, in the allowed directions, frozen features exactly unchanged."""
+    within = ~problem.limits.broken(problem.cohort.values[rows], changes, rows).any(axis=1)
+    frozen_kept = (changes[:, ~problem.ledger.actionable] == 0).all(axis=1)
+    return np.asarray(within & frozen_kept & np.isfinite(changes).all(axis=1))
+
+
+def admissible(problem: Problem, rows: Rows, changes: Floats) -> Mask:
+    """(c,): candidates that are lawful and are flips. The paper's filter before its final program."""
+    ok = lawful(problem, rows, changes)
+    ok[ok] = passes(problem, confidence_after(problem, rows[ok], changes[ok]))
+    return ok
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """What stands of a selection: kept (c,), and the confidence of each after its change."""
+
+    kept: Mask
+    confidence: Floats
+
+
+def verdict(problem: Problem, rows: Rows, changes: Floats) -> Verdict:
+    """Judge a selection that claims to be within budget; what fails alone is dropped, which only lowers consumption.
+
+    Raises RuntimeError if the selection overspends: that is a bug of `choose`, and no plan comes of it.
+    """
+    confidence = confidence_after(problem, rows, changes)
+    kept = lawful(problem, rows, changes) & passes(problem, confidence)
+    narrow = np.argsort(confidence, kind="stable")[:ALONE]
+    for c in narrow[kept[narrow]]:
+        alone = confidence_after(problem, rows[c : c + 1], changes[c : c + 1])
+        kept[c] = bool(alone[0] >= problem.goal.required)
+    over = problem.ledger.overspent(changes[kept])
+    if over:
+        names = ", ".join(problem.ledger.names[r] for r in over)
+        raise RuntimeError(f"the selection overspends {names}")
+    return Verdict(kept, confidence)

@@ -1,0 +1,163 @@
+"""solve = propose -> choose -> judge -> Plan."""
+
+from __future__ import annotations
+
+import math
+import platform
+import time
+
+import numpy as np
+import torch
+
+from maxflip import judge
+from maxflip.choose import choose
+from maxflip.engine import Engine, Local, Rows
+from maxflip.errors import InputError, ModelError
+from maxflip.exact import Floats
+from maxflip.plan import Fate, Plan, Status
+from maxflip.problem import Problem
+from maxflip.solvers import Nearest, Proposal, Run, Solver
+from maxflip.streams import Streams
+from maxflip.suggest import shown
+from maxflip.watch import Notice, Watch, silent
+
+
+def solve(
+    problem: Problem,
+    solver: Solver | None = None,
+    *,
+    seed: int = 0,
+    start: Plan | None = None,
+    engine: Engine | None = None,
+    watch: Watch | None = None,
+) -> Plan:
+    """Whom to pick and what to change. The same seed gives the same plan.
+
+    `start` is an earlier plan for solvers that can go on from one; `watch` is told what happens meanwhile.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise InputError(f"seed = {shown(seed)}: must be a whole number.")
+    began = time.monotonic()
+    tell = watch or silent
+    for text in problem.notices:
+        tell(Notice(text))
+    used = solver if solver is not None else Nearest()
+    worker = engine or Local()
+    with problem.classifier.borrowed():
+        where = judge.standing(problem, worker, tell)
+        run = Run(Streams(seed), tell, worker, where, start)
+        proposal = used.propose(problem, run)
+        ok = judge.admissible(problem, proposal.rows, proposal.changes)
+        rows, changes = proposal.rows[ok], proposal.changes[ok]
+        must = problem.include[~where.already[problem.include]]
+        chosen = choose(problem, rows, changes, must)
+        verdict = judge.verdict(problem, rows[chosen], changes[chosen])
+    kept = chosen[verdict.kept]
+    if len(np.setdiff1d(must, rows[kept])):
+        raise ModelError(
+            "include: a flip that must be picked does not hold when the model sees the sample alone."
+        )
+    confidence = verdict.confidence[verdict.kept]
+    ascending = np.argsort(rows[kept], kind="stable")
+    return _plan(
+        problem,
+        proposal,
+        where,
+        selected=rows[kept][ascending],
+        changes=changes[kept][ascending],
+        confidence=confidence[ascending],
+        known=rows,
+        solver=repr(used),
+        seed=seed,
+        seconds=time.monotonic() - began,
+    )
+
+
+def _plan(
+    problem: Problem,
+    proposal: Proposal,
+    where: judge.Standing,
+    *,
+    selected: Rows,
+    changes: Floats,
+    confidence: Floats,
+    known: Rows,
+    solver: str,
+    seed: int,
+    seconds: float,
+) -> Plan:
+    fates = _fates(problem, proposal, where, known, selected)
+    bound = _proved_bound(problem, fates, proposal.bound)
+    worth = math.fsum(problem.worth[selected])
+    ledger = problem.ledger
+    return Plan(
+        features=problem.cohort.features,
+        units=problem.cohort.units,
+        all_ids=problem.cohort.ids,
+        selected=selected,
+        changes=changes,
+        before=np.where(changes != 0, problem.cohort.values[selected], np.nan),
+        fates=fates,
+        worths=problem.worth,
+        confidence_before=where.confidence,
+        confidence_after=confidence,
+        below_margin=int(where.below_margin.sum()),
+        budgets=problem.budgets,
+        spend=dict(zip(ledger.names, ledger.spent(changes).tolist(), strict=True)),
+        prices=proposal.prices,
+        bound=bound if proposal.bound is not None or bound == worth else None,
+        estimate=proposal.estimate,
+        status=_status(worth, bound, proposal),
+        solver=solver,
+        seed=seed,
+        seconds=seconds,
+        guard=problem.guard,
+        notices=problem.notices,
+        trace=proposal.trace,
+        versions=_versions(),
+    )
+
+
+def _fates(
+    problem: Problem, proposal: Proposal, where: judge.Standing, known: Rows, selected: Rows
+) -> np.ndarray[tuple[int], np.dtype[np.object_]]:
+    """Later lines overrule earlier ones."""
+    fates = np.full(len(problem), Fate.NOT_FOUND.value, dtype=object)
+    fates[problem.exclude] = Fate.LEFT_OUT.value
+    fates[known] = Fate.LEFT_OUT.value
+    fates[proposal.unreachable] = Fate.UNREACHABLE.value
+    fates[proposal.unusable] = Fate.UNUSABLE.value
+    fates[selected] = Fate.FLIPPED.value
+    fates[where.unusable] = Fate.UNUSABLE.value
+    fates[where.already] = Fate.ALREADY.value
+    return fates
+
+
+def _proved_bound(
+    problem: Problem, fates: np.ndarray[tuple[int], np.dtype[np.object_]], solver_bound: float | None
+) -> float:
+    """The solver's, or the plain one if it is lower: nobody outside these can be won, and count budgets cap how many."""
+    lost = np.isin(fates.astype(str), [Fate.ALREADY.value, Fate.UNREACHABLE.value, Fate.UNUSABLE.value])
+    lost[problem.exclude] = True
+    worths = np.sort(problem.worth[~lost])[::-1]
+    caps = problem.ledger.amounts[problem.ledger.count > 0]
+    most = int(min(len(worths), np.floor(caps.min(initial=np.inf))))
+    plain = math.fsum(worths[:most])
+    return plain if solver_bound is None else min(plain, solver_bound)
+
+
+def _status(worth: float, bound: float, proposal: Proposal) -> Status:
+    if worth >= bound:
+        return Status.OPTIMAL
+    return Status.FEASIBLE if proposal.bound is None and proposal.estimate is None else Status.OPEN
+
+
+def _versions() -> dict[str, str]:
+    from maxflip import __version__
+
+    return {
+        "maxflip": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+    }

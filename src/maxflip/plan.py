@@ -1,0 +1,191 @@
+"""Plan: the answer, complete and detached from model and solver. It can be read, saved and loaded on its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxflip.budgets import Budget, Ledger
+from maxflip.exact import Floats
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Columns = Mapping[str, Sequence[Any]]
+
+
+class Fate(str, Enum):
+    """What became of a sample."""
+
+    ALREADY = "already"
+    FLIPPED = "flipped"
+    LEFT_OUT = "left_out"
+    NOT_FOUND = "not_found"
+    UNREACHABLE = "unreachable"
+    UNUSABLE = "unusable"
+
+    @property
+    def meaning(self) -> str:
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    Fate.ALREADY: "passes at the start",
+    Fate.FLIPPED: "picked by the plan; passes after its change",
+    Fate.LEFT_OUT: "a flip is known, but the plan does not pick it",
+    Fate.NOT_FOUND: "no flip was found; there may be one",
+    Fate.UNREACHABLE: "proved: no change within the limits and budgets flips it",
+    Fate.UNUSABLE: "the model's output was not finite for it",
+}
+
+
+class Status(str, Enum):
+    """How good the plan is known to be."""
+
+    OPTIMAL = "optimal"
+    OPEN = "open"
+    FEASIBLE = "feasible"
+    LIMIT = "limit"
+
+    @property
+    def sentence(self) -> str:
+        return _SENTENCES[self]
+
+
+_SENTENCES = {
+    Status.OPTIMAL: "Valid plan, and no plan can be worth more.",
+    Status.OPEN: "Valid plan; its distance to the bound or estimate is not closed. Give the solver more rounds, or accept plan.gap.",
+    Status.FEASIBLE: "Valid plan; how far it is from the best possible is not known. A solver with prices gives a bound or an estimate.",
+    Status.LIMIT: "Valid plan; a limit you set ended the run before it was done.",
+}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Plan:
+    """Whom to change and how.   n samples, F features, `count` of them flipped
+
+    selected (count,) row numbers, ascending   changes (count, F) over ALL features, 0 where nothing changes
+    before (count, F) the values that change, NaN elsewhere   fates (n,)   worths (n,)
+    confidence_before (n,)   confidence_after (count,)
+    """
+
+    features: tuple[str, ...]
+    units: Mapping[str, str]
+    all_ids: NDArray[np.object_]
+    selected: NDArray[np.int64]
+    changes: Floats
+    before: Floats
+    fates: NDArray[np.object_]
+    worths: Floats
+    confidence_before: Floats
+    confidence_after: Floats
+    below_margin: int
+    budgets: Mapping[str, Budget]
+    spend: Mapping[str, float]
+    prices: Mapping[str, float] | None
+    bound: float | None
+    estimate: float | None
+    status: Status
+    solver: str
+    seed: int
+    seconds: float
+    guard: float
+    notices: tuple[str, ...] = ()
+    trace: Columns = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """Samples flipped."""
+        return len(self.selected)
+
+    @cached_property
+    def worth(self) -> float:
+        """Their total worth."""
+        return math.fsum(self.worths[self.selected])
+
+    @property
+    def ids(self) -> NDArray[np.object_]:
+        """Ids of the samples flipped, in the order of `selected`."""
+        return self.all_ids[self.selected]
+
+    @property
+    def gap(self) -> float | None:
+        """What a better plan could still win at most (by the bound), or about (by the estimate)."""
+        ceiling = self.bound if self.bound is not None else self.estimate
+        return None if ceiling is None else max(0.0, ceiling - self.worth)
+
+    def fate_counts(self) -> dict[Fate, int]:
+        values, counts = np.unique(self.fates.astype(str), return_counts=True)
+        seen = dict(zip(values.tolist(), counts.tolist(), strict=True))
+        return {fate: int(seen.get(fate.value, 0)) for fate in Fate}
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        return Ledger.compile(self.budgets, self.features)
+
+    def table(self) -> pa.Table:
+        """id, feature, unit, before, change, after, cost: a row per change that is not zero (a pyarrow Table).
+
+        `cost` is what the change draws from its budgets, in their own units; added up where a feature draws on several.
+        """
+        import pyarrow as pa
+
+        picked, column = np.nonzero(self.changes)
+        change, before = self.changes[picked, column], self.before[picked, column]
+        weight_squared = self.ledger.squared.sum(axis=0)[column]
+        weight_absolute = self.ledger.absolute.sum(axis=0)[column]
+        names = np.array(self.features, dtype=object)[column]
+        return pa.table(
+            {
+                "id": pa.array(self.ids[picked], pa.string()),
+                "feature": pa.array(names, pa.string()),
+                "unit": pa.array([self.units.get(n, "") for n in names], pa.string()),
+                "before": pa.array(before, pa.float64()),
+                "change": pa.array(change, pa.float64()),
+                "after": pa.array(before + change, pa.float64()),
+                "cost": pa.array(weight_squared * change**2 + weight_absolute * np.abs(change), pa.float64()),
+            }
+        )
+
+    def __repr__(self) -> str:
+        counts = self.fate_counts()
+        others = ", ".join(f"{counts[f]} {f.value}" for f in Fate if f is not Fate.FLIPPED and counts[f])
+        return (
+            f"Plan({self.count} of {len(self.fates)} flipped; {others or 'no others'}; {self.status.value})"
+        )
+
+    def save(
+        self, folder: str | Path, *, inputs: Mapping[str, str | Path] | None = None, overwrite: bool = False
+    ) -> None:
+        """Write the plan folder of docs/formats.md. `inputs` names the cohort, model and job files it was made from."""
+        from maxflip.files.plan_folder import save_plan
+
+        save_plan(self, folder, inputs=inputs, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Plan:
+        from maxflip.files.plan_folder import load_plan
+
+        return load_plan(folder)
+
+    def to_csv(self, path: str | Path) -> None:
+        """`table()` as CSV: numbers that read back to the same bits; texts that a spreadsheet would run get a leading '."""
+        from maxflip.files.csv_out import write_csv
+
+        write_csv(self.table(), path)
+
+    def report(self, path: str | Path) -> None:
+        """One self-contained HTML page."""
+        from maxflip.files.atomic import write_bytes
+        from maxflip.report import render
+
+        write_bytes(path, render(self).encode())

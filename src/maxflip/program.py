@@ -1,0 +1,121 @@
+"""Linear and 0/1 programs, by HiGHS: through highspy, or through scipy where that is all there is.
+
+    max  worth . x    s.t.  row_lower <= matrix x <= row_upper,   lower <= x <= upper     (x whole, where asked)
+
+One thread and a fixed seed, so that the same program has the same answer; a limit on nodes, never on time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from maxflip.exact import Floats
+
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    worth: Floats  # (c,)
+    matrix: sp.csc_matrix  # (rows, c)
+    row_lower: Floats
+    row_upper: Floats
+    lower: Floats  # (c,)
+    upper: Floats  # (c,)
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """x (c,); its value; an upper bound on the value of any x; reduced costs (c,), zero for whole programs."""
+
+    x: Floats
+    value: float
+    bound: float
+    reduced: Floats
+
+
+def relax(program: Program) -> Answer | None:
+    """The linear relaxation; None if infeasible."""
+    return _highspy(program, whole=False, gap=0.0, nodes=0) if _has_highspy() else _scipy_relax(program)
+
+
+def solve_whole(program: Program, *, gap: float, nodes: int) -> Answer | None:
+    """x in whole numbers; stops when bound - value <= gap or after so many nodes. None if nothing was found."""
+    if _has_highspy():
+        return _highspy(program, whole=True, gap=gap, nodes=nodes)
+    return _scipy_whole(program, nodes)
+
+
+def _has_highspy() -> bool:
+    try:
+        import highspy  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _highspy(program: Program, *, whole: bool, gap: float, nodes: int) -> Answer | None:
+    import highspy
+
+    matrix = sp.csc_matrix(program.matrix)
+    lp = highspy.HighsLp()
+    lp.num_row_, lp.num_col_ = matrix.shape
+    lp.sense_ = highspy.ObjSense.kMaximize
+    lp.col_cost_, lp.col_lower_, lp.col_upper_ = program.worth, program.lower, program.upper
+    lp.row_lower_, lp.row_upper_ = program.row_lower, program.row_upper
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
+    if whole:
+        lp.integrality_ = [highspy.HighsVarType.kInteger] * len(program.worth)
+    solver = highspy.Highs()
+    options = {"output_flag": False, "threads": 1, "random_seed": 0, "parallel": "off"}
+    options |= {"primal_feasibility_tolerance": TOLERANCE, "mip_feasibility_tolerance": TOLERANCE}
+    if whole:
+        options |= {"mip_abs_gap": gap, "mip_rel_gap": 0.0, "mip_max_nodes": nodes}
+    for name, value in options.items():
+        solver.setOptionValue(name, value)
+    solver.passModel(lp)
+    solver.run()
+    status, info = solver.getModelStatus(), solver.getInfo()
+    if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible):
+        return None
+    if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
+        return None
+    solution = solver.getSolution()
+    x, value = np.array(solution.col_value), float(info.objective_function_value)
+    if whole:
+        return Answer(x, value, float(info.mip_dual_bound), np.zeros_like(x))
+    return Answer(x, value, value, np.array(solution.col_dual))
+
+
+def _scipy_relax(program: Program) -> Answer | None:
+    from scipy.optimize import linprog
+
+    finite_low = np.isfinite(program.row_lower)
+    rows = sp.vstack([program.matrix, -program.matrix[finite_low]])
+    right = np.concatenate([program.row_upper, -program.row_lower[finite_low]])
+    bounds = np.stack([program.lower, program.upper], axis=1)
+    result = linprog(-program.worth, A_ub=rows, b_ub=right, bounds=bounds, method="highs")
+    if result.x is None:
+        return None
+    reduced = -(result.lower.marginals + result.upper.marginals)
+    return Answer(result.x, -result.fun, -result.fun, reduced)
+
+
+def _scipy_whole(program: Program, nodes: int) -> Answer | None:
+    """scipy's milp has no absolute gap: it goes on to the optimum, or to the node limit."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    result = milp(
+        -program.worth,
+        integrality=np.ones(len(program.worth)),
+        bounds=Bounds(program.lower, program.upper),
+        constraints=LinearConstraint(program.matrix, program.row_lower, program.row_upper),
+        options={"node_limit": nodes, "mip_rel_gap": 0.0},
+    )
+    if result.x is None:
+        return None
+    return Answer(result.x, -result.fun, -result.mip_dual_bound, np.zeros_like(result.x))

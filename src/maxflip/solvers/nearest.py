@@ -1,0 +1,87 @@
+"""Nearest: everyone's cheapest flip at fixed prices, and the best selection of them that the budgets allow."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from maxflip.errors import InputError
+from maxflip.exact import Floats
+from maxflip.flips import FeaturePrices, cheapest_flips
+from maxflip.problem import Problem
+from maxflip.solvers.proposal import Proposal, Run
+from maxflip.suggest import did_you_mean, shown
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nearest:
+    """d_j = argmin sum_r price_r a_r(d)  s.t.  x_j + d passes and keeps its limits;   then choose.
+
+    prices: "budgets" (price_r = 1 / amount_r: a scarce thing is dear), "unit" (1 each), or {budget: price}
+    chunk: samples searched at a time
+    """
+
+    prices: Literal["budgets", "unit"] | Mapping[str, float] = "budgets"
+    chunk: int = 4096
+
+    def __post_init__(self) -> None:
+        if isinstance(self.prices, str) and self.prices not in ("budgets", "unit"):
+            raise InputError(
+                f"Nearest.prices = {shown(self.prices)}: must be 'budgets', 'unit' or {{budget: price}}."
+            )
+        if not isinstance(self.chunk, int) or self.chunk < 1:
+            raise InputError(f"Nearest.chunk = {shown(self.chunk)}: must be a whole number >= 1.")
+
+    def propose(self, problem: Problem, run: Run) -> Proposal:
+        began = time.monotonic()
+        feature_prices = FeaturePrices.at(problem, self._budget_prices(problem))
+        rows = run.candidates_wanted(problem)
+        parts = run.engine.map(
+            lambda chunk: cheapest_flips(problem, chunk, feature_prices),
+            rows,
+            size=self.chunk,
+            stage="Finding the cheapest flips",
+            watch=run.watch,
+        )
+        found = [p.rows[p.found] for p in parts]
+        changes = [p.changes[p.found] for p in parts]
+        return Proposal(
+            rows=np.concatenate([rows[:0], *found]),
+            changes=np.concatenate([np.empty((0, len(problem.cohort.features))), *changes]),
+            unreachable=np.concatenate([rows[:0], *(p.rows[p.unreachable] for p in parts)]),
+            unusable=np.concatenate([rows[:0], *(p.rows[p.unusable] for p in parts)]),
+            trace={
+                "step": [1],
+                "searched": [len(rows)],
+                "found": [sum(map(len, found))],
+                "gradients": [sum(p.evaluations.gradients for p in parts)],
+                "forwards": [sum(p.evaluations.forwards for p in parts)],
+                "seconds": [time.monotonic() - began],
+            },
+        )
+
+    def _budget_prices(self, problem: Problem) -> Floats:
+        """(m,)"""
+        ledger = problem.ledger
+        if self.prices == "unit":
+            return np.ones(len(ledger.names))
+        if isinstance(self.prices, str):
+            with np.errstate(divide="ignore"):
+                return np.where(ledger.amounts > 0, 1.0 / ledger.amounts, 0.0)
+        unknown = [n for n in self.prices if n not in ledger.names]
+        faults = [
+            f"Nearest.prices: no budget is called {n!r}.{did_you_mean(n, ledger.names)}" for n in unknown
+        ]
+        faults += [
+            f"Nearest.prices.{n} = {shown(p)}: must be a finite number >= 0."
+            for n, p in self.prices.items()
+            if not (isinstance(p, (int, float)) and 0 <= p < math.inf)
+        ]
+        if faults:
+            raise InputError(faults)
+        return np.array([float(self.prices.get(n, 0.0)) for n in ledger.names])

@@ -1,0 +1,62 @@
+"""What a solver is, what it is given, and what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from maxflip.engine import Engine, Rows
+from maxflip.exact import Floats
+from maxflip.judge import Standing
+from maxflip.plan import Columns, Plan
+from maxflip.problem import Problem
+from maxflip.streams import Streams
+from maxflip.watch import Watch
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One solve: where chance, progress, workers and a warm start come from, and where everyone stands."""
+
+    streams: Streams
+    watch: Watch
+    engine: Engine
+    standing: Standing
+    start: Plan | None = None
+
+    def candidates_wanted(self, problem: Problem) -> Rows:
+        """Rows worth a flip, in the order in which they are worked: open, and not excluded."""
+        wanted = self.standing.open.copy()
+        wanted[problem.exclude] = False
+        return problem.cohort.order[wanted[problem.cohort.order]]
+
+
+def no_rows() -> Rows:
+    return np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Proposal:
+    """Candidate flips, several per sample if the solver likes; nothing in here is believed before it is judged.
+
+    rows (c,)   changes (c, F)   unreachable, unusable: rows, and only what is proved or seen
+    prices: by budget name   bound: proved for any plan   estimate: not proved
+    """
+
+    rows: Rows
+    changes: Floats
+    unreachable: Rows = field(default_factory=no_rows)
+    unusable: Rows = field(default_factory=no_rows)
+    prices: Mapping[str, float] | None = None
+    bound: float | None = None
+    estimate: float | None = None
+    trace: Columns = field(default_factory=dict)
+
+
+class Solver(Protocol):
+    """A frozen dataclass of its own options with one method; repr(solver) reproduces it."""
+
+    def propose(self, problem: Problem, run: Run) -> Proposal: ...

@@ -1,0 +1,30 @@
+"""Wording shared by error messages: close matches, and values shown without flooding the screen."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """' Did you mean 'chol'?' or nothing.
+
+    >>> did_you_mean("cholesterl", ["age", "cholesterol"])
+    " Did you mean 'cholesterol'?"
+    """
+    lowered = {k.casefold(): k for k in known}
+    close = difflib.get_close_matches(name.casefold(), lowered, n=1, cutoff=0.6)
+    return f" Did you mean {lowered[close[0]]!r}?" if close else ""
+
+
+def shown(value: object, width: int = 40) -> str:
+    """repr, cut at `width` characters."""
+    text = repr(value)
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def listed(names: Iterable[str], most: int = 10) -> str:
+    """'a', 'b' and 3 more"""
+    quoted = [repr(n) for n in names]
+    rest = len(quoted) - most
+    return ", ".join(quoted[:most]) + (f" and {rest} more" if rest > 0 else "")
