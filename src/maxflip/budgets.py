@@ -84,9 +84,7 @@ class Ledger:
         return [
             r
             for r, amount in enumerate(self.amounts)
-            if not (
-                len(changes) <= amount if self.count[r] else self._exact(r, changes).at_most(float(amount))
-            )
+            if not (len(changes) <= amount if self.count[r] else self._exact(r, changes).at_most(float(amount)))
         ]
 
     def fits(self, changes: Floats) -> bool:

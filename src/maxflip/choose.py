@@ -50,7 +50,7 @@ def choose(problem: Problem, rows: Rows, changes: Floats, must: Rows | None = No
     if len(without):
         names = ", ".join(problem.cohort.ids[without[:10]])
         raise ProblemError(
-            f"include: no flip is known for {len(without)} of the ids that must be picked: {names}."
+            f"include: no flip is known for {len(without)} of these ids: {names}. Take them off the list."
         )
     candidates, kept = _candidates(problem, rows, changes, needed)
     if not len(kept):
@@ -58,11 +58,11 @@ def choose(problem: Problem, rows: Rows, changes: Floats, must: Rows | None = No
     picked = _pick(candidates)
     if picked is None:
         raise ProblemError(
-            f"include: the budgets do not suffice for the {len(needed)} samples that must be picked. Raise the budgets or "
-            "shorten the list."
+            f"include: the budgets do not suffice for the {len(needed)} samples that must be picked. "
+            "Raise the budgets or shorten the list."
         )
     chosen = _repair(problem, candidates, changes[kept], picked)
-    return np.sort(kept[chosen])
+    return np.sort(kept[_first_of_equals(candidates, changes[kept], chosen)])
 
 
 def _candidates(problem: Problem, rows: Rows, changes: Floats, must: Rows) -> tuple[_Candidates, Chosen]:
@@ -77,9 +77,7 @@ def _candidates(problem: Problem, rows: Rows, changes: Floats, must: Rows) -> tu
     fits = (share <= 1.0 + TOLERANCE).all(axis=1)
     kept = np.flatnonzero(fits & ((problem.worth[rows] > 0) | is_must))
     if len(np.setdiff1d(must, rows[kept])):
-        kept = np.flatnonzero(
-            (problem.worth[rows] > 0) | is_must
-        )  # let the program find that it is infeasible
+        kept = np.flatnonzero((problem.worth[rows] > 0) | is_must)  # let the program find that it is infeasible
     return _Candidates(rows[kept], problem.worth[rows[kept]], share[kept], is_must[kept]), kept
 
 
@@ -91,9 +89,7 @@ def _pick(candidates: _Candidates) -> Chosen | None:
         return None
     ceiling = np.floor(relaxed.bound + 1e-6) if candidates.whole_worth else relaxed.bound * (1 - 1e-9)
     doubt = np.full(sample.max() + 1, np.inf)  # per sample: how little would turn the relaxation's mind
-    np.minimum.at(
-        doubt, sample, np.where(np.abs(relaxed.x - np.round(relaxed.x)) > 1e-7, 0.0, np.abs(relaxed.reduced))
-    )
+    np.minimum.at(doubt, sample, np.where(np.abs(relaxed.x - np.round(relaxed.x)) > 1e-7, 0.0, np.abs(relaxed.reduced)))
     by_doubt = np.argsort(doubt, kind="stable")
     band = BAND + PER_BUDGET * candidates.share.shape[1]
     best: Chosen | None = None
@@ -101,9 +97,7 @@ def _pick(candidates: _Candidates) -> Chosen | None:
         free = np.zeros(len(doubt), dtype=bool)
         free[by_doubt[:band]] = True
         picked = _pick_in_band(program, relaxed, free[sample], candidates)
-        if picked is not None and (
-            best is None or candidates.worth[picked].sum() > candidates.worth[best].sum()
-        ):
+        if picked is not None and (best is None or candidates.worth[picked].sum() > candidates.worth[best].sum()):
             best = picked
         if band >= len(doubt) or (best is not None and candidates.worth[best].sum() >= ceiling):
             return best
@@ -137,9 +131,7 @@ def _program(candidates: _Candidates) -> tuple[Program, Chosen]:
     ), sample
 
 
-def _pick_in_band(
-    program: Program, relaxed: Answer, free: NDArray[np.bool_], candidates: _Candidates
-) -> Chosen | None:
+def _pick_in_band(program: Program, relaxed: Answer, free: NDArray[np.bool_], candidates: _Candidates) -> Chosen | None:
     """The 0/1 program over the free candidates, all others as the relaxation has them."""
     fixed = np.where(free, 0.0, np.round(relaxed.x))
     used = program.matrix @ fixed
@@ -158,6 +150,24 @@ def _pick_in_band(
     whole = fixed.copy()
     whole[free] = np.round(answer.x)
     return np.flatnonzero(whole > 0.5)
+
+
+def _first_of_equals(candidates: _Candidates, changes: Floats, chosen: Chosen) -> Chosen:
+    """The tie rule: of samples with the very same change and worth, those that come first are picked."""
+    if len(np.unique(candidates.share.sum(axis=1))) == len(candidates.rows):
+        return chosen
+    _, sample, times = np.unique(candidates.rows, return_inverse=True, return_counts=True)
+    alike = np.column_stack([np.abs(changes), candidates.worth, times[sample], candidates.must])
+    _, kind = np.unique(alike, axis=0, return_inverse=True)
+    is_chosen = np.zeros(len(kind), dtype=bool)
+    is_chosen[chosen] = True
+    single = times[sample] == 1
+    by_kind = np.lexsort((np.arange(len(kind)), kind))
+    starts = np.searchsorted(kind[by_kind], np.arange(kind.max() + 1))
+    place = np.empty(len(kind), dtype=np.int64)
+    place[by_kind] = np.arange(len(kind)) - starts[kind[by_kind]]
+    picked_of_kind = np.bincount(kind, weights=is_chosen)
+    return np.flatnonzero(np.where(single, place < picked_of_kind[kind], is_chosen))
 
 
 def _repair(problem: Problem, candidates: _Candidates, changes: Floats, picked: Chosen) -> Chosen:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,9 +32,7 @@ class Cohort:
     values: Floats
     features: tuple[str, ...]
     units: Mapping[str, str]
-    given_ids: (
-        Text | None
-    )  # None: rows are known by their numbers, and no list of texts is made until asked for
+    given_ids: Text | None  # None: rows are known by their numbers, and no list of texts is made until asked for
     whole_features: tuple[str, ...]  # columns of an integer or boolean type
     ignored: tuple[str, ...]  # columns of the source that are no features
     source: str  # what messages call it: a file name, or "cohort"
@@ -57,7 +56,7 @@ class Cohort:
         """
         columns, index = columns_of(data, features, source)
         names = [c.name for c in columns]
-        faults = _name_faults(names, features, id, source)
+        faults = name_faults(names, features, id, source)
         if faults:
             raise InputError(faults)
         by_name = {c.name: c for c in columns}
@@ -72,9 +71,7 @@ class Cohort:
         values, cell_faults = _read_values([by_name[n] for n in wanted], texts, source)
         faults += cell_faults
         unknown = [n for n in units or {} if n not in wanted]
-        faults += [
-            f"units.{n}: {source} has no feature of that name.{did_you_mean(n, wanted)}" for n in unknown
-        ]
+        faults += [f"units.{n}: {source} has no feature of that name.{did_you_mean(n, wanted)}" for n in unknown]
         if faults:
             raise InputError(faults)
         values.setflags(write=False)
@@ -132,7 +129,8 @@ def _plain(name: str) -> str:
     return unicodedata.normalize("NFC", name).strip().casefold()
 
 
-def _name_faults(names: list[str], features: Sequence[str] | None, id_: str | None, source: str) -> list[str]:
+def name_faults(names: Sequence[str], features: Sequence[str] | None, id_: str | None, source: str) -> list[str]:
+    """What is wrong with a table's column names, seen from the columns that are wanted of it."""
     faults = []
     wanted = list(features) if features is not None else [n for n in names if n != id_]
     for n in sorted({n for n in wanted if wanted.count(n) > 1}):
@@ -171,15 +169,15 @@ def _read_ids(raw: Any, n: int, name: str, source: str) -> tuple[Text | None, li
     texts = np.empty(n, dtype=object)
     first: dict[str, int] = {}
     for j, cell in enumerate(cells):
-        if cell is None or cell == "" or (isinstance(cell, float) and cell != cell):
+        if cell is None or cell == "" or (isinstance(cell, float) and math.isnan(cell)):
             faults.append(f"{source}: column {name!r}, row {j + 1}: the id is empty. Every row needs an id.")
             continue
         if isinstance(cell, (bool, np.bool_)) or not isinstance(cell, (str, int, np.integer)):
-            faults.append(
-                f"{source}: column {name!r}, row {j + 1}: {shown(cell)} is no id. Use texts or integers."
-            )
+            faults.append(f"{source}: column {name!r}, row {j + 1}: {shown(cell)} is no id. Use texts or integers.")
             continue
         texts[j] = text = str(cell)
+        if not _is_unicode(text):
+            faults.append(f"{source}: column {name!r}, row {j + 1}: {shown(text)} is no valid Unicode text.")
         if text in first:
             faults.append(
                 f"{source}: column {name!r}: id {shown(text)} stands in row {first[text] + 1} and row {j + 1}. "
@@ -187,6 +185,15 @@ def _read_ids(raw: Any, n: int, name: str, source: str) -> tuple[Text | None, li
             )
         first.setdefault(text, j)
     return texts, faults
+
+
+def _is_unicode(text: str) -> bool:
+    """Half a surrogate pair can stand in a Python text, but in no file."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _read_values(columns: list[Column], ids: Text | None, source: str) -> tuple[Floats, list[str]]:

@@ -17,7 +17,7 @@ _EXACT_INTEGERS = 2**53
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """Cells as an array or list; `is_whole` for integer and boolean types; `unusable` names a type that is no number."""
+    """Cells as an array or list; `is_whole` for integer and boolean types; `unusable` names a type without numbers."""
 
     name: str
     cells: Any
@@ -33,20 +33,30 @@ class Column:
             values = array.astype(np.float64)
             if array.dtype.kind == "b" or array.dtype.itemsize < 8:
                 return values, {}
-            inexact = np.flatnonzero((array > _EXACT_INTEGERS) | (array < -_EXACT_INTEGERS))
-            inexact = [int(j) for j in inexact if int(values[j]) != int(array[j])]
+            large = np.flatnonzero((array > _EXACT_INTEGERS) | (array < -_EXACT_INTEGERS)).tolist()
+            inexact = [j for j in large if int(values[j]) != int(array[j])]
             values[inexact] = np.nan
             return values, {j: f"{array[j]} is no exact float64" for j in inexact}
         values = np.full(len(array), np.nan)
         wrong: dict[int, str] = {}
         for j, cell in enumerate(self.cells):
-            if isinstance(cell, (int, float, np.number)) and not isinstance(cell, bool):
+            if isinstance(cell, int) and not isinstance(cell, bool) and not _holds(cell):
+                wrong[j] = f"{shown(cell)} is no exact float64"
+            elif isinstance(cell, (int, float, np.number)) and not isinstance(cell, bool):
                 values[j] = float(cell)
             elif cell is None or _is_missing(cell):
                 wrong[j] = "the cell is empty"
             else:
                 wrong[j] = f"{shown(cell)} is no number"
         return values, wrong
+
+
+def _holds(number: int) -> bool:
+    """Whether float64 holds the integer exactly."""
+    try:
+        return int(float(number)) == number
+    except OverflowError:
+        return False
 
 
 def _is_missing(cell: object) -> bool:
@@ -58,16 +68,14 @@ def columns_of(data: Any, names: Sequence[str] | None, source: str) -> tuple[lis
     if hasattr(data, "detach"):  # a tensor, on any device, perhaps part of a graph
         data = data.detach().cpu()
         data = (data.double() if data.is_floating_point() else data).numpy()
+    if isinstance(data, list) and data and isinstance(data[0], Column):  # a file's reader has made them already
+        return data, None
     if isinstance(data, (np.ndarray, list, tuple)):
         return _array_columns(data, names, source), None
     import narwhals as nw
 
-    labels = (
-        [str(c) for c in getattr(data, "columns", [])] if type(data).__module__.startswith("pandas") else []
-    )
-    if len(set(labels)) < len(
-        labels
-    ):  # no frame library looks into such a table; name faults are told by the Cohort
+    labels = _labels(data)
+    if len(set(labels)) < len(labels):  # no frame library looks into such a table; name faults are told by the Cohort
         return [Column(c, np.zeros(len(data))) for c in labels], None
     try:
         frame = nw.from_native(data, eager_only=True)
@@ -76,11 +84,16 @@ def columns_of(data: Any, names: Sequence[str] | None, source: str) -> tuple[lis
             f"{source}: got {type(data).__name__}; wanted a 2-dimensional array, a tensor, or a pandas, polars or "
             "pyarrow frame."
         ) from None
-    index = getattr(data, "index", None)
+    index: Any = getattr(data, "index", None)
     is_plain = index is None or type(index).__name__ == "RangeIndex"
-    return [_frame_column(str(name), frame[name]) for name in frame.columns], None if is_plain else list(
-        index
-    )
+    return [_frame_column(str(name), frame[name]) for name in frame.columns], None if is_plain else list(index)
+
+
+def _labels(data: Any) -> list[str]:
+    """Column names where a library allows the same one twice."""
+    library = type(data).__module__.partition(".")[0]
+    attribute = {"pandas": "columns", "pyarrow": "column_names"}.get(library)
+    return [str(c) for c in getattr(data, attribute, ())] if attribute else []
 
 
 def _array_columns(data: Any, names: Sequence[str] | None, source: str) -> list[Column]:
@@ -88,9 +101,7 @@ def _array_columns(data: Any, names: Sequence[str] | None, source: str) -> list[
     if array.ndim != 2:
         raise InputError(f"{source}: has shape {array.shape}; wanted two dimensions, (samples, features).")
     if names is not None and len(names) != array.shape[1]:
-        raise InputError(
-            f"features: {len(names)} names for {array.shape[1]} columns of {source}. Give one per column."
-        )
+        raise InputError(f"features: {len(names)} names for {array.shape[1]} columns of {source}. Give one per column.")
     labels = list(names) if names is not None else [f"x{i}" for i in range(array.shape[1])]
     unusable = "" if array.dtype.kind in "fiubO" else str(array.dtype)
     whole = array.dtype.kind in "iub"
@@ -109,7 +120,7 @@ def _frame_column(name: str, series: Any) -> Column:
         return Column(name, [c if c is None else int(c) for c in series.to_list()], is_whole=True)
     if kind in ("String", "Object", "Unknown") or kind.startswith("Decimal"):
         cells = series.to_list()
-        return Column(name, [float(c) for c in cells] if kind.startswith("Decimal") else cells)
+        return Column(name, [c if c is None else float(c) for c in cells] if kind.startswith("Decimal") else cells)
     return Column(name, series.to_list(), unusable=kind)
 
 

@@ -68,9 +68,7 @@ def requirement_faults(margin: Any, threshold: Any) -> list[str]:
     if (margin is None) == (threshold is None):
         got = "both" if margin is not None else "neither"
         return [f"goal: give margin or threshold, one of the two; got {got}."]
-    name, value, low_open = (
-        ("margin", margin, False) if margin is not None else ("threshold", threshold, True)
-    )
+    name, value, low_open = ("margin", margin, False) if margin is not None else ("threshold", threshold, True)
     interval = "(0, 1)" if low_open else "[0, 1)"
     is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
     if not is_number or not (0 < value < 1 or (value == 0 and not low_open)):
@@ -87,9 +85,7 @@ def resolve_target(target: Any, n: int, k: int, names: tuple[str, ...] | None) -
         found = [_column(t, k, names) for t in sorted(target, key=str)]
         faults = [f"target: {fault}" for _, fault in found if fault]
         if not target or (not faults and len({c for c, _ in found}) >= k):
-            faults.append(
-                f"target: {len(target)} of {k} classes wanted; want at least one and leave one unwanted."
-            )
+            faults.append(f"target: {len(target)} of {k} classes wanted; want at least one and leave one unwanted.")
         return _one_hot([[c for c, _ in found]], k), None, faults
     if hasattr(target, "detach"):
         target = target.detach().cpu().numpy()
@@ -129,9 +125,7 @@ def _one_hot(columns: list[list[int]], k: int) -> NDArray[np.bool_]:
     return wanted
 
 
-def _per_sample(
-    array: NDArray[Any], n: int, k: int, names: tuple[str, ...] | None
-) -> tuple[Any, Any, list[str]]:
+def _per_sample(array: NDArray[Any], n: int, k: int, names: tuple[str, ...] | None) -> tuple[Any, Any, list[str]]:
     if array.ndim != 1 or len(array) != n:
         return (
             None,
@@ -155,9 +149,7 @@ def _distributions(array: NDArray[Any], n: int, k: int) -> tuple[Any, Any, list[
     if array.shape != (n, k):
         return None, None, [f"target: shape {array.shape}; label distributions must be ({n}, {k})."]
     values = array.astype(np.float64)
-    bad = np.flatnonzero(
-        ~(np.isfinite(values) & (values >= 0)).all(axis=1) | (np.abs(values.sum(axis=1) - 1) > 1e-6)
-    )
+    bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)).all(axis=1) | (np.abs(values.sum(axis=1) - 1) > 1e-6))
     if len(bad):
         return (
             None,

@@ -71,9 +71,7 @@ def _evaluate(problem: Problem, rows: Rows, changes: Floats | None) -> tuple[Flo
 def confidence_after(problem: Problem, rows: Rows, changes: Floats) -> Floats:
     """(B,) confidence at x + change, a batch at a time."""
     size = problem.classifier.batch_size
-    parts = [
-        _evaluate(problem, rows[b : b + size], changes[b : b + size])[0] for b in range(0, len(rows), size)
-    ]
+    parts = [_evaluate(problem, rows[b : b + size], changes[b : b + size])[0] for b in range(0, len(rows), size)]
     return np.concatenate(parts) if parts else np.empty(0)
 
 

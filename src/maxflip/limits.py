@@ -59,7 +59,7 @@ class Limits:
 
 
 def read_limits(limits: Any, directions: Any, cohort: Cohort, weighed: set[str]) -> tuple[Limits, list[str]]:
-    """From "observed", or {feature: (low, high) | "observed"} with numbers, None or arrays; and {feature: "up" | "down"}."""
+    """limits: "observed", or {feature: (low, high) or "observed"}; directions: {feature: "up" or "down"}"""
     n, features = len(cohort), cohort.features
     faults: list[str] = []
     given: Mapping[str, Any] = {}
@@ -126,23 +126,17 @@ def _pair(name: str, pair: Any, cohort: Cohort) -> tuple[tuple[Any, Any], list[s
     wrong = np.flatnonzero(np.broadcast_to(np.asarray(low) > np.asarray(high), (len(cohort),)))
     if len(wrong) and np.ndim(low) == np.ndim(high) == 0:
         return (low, high), [f"limits.{name}: min {low} is above max {high}. Swap them."]
-    return (low, high), [f"limits.{name}: {cohort.where(j)}: min is above max." for j in wrong]
+    return (low, high), [f"limits.{name}: {cohort.where(j)}: min is above max." for j in wrong.tolist()]
 
 
-def _contradictions(
-    sides: Mapping[str, tuple[Any, Any]], direction: NDArray[np.int8], cohort: Cohort
-) -> list[str]:
+def _contradictions(sides: Mapping[str, tuple[Any, Any]], direction: NDArray[np.int8], cohort: Cohort) -> list[str]:
     """A direction in which no sample can go: everyone starts at or beyond the limit on that side."""
     faults = []
     for name, (low, high) in sides.items():
         i = cohort.features.index(name)
         x = cohort.values[:, i]
         if direction[i] > 0 and np.all(x >= high) and np.all(np.isfinite(high)):
-            faults.append(
-                f"limits.{name}.max, directions.{name}: 'up', but every sample starts at or above max."
-            )
+            faults.append(f"limits.{name}.max, directions.{name}: 'up', but every sample starts at or above max.")
         if direction[i] < 0 and np.all(x <= low) and np.all(np.isfinite(low)):
-            faults.append(
-                f"limits.{name}.min, directions.{name}: 'down', but every sample starts at or below min."
-            )
+            faults.append(f"limits.{name}.min, directions.{name}: 'down', but every sample starts at or below min.")
     return faults

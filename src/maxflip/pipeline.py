@@ -54,9 +54,7 @@ def solve(
         verdict = judge.verdict(problem, rows[chosen], changes[chosen])
     kept = chosen[verdict.kept]
     if len(np.setdiff1d(must, rows[kept])):
-        raise ModelError(
-            "include: a flip that must be picked does not hold when the model sees the sample alone."
-        )
+        raise ModelError("include: a flip that must be picked does not hold when the model sees the sample alone.")
     confidence = verdict.confidence[verdict.kept]
     ascending = np.argsort(rows[kept], kind="stable")
     return _plan(
@@ -136,7 +134,7 @@ def _fates(
 def _proved_bound(
     problem: Problem, fates: np.ndarray[tuple[int], np.dtype[np.object_]], solver_bound: float | None
 ) -> float:
-    """The solver's, or the plain one if it is lower: nobody outside these can be won, and count budgets cap how many."""
+    """The solver's, or the plain one if lower: nobody outside these can be won, and count budgets cap how many."""
     lost = np.isin(fates.astype(str), [Fate.ALREADY.value, Fate.UNREACHABLE.value, Fate.UNUSABLE.value])
     lost[problem.exclude] = True
     worths = np.sort(problem.worth[~lost])[::-1]

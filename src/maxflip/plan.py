@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Columns = Mapping[str, Sequence[Any]]
 
 
-class Fate(str, Enum):
+class Fate(StrEnum):
     """What became of a sample."""
 
     ALREADY = "already"
@@ -47,7 +47,7 @@ _MEANINGS = {
 }
 
 
-class Status(str, Enum):
+class Status(StrEnum):
     """How good the plan is known to be."""
 
     OPTIMAL = "optimal"
@@ -62,8 +62,14 @@ class Status(str, Enum):
 
 _SENTENCES = {
     Status.OPTIMAL: "Valid plan, and no plan can be worth more.",
-    Status.OPEN: "Valid plan; its distance to the bound or estimate is not closed. Give the solver more rounds, or accept plan.gap.",
-    Status.FEASIBLE: "Valid plan; how far it is from the best possible is not known. A solver with prices gives a bound or an estimate.",
+    Status.OPEN: (
+        "Valid plan; its distance to the bound or estimate is not closed. "
+        "Give the solver more rounds, or accept plan.gap."
+    ),
+    Status.FEASIBLE: (
+        "Valid plan; how far it is from the best possible is not known. "
+        "A solver with prices gives a bound or an estimate."
+    ),
     Status.LIMIT: "Valid plan; a limit you set ended the run before it was done.",
 }
 
@@ -159,9 +165,7 @@ class Plan:
     def __repr__(self) -> str:
         counts = self.fate_counts()
         others = ", ".join(f"{counts[f]} {f.value}" for f in Fate if f is not Fate.FLIPPED and counts[f])
-        return (
-            f"Plan({self.count} of {len(self.fates)} flipped; {others or 'no others'}; {self.status.value})"
-        )
+        return f"Plan({self.count} of {len(self.fates)} flipped; {others or 'no others'}; {self.status.value})"
 
     def save(
         self, folder: str | Path, *, inputs: Mapping[str, str | Path] | None = None, overwrite: bool = False
@@ -178,7 +182,7 @@ class Plan:
         return load_plan(folder)
 
     def to_csv(self, path: str | Path) -> None:
-        """`table()` as CSV: numbers that read back to the same bits; texts that a spreadsheet would run get a leading '."""
+        """`table()` as CSV: numbers read back to the same bits; a text that a spreadsheet would run gets a '."""
         from maxflip.files.csv_out import write_csv
 
         write_csv(self.table(), path)

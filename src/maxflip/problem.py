@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from maxflip.budgets import COSTS, Budget, Ledger
@@ -86,9 +87,7 @@ class Problem:
             raise ProblemError(faults)
 
         probed = probe(classifier, people.values, people.where)
-        wanted, distributions, target_faults = resolve_target(
-            target, len(people), probed.classes, classifier.classes
-        )
+        wanted, distributions, target_faults = resolve_target(target, len(people), probed.classes, classifier.classes)
         required = float(threshold if threshold is not None else margin or 0.0)
         if required + 2 * probed.guard >= 1.0:
             target_faults.append(
@@ -112,9 +111,7 @@ class Problem:
 
     def __repr__(self) -> str:
         budgets = ", ".join(self.budgets)
-        return (
-            f"Problem({len(self.cohort)} samples x {len(self.cohort.features)} features, budgets: {budgets})"
-        )
+        return f"Problem({len(self.cohort)} samples x {len(self.cohort.features)} features, budgets: {budgets})"
 
     def __len__(self) -> int:
         return len(self.cohort)
@@ -143,9 +140,7 @@ class Problem:
 
 def _read_budgets(budgets: Any, features: tuple[str, ...]) -> tuple[dict[str, Budget], list[str]]:
     if not isinstance(budgets, Mapping) or not budgets:
-        return {}, [
-            f"budgets: got {shown(budgets)}; wanted at least one, as {{name: amount or Budget(...)}}."
-        ]
+        return {}, [f"budgets: got {shown(budgets)}; wanted at least one, as {{name: amount or Budget(...)}}."]
     settled: dict[str, Budget] = {}
     faults: list[str] = []
     for name, given in budgets.items():
@@ -154,9 +149,7 @@ def _read_budgets(budgets: Any, features: tuple[str, ...]) -> tuple[dict[str, Bu
         faults += [f"budgets.{name}{p}" for p in problems]
         if not problems:
             own = None if budget.cost == "count" else {name: 1.0}
-            settled[name] = Budget(
-                float(budget.amount), dict(budget.uses) if budget.uses else own, budget.cost
-            )
+            settled[name] = Budget(float(budget.amount), dict(budget.uses) if budget.uses else own, budget.cost)
     return settled, faults
 
 
@@ -185,9 +178,7 @@ def _budget_faults(name: str, budget: Budget, features: tuple[str, ...]) -> list
         return faults
     for feature, weight in budget.uses.items():
         if feature not in features:
-            faults.append(
-                f".uses.{feature}: no feature is called {feature!r}.{did_you_mean(feature, features)}"
-            )
+            faults.append(f".uses.{feature}: no feature is called {feature!r}.{did_you_mean(feature, features)}")
         if not _is_number(weight) or not 0 <= weight < math.inf:
             faults.append(f".uses.{feature} = {shown(weight)}: must be a finite number >= 0.")
     return faults
@@ -198,15 +189,13 @@ def _read_worth(worth: Any, cohort: Cohort) -> tuple[Floats, list[str]]:
     if worth is None:
         return np.ones(n), []
     try:
-        values = np.array(
-            [worth[i] for i in cohort.ids] if isinstance(worth, Mapping) else worth, dtype=np.float64
-        )
+        values = np.array([worth[i] for i in cohort.ids] if isinstance(worth, Mapping) else worth, dtype=np.float64)
     except (TypeError, ValueError, KeyError) as error:
         return np.ones(n), [f"worth: {error!r}; wanted one number >= 0 per sample."]
     if values.shape != (n,):
         return np.ones(n), [f"worth: shape {values.shape}; wanted one number per sample, ({n},)."]
     bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
-    return values, [f"worth: {cohort.where(j)}: {values[j]}; must be a finite number >= 0." for j in bad]
+    return values, [f"worth: {cohort.where(j)}: {values[j]}; must be a finite number >= 0." for j in bad.tolist()]
 
 
 def _read_ids(name: str, ids: Iterable[str | int] | None, cohort: Cohort) -> tuple[Rows, list[str]]:
@@ -220,13 +209,11 @@ def _read_ids(name: str, ids: Iterable[str | int] | None, cohort: Cohort) -> tup
 
 
 def _overflow_faults(cohort: Cohort, classifier: Classifier) -> list[str]:
-    import torch
-
     largest = torch.finfo(classifier.dtype).max
     cells = np.argwhere(np.abs(cohort.values) > largest)
     return [
-        f"{cohort.source}: column {cohort.features[i]!r}, {cohort.where(int(j))}: {cohort.values[j, i]:.6g} is beyond the "
-        f"model's {str(classifier.dtype).removeprefix('torch.')}, whose largest number is {largest:.6g}."
+        f"{cohort.source}: column {cohort.features[i]!r}, {cohort.where(int(j))}: {cohort.values[j, i]:.6g} "
+        f"is beyond the model's {str(classifier.dtype).removeprefix('torch.')}, whose largest number is {largest:.6g}."
         for j, i in cells
     ]
 
@@ -234,9 +221,7 @@ def _overflow_faults(cohort: Cohort, classifier: Classifier) -> list[str]:
 def _notices(cohort: Cohort, weighed: set[str], limits: Limits) -> list[str]:
     notices = []
     if cohort.ignored:
-        notices.append(
-            f"{cohort.source}: columns that are no features are ignored: {', '.join(cohort.ignored)}."
-        )
+        notices.append(f"{cohort.source}: columns that are no features are ignored: {', '.join(cohort.ignored)}.")
     whole = [n for n in cohort.whole_features if n in weighed]
     if whole:
         notices.append(f"Whole-number columns may change by fractions: {', '.join(whole)}.")
@@ -247,11 +232,9 @@ def _notices(cohort: Cohort, weighed: set[str], limits: Limits) -> list[str]:
     spread = np.ptp(cohort.values, axis=0)
     moving = spread[spread > 0]
     if len(moving) and moving.max() > SAFE_RATIO * moving.min():
-        small, large = (
-            cohort.features[int(np.flatnonzero(spread == v)[0])] for v in (moving.min(), moving.max())
-        )
+        small, large = (cohort.features[int(np.flatnonzero(spread == v)[0])] for v in (moving.min(), moving.max()))
         notices.append(
-            f"Ranges differ by more than 1e8 ({small!r}: {moving.min():.2g}, {large!r}: {moving.max():.2g}); flips of the "
-            "smaller ones may be found less exactly. Consider other units."
+            f"Ranges differ by more than 1e8 ({small!r}: {moving.min():.2g}, {large!r}: {moving.max():.2g}); "
+            "flips of the smaller ones may be found less exactly. Consider other units."
         )
     return notices

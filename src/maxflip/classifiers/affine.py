@@ -164,9 +164,7 @@ def _any_batch_norm(*args: Any, **kwargs: Any) -> Affine:
     return _aten_batch_norm(*args) if len(args) >= 9 else _batch_norm(*args, **kwargs)
 
 
-def _dropout(
-    input: Any, p: float = 0.5, training: bool = False, train: bool = False, inplace: bool = False
-) -> Affine:  # noqa: A002, ARG001
+def _dropout(input: Any, p: float = 0.5, training: bool = False, train: bool = False, inplace: bool = False) -> Affine:  # noqa: A002, ARG001
     if training or train:
         raise NotAffine("dropout in training mode")
     return _plain(input)
@@ -231,9 +229,7 @@ _KEEPS_AFFINE: dict[str, Callable[..., Affine]] = {
 def linear_form(module: Callable[[Any], Any], width: int, output: str) -> LinearForm | None:
     """The module's logits as weight x + bias over `width` features, or None if that is not shown."""
     try:
-        result = module(
-            Affine(torch.eye(width, dtype=torch.float64), torch.zeros(width, dtype=torch.float64))
-        )
+        result = module(Affine(torch.eye(width, dtype=torch.float64), torch.zeros(width, dtype=torch.float64)))
     except Exception:
         # Code that expects a real tensor may fail in any way it likes; then nothing is shown.
         return None

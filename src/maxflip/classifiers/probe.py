@@ -20,6 +20,8 @@ ROWS = 256
 ALONE = 16  # rows tried one at a time
 # Rounding in a first layer grows with its width; a real coupling of rows is far above this many units of it.
 ROUNDING = 1000.0
+BISECTIONS = 40
+NO_GRADIENT = "Gradients must reach the input: remove detach(), no_grad() and rounding from the model."
 GUARDS = {torch.float64: 1e-9, torch.float32: 1e-6}
 
 
@@ -39,9 +41,9 @@ def probe(classifier: Classifier, values: Floats, where: Callable[[int], str]) -
     state_before = [t.clone() for t in classifier.state()]
     try:
         with classifier.borrowed():
-            notices = _probe_borrowed(classifier, x, lambda j: where(int(rows[j])))
-            guard, coupling_notices = _rounding_between_batches(classifier, x)
-            classes = int(_call(classifier, x[:1]).shape[1])
+            out, notices = _check_calls(classifier, x, lambda j: where(int(rows[j])))
+            guard, rounding_notices = _rounding_between_batches(classifier, x)
+            _check_gradient(classifier, x, out)
     finally:
         altered = any(not torch.equal(a, b) for a, b in zip(state_before, classifier.state(), strict=True))
         if altered:
@@ -53,10 +55,12 @@ def probe(classifier: Classifier, values: Floats, where: Callable[[int], str]) -
             "the model changes its own buffers or parameters when it is called, so its answers depend on earlier "
             "calls. They were put back. Give a module whose forward has no side effects."
         )
-    return Probed(classes, guard, (*notices, *coupling_notices))
+    return Probed(int(out.shape[1]), guard, (*notices, *rounding_notices))
 
 
-def _probe_borrowed(classifier: Classifier, x: torch.Tensor, where: Callable[[int], str]) -> list[str]:
+def _check_calls(
+    classifier: Classifier, x: torch.Tensor, where: Callable[[int], str]
+) -> tuple[torch.Tensor, list[str]]:
     given = x.to(classifier.dtype)  # already cast, so that the door passes this very tensor on
     kept = given.clone()
     out = _call(classifier, given)
@@ -70,8 +74,7 @@ def _probe_borrowed(classifier: Classifier, x: torch.Tensor, where: Callable[[in
             "the model's output changes between two calls on the same rows. Something in it is random or remembers "
             "(dropout applied by hand, a generator, a cache): switch it off in eval mode."
         )
-    _check_gradient(classifier, x, out)
-    return notices
+    return out, notices
 
 
 def _call(classifier: Classifier, x: torch.Tensor) -> torch.Tensor:
@@ -104,11 +107,7 @@ def _check_shape(out: object, x: torch.Tensor, classes: tuple[str, ...] | None) 
         )
     if out.ndim != 2 or out.shape[0] != len(x) or out.shape[1] < 2:
         single = tuple(out.shape) in [(len(x),), (len(x), 1), (1, len(x))]
-        hint = (
-            " A model with one logit z returns torch.stack([torch.zeros_like(z), z], dim=1)."
-            if single
-            else ""
-        )
+        hint = " A model with one logit z returns torch.stack([torch.zeros_like(z), z], dim=1)." if single else ""
         raise ModelError(f"the model returned shape {tuple(out.shape)}; {wanted}.{hint}")
     if classes is not None and out.shape[1] != len(classes):
         raise ModelError(
@@ -121,12 +120,8 @@ def _check_shape(out: object, x: torch.Tensor, classes: tuple[str, ...] | None) 
 def _check_finite(out: torch.Tensor, where: Callable[[int], str]) -> None:
     bad = torch.nonzero(~torch.isfinite(out).all(dim=1)).flatten().tolist()
     if bad:
-        first = ", ".join(where(j) for j in bad[:10]) + (
-            f" and {len(bad) - 10} more" if len(bad) > 10 else ""
-        )
-        raise ModelError(
-            f"the model's output is not finite for {len(bad)} of {len(out)} rows tried: {first}."
-        )
+        first = ", ".join(where(j) for j in bad[:10]) + (f" and {len(bad) - 10} more" if len(bad) > 10 else "")
+        raise ModelError(f"the model's output is not finite for {len(bad)} of {len(out)} rows tried: {first}.")
 
 
 def _check_output_kind(classifier: Classifier, out: torch.Tensor) -> list[str]:
@@ -157,25 +152,40 @@ def _check_output_kind(classifier: Classifier, out: torch.Tensor) -> list[str]:
 
 
 def _check_gradient(classifier: Classifier, x: torch.Tensor, out: torch.Tensor) -> None:
+    if _has_gradient(classifier, x):
+        return
+    # Zero everywhere: saturated, which is fine, or piecewise constant, which is not. Go to where the output changes:
+    # there a saturated model has a slope, and a step has none.
+    spread = x.std(dim=0, unbiased=False)
+    step = torch.where(spread > 0, spread, torch.ones_like(spread))
+    for there in (x + step, x - step):
+        changed = (_call(classifier, there) != out).any(dim=1)
+        if not changed.any():
+            continue
+        near, far, start = x[changed], there[changed], out[changed]
+        for _ in range(BISECTIONS):
+            middle = (near + far) / 2
+            if _has_gradient(classifier, middle):
+                return
+            same = (_call(classifier, middle) == start).all(dim=1, keepdim=True)
+            near, far = torch.where(same, middle, near), torch.where(same, far, middle)
+        raise ModelError(f"the model's gradient is zero although its output changes with the input. {NO_GRADIENT}")
+
+
+def _has_gradient(classifier: Classifier, x: torch.Tensor) -> bool:
     leaf = x.clone().requires_grad_(True)
     try:
         with torch.enable_grad():
-            scores = classifier.log_probabilities(leaf)
+            out = classifier.raw(leaf)
     except Exception as error:
         raise ModelError(
             f"the model raised {type(error).__name__} when gradients are on: {_first_line(error)}."
         ) from error
-    remedy = "Gradients must reach the input: remove detach(), no_grad() and rounding from the model."
-    if not scores.requires_grad:
-        raise ModelError(f"the model gives no gradient. {remedy}")
-    (gradient,) = torch.autograd.grad(scores[:, 0].sum(), leaf, allow_unused=True)
-    if gradient is not None and bool(gradient.abs().sum() > 0):
-        return
-    # Zero everywhere: saturated, which is fine, or piecewise constant, which is not. A step tells.
-    spread = x.std(dim=0, unbiased=False)
-    step = torch.where(spread > 0, spread, torch.ones_like(spread))
-    if not torch.equal(_call(classifier, x + step), out) or not torch.equal(_call(classifier, x - step), out):
-        raise ModelError(f"the model's gradient is zero although its output changes with the input. {remedy}")
+    if not out.requires_grad:
+        raise ModelError(f"the model gives no gradient. {NO_GRADIENT}")
+    by_column = torch.arange(1, out.shape[1] + 1, device=out.device)  # unlike weights: probabilities sum to a constant
+    (gradient,) = torch.autograd.grad((out.double() * by_column).sum(), leaf, allow_unused=True)
+    return gradient is not None and bool(gradient.abs().sum() > 0)
 
 
 def _rounding_between_batches(classifier: Classifier, x: torch.Tensor) -> tuple[float, list[str]]:
@@ -184,7 +194,7 @@ def _rounding_between_batches(classifier: Classifier, x: torch.Tensor) -> tuple[
         whole = classifier.probabilities(x)
         backwards = classifier.probabilities(x.flip(0)).flip(0)
         half = (len(x) + 1) // 2
-        halves = torch.cat([classifier.probabilities(part) for part in x.split(half)])
+        halves = torch.cat([classifier.probabilities(part) for part in (x[:half], x[half:]) if len(part)])
         alone = torch.cat([_alone(classifier, x[j : j + 1]) for j in range(min(ALONE, len(x)))])
     seen = max(
         float((backwards - whole).abs().max()),
@@ -200,7 +210,7 @@ def _rounding_between_batches(classifier: Classifier, x: torch.Tensor) -> tuple[
     guard = GUARDS.get(classifier.dtype, 8 * eps)
     if 4 * seen > guard:
         return 4 * seen, [
-            f"The model rounds differently in batches of different size (by {seen:.2g}); a flip must pass by {4 * seen:.2g}."
+            f"The model rounds differently in other batches (by {seen:.2g}); a flip must pass by {4 * seen:.2g}."
         ]
     return guard, []
 

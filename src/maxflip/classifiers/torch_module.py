@@ -34,7 +34,7 @@ class TorchClassifier:
 
     def __init__(
         self,
-        module: Callable[[Any], Any],
+        module: Any,
         *,
         output: Output,
         classes: Sequence[str] | None = None,

@@ -67,9 +67,7 @@ def _price(surface: Surface, d: torch.Tensor) -> torch.Tensor:
 
 def _descend(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor) -> None:
     """SQP steps from d[at], in place. A sample leaves when it has arrived or no step helps."""
-    weight = torch.zeros(
-        len(d), dtype=d.dtype, device=d.device
-    )  # of the merit function cost + weight max(0, -m)
+    weight = torch.zeros(len(d), dtype=d.dtype, device=d.device)  # of the merit function cost + weight max(0, -m)
     for _ in range(STEPS):
         if not len(at):
             return
@@ -78,9 +76,7 @@ def _descend(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor) ->
         price = _price(surface, here)
         best.record(at, here, price, m)
         r = torch.where(torch.isfinite(m), (g * here).sum(dim=1) - m, 0.0)
-        step = cheapest_into_halfspace(
-            g, r, surface.squared, surface.absolute, surface.low[at], surface.high[at]
-        )
+        step = cheapest_into_halfspace(g, r, surface.squared, surface.absolute, surface.low[at], surface.high[at])
         goal_price = _price(surface, step.change)
         steep = torch.where(step.reachable, 2.0 * step.nu, 10.0 * goal_price / m.abs().clamp_min(1e-12))
         weight[at] = torch.maximum(weight[at], torch.where(torch.isfinite(steep), steep, 0.0))

@@ -67,21 +67,15 @@ def cheapest_into_halfspace(
     previous = (at - 1).clamp_min(0)
     before = torch.where(at > 0, after.gather(1, previous) + gain.gather(1, at), 0.0)[:, 0]
     in_jump = before < r
-    nu_line = event.gather(1, previous) + (r[:, None] - after.gather(1, previous)) / behind.gather(
-        1, previous
-    )
+    nu_line = event.gather(1, previous) + (r[:, None] - after.gather(1, previous)) / behind.gather(1, previous)
     nu = torch.where(in_jump, event.gather(1, at)[:, 0], nu_line[:, 0])
 
     nothing = r <= 0
     nu = torch.where(nothing, 0.0, nu)
-    rank = torch.empty_like(order).scatter_(
-        1, order, torch.arange(order.shape[1], device=g.device).expand_as(order)
-    )
+    rank = torch.empty_like(order).scatter_(1, order, torch.arange(order.shape[1], device=g.device).expand_as(order))
     own = rank[:, : g.shape[1]]  # when each coordinate starts to move
     filled = torch.where(own < at, cap, 0.0)
-    filled = torch.where(
-        (own == at) & in_jump[:, None], ((r - before)[:, None] / size).clamp(max=cap), filled
-    )
+    filled = torch.where((own == at) & in_jump[:, None], ((r - before)[:, None] / size).clamp(max=cap), filled)
     smooth = _smooth_part(nu, size, squared, absolute, cap)
     moved = torch.where(is_smooth, smooth, torch.where(moves, filled, 0.0))
 
@@ -123,4 +117,4 @@ def dual_value(
     pays = nu[:, None] * size > absolute
     best = torch.where(squared > 0, smooth, torch.where(pays, cap, 0.0))
     pull = torch.where(best > 0, (absolute - nu[:, None] * size) * best, 0.0)
-    return (torch.where(best > 0, squared * best**2, 0.0) + pull).sum(dim=1) + nu * r
+    return (torch.where((best > 0) & (squared > 0), squared * best**2, 0.0) + pull).sum(dim=1) + nu * r

@@ -39,9 +39,7 @@ def search(surface: Surface, form: LinearForm) -> tuple[torch.Tensor, torch.Tens
     scale = 1.0 + missing.abs() + score.abs()
     for extra in FURTHER:
         r = missing[at] + extra * scale[at]
-        flip = cheapest_into_halfspace(
-            g[at], r, surface.squared, surface.absolute, surface.low[at], surface.high[at]
-        )
+        flip = cheapest_into_halfspace(g[at], r, surface.squared, surface.absolute, surface.low[at], surface.high[at])
         passes = flip.reachable & (surface.margin(flip.change, at, guards=1.0) >= 0)
         change[at[passes]] = flip.change[passes]
         found[at[passes]] = True

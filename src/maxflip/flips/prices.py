@@ -23,7 +23,7 @@ class FeaturePrices:
 
     @classmethod
     def at(cls, problem: Problem, prices: Floats) -> FeaturePrices:
-        """From one price >= 0 per budget, (m,): s = prices U for the squared budgets, l likewise for the absolute ones."""
+        """From one price >= 0 per budget, (m,): s = prices U over the squared budgets, l over the absolute ones."""
         columns = problem.actionable
         squared = prices @ problem.ledger.squared[:, columns]
         absolute = prices @ problem.ledger.absolute[:, columns]

@@ -31,9 +31,7 @@ class Nearest:
 
     def __post_init__(self) -> None:
         if isinstance(self.prices, str) and self.prices not in ("budgets", "unit"):
-            raise InputError(
-                f"Nearest.prices = {shown(self.prices)}: must be 'budgets', 'unit' or {{budget: price}}."
-            )
+            raise InputError(f"Nearest.prices = {shown(self.prices)}: must be 'budgets', 'unit' or {{budget: price}}.")
         if not isinstance(self.chunk, int) or self.chunk < 1:
             raise InputError(f"Nearest.chunk = {shown(self.chunk)}: must be a whole number >= 1.")
 
@@ -74,9 +72,7 @@ class Nearest:
             with np.errstate(divide="ignore"):
                 return np.where(ledger.amounts > 0, 1.0 / ledger.amounts, 0.0)
         unknown = [n for n in self.prices if n not in ledger.names]
-        faults = [
-            f"Nearest.prices: no budget is called {n!r}.{did_you_mean(n, ledger.names)}" for n in unknown
-        ]
+        faults = [f"Nearest.prices: no budget is called {n!r}.{did_you_mean(n, ledger.names)}" for n in unknown]
         faults += [
             f"Nearest.prices.{n} = {shown(p)}: must be a finite number >= 0."
             for n, p in self.prices.items()

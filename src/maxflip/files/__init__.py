@@ -1,0 +1,1 @@
+"""Everything on disk: the job file, cohort readers, model loading, the plan folder."""

@@ -1,0 +1,50 @@
+"""The one way in which a file is written: whole, or not at all, even if the power goes.
+
+A temporary file in the same folder, fsync, rename over the name, fsync of the folder. Files are readable by their
+owner only: a plan is about people.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from maxflip.errors import OutputError
+
+
+def write_bytes(path: str | Path, data: bytes) -> None:
+    target = Path(path)
+    with output_errors(target):
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=".partial-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(name, target)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(name)
+            raise
+        sync_folder(target.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """A rename is on disk only once its folder is."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def output_errors(target: Path) -> Iterator[None]:
+    """What the operating system says about a path, as an OutputError."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"{target}: {error.strerror or error}. Nothing was written there.") from error

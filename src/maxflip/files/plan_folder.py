@@ -1,0 +1,257 @@
+"""The plan folder of docs/formats.md: written whole into a staging folder beside its place, then renamed."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from maxflip.budgets import Budget
+from maxflip.errors import InputError, OutputError
+from maxflip.exact import Floats
+from maxflip.files.atomic import output_errors, sync_folder, write_bytes
+from maxflip.plan import Fate, Plan, Status
+from maxflip.report import render
+
+FORMAT = 1
+FILES = ("summary.json", "plan.parquet", "fates.parquet", "trace.parquet", "report.html")
+INPUTS = ("cohort", "model", "job")
+
+
+def save_plan(
+    plan: Plan, folder: str | Path, *, inputs: Mapping[str, str | Path] | None = None, overwrite: bool = False
+) -> None:
+    """`inputs` maps "cohort", "model" and "job" to the files the plan was made from, so that it can be audited."""
+    unknown = sorted(set(inputs or {}) - set(INPUTS))
+    if unknown or (inputs and len(inputs) < len(INPUTS)):
+        raise InputError(f"inputs: give the paths of cohort, model and job, all three; got {sorted(inputs or {})}.")
+    target = Path(folder)
+    check_target(target, overwrite=overwrite)
+    with staged(target, overwrite=overwrite) as stage:
+        write_plan(plan, stage, {name: Path(path) for name, path in (inputs or {}).items()})
+
+
+def write_plan(plan: Plan, folder: Path, inputs: Mapping[str, Path]) -> None:
+    """All files of a plan into an existing folder, with a copy of the job where there is one."""
+    if "job" in inputs:
+        write_bytes(folder / "job.toml", inputs["job"].read_bytes())
+        inputs = {**inputs, "job": folder / "job.toml"}
+    write_bytes(folder / "plan.parquet", _parquet(_changes_table(plan)))
+    write_bytes(folder / "fates.parquet", _parquet(_fates_table(plan)))
+    write_bytes(folder / "trace.parquet", _parquet(pa.table({k: list(v) for k, v in plan.trace.items()})))
+    write_bytes(folder / "report.html", render(plan).encode())
+    summary = json.dumps(_summary(plan, folder, inputs), indent=2, ensure_ascii=False, allow_nan=False)
+    write_bytes(folder / "summary.json", (summary + "\n").encode())
+
+
+def load_plan(folder: str | Path) -> Plan:
+    """A plan as it was saved; InputError if the folder holds none."""
+    place = Path(folder)
+    try:
+        summary = json.loads((place / "summary.json").read_text(encoding="utf-8"))
+        changes = pq.read_table(place / "plan.parquet")
+        fates = pq.read_table(place / "fates.parquet")
+        trace = pq.read_table(place / "trace.parquet").to_pydict()
+        if summary["format"] != FORMAT:
+            raise InputError(f"{place}: plan format {summary['format']!r}; this version reads format {FORMAT}.")
+        return _assemble(summary, changes, fates, trace)
+    except FileNotFoundError as error:
+        raise InputError(f"{place}: is no plan folder; {Path(error.filename).name} is missing.") from error
+    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{place}: is no readable plan folder: {error}") from error
+
+
+def check_target(folder: Path, *, overwrite: bool) -> None:
+    """Everything that can be known before the work begins about whether the folder can be written after it."""
+    with output_errors(folder):
+        parent = folder.absolute().parent
+        if not parent.is_dir():
+            raise OutputError(f"{folder}: its parent folder {parent} does not exist. Create it first.")
+        if folder.is_symlink():
+            raise OutputError(f"{folder}: is a symbolic link. Name the folder itself.")
+        if folder.exists():
+            if not folder.is_dir():
+                raise OutputError(f"{folder}: is a file. Name a folder.")
+            if any(folder.iterdir()) and not overwrite:
+                raise OutputError(f"{folder}: exists and is not empty. Use --overwrite, or name another folder.")
+        # Only the attempt tells: permissions, read-only file systems and names that are too long.
+        probe = Path(tempfile.mkdtemp(dir=parent, prefix=f".{folder.name}.partial-"))
+        probe.rmdir()
+
+
+@contextmanager
+def staged(folder: Path, *, overwrite: bool) -> Iterator[Path]:
+    """A new folder beside `folder` to write into; on leaving it takes that name, unless there was an error."""
+    with output_errors(folder):
+        place = folder.absolute()
+        stage = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}.partial-"))
+        try:
+            yield stage
+            sync_folder(stage)
+            _take_name(stage, place, overwrite=overwrite)
+        finally:
+            if stage.exists():
+                shutil.rmtree(stage, ignore_errors=True)
+
+
+def _take_name(stage: Path, place: Path, *, overwrite: bool) -> None:
+    """What stood there before is kept until the new folder has its name."""
+    old: Path | None = None
+    if place.exists():
+        if any(place.iterdir()) and not overwrite:
+            raise OutputError(
+                f"{place}: appeared while the plan was being made. Use --overwrite, or name another folder."
+            )
+        old = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}.old-"))
+        os.replace(place, old)
+    try:
+        os.replace(stage, place)
+    except OSError:
+        if old is not None:
+            with suppress(OSError):
+                os.replace(old, place)
+        raise
+    sync_folder(place.parent)
+    if old is not None:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _parquet(table: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(table, sink)
+    return sink.getvalue()
+
+
+def _changes_table(plan: Plan) -> pa.Table:
+    """id, step, feature, before, change; what else a plan needs to be loaded again stands in the file's metadata."""
+    rows = plan.table().select(["id", "feature", "before", "change"])
+    steps = pa.array(np.zeros(len(rows), dtype=np.int32))
+    budgets = {
+        name: {"amount": _number(b.amount), "uses": dict(b.uses) if b.uses else None, "cost": b.cost}
+        for name, b in plan.budgets.items()
+    }
+    context = {"features": list(plan.features), "units": dict(plan.units), "budgets": budgets}
+    return rows.add_column(1, "step", steps).replace_schema_metadata({"maxflip": json.dumps(context)})
+
+
+def _fates_table(plan: Plan) -> pa.Table:
+    after = np.full(len(plan.fates), np.nan)
+    after[plan.selected] = plan.confidence_after
+    flipped = plan.fates == Fate.FLIPPED.value
+    return pa.table(
+        {
+            "id": pa.array(plan.all_ids, pa.string()),
+            "fate": pa.array(plan.fates, pa.string()),
+            "worth": pa.array(plan.worths, pa.float64()),
+            "confidence_before": pa.array(plan.confidence_before, pa.float64()),
+            "confidence_after": pa.array(after, pa.float64(), mask=~flipped),
+        }
+    )
+
+
+def _number(value: float) -> float | str:
+    """JSON has no infinity."""
+    return "inf" if value == np.inf else value
+
+
+def _summary(plan: Plan, folder: Path, inputs: Mapping[str, Path]) -> dict[str, Any]:
+    counts = plan.fate_counts()
+    return {
+        "format": FORMAT,
+        "count": plan.count,
+        "worth": plan.worth,
+        "cohort": len(plan.fates),
+        "already": counts[Fate.ALREADY],
+        "below_margin": plan.below_margin,
+        "left_out": counts[Fate.LEFT_OUT],
+        "not_found": counts[Fate.NOT_FOUND],
+        "unreachable": counts[Fate.UNREACHABLE],
+        "unusable": counts[Fate.UNUSABLE],
+        "bound": plan.bound,
+        "estimate": plan.estimate,
+        "budgets": {
+            name: {
+                "amount": _number(budget.amount),
+                "cost": budget.cost,
+                "spent": plan.spend[name],
+                "price": None if plan.prices is None else plan.prices[name],
+            }
+            for name, budget in plan.budgets.items()
+        },
+        "solver": plan.solver,
+        "seed": plan.seed,
+        "status": plan.status.value,
+        "seconds": plan.seconds,
+        "guard": plan.guard,
+        "notices": list(plan.notices),
+        "versions": dict(plan.versions),
+        "inputs": {name: _input(folder, inputs[name]) for name in INPUTS} if inputs else None,
+    }
+
+
+def _input(folder: Path, path: Path) -> dict[str, str]:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"path": Path(os.path.relpath(path.absolute(), folder.absolute())).as_posix(), "sha256": digest}
+
+
+def _assemble(summary: dict[str, Any], changes: pa.Table, fates: pa.Table, trace: dict[str, Any]) -> Plan:
+    context = json.loads(changes.schema.metadata[b"maxflip"])
+    features = tuple(context["features"])
+    all_ids = np.array(fates["id"].to_pylist(), dtype=object)
+    fate = np.array(fates["fate"].to_pylist(), dtype=object)
+    selected = np.flatnonzero(fate == Fate.FLIPPED.value)
+    change, before = _matrices(changes, all_ids[selected], features)
+    prices = {name: b["price"] for name, b in summary["budgets"].items()}
+    return Plan(
+        features=features,
+        units=context["units"],
+        all_ids=all_ids,
+        selected=selected,
+        changes=change,
+        before=before,
+        fates=fate,
+        worths=fates["worth"].to_numpy(),
+        confidence_before=fates["confidence_before"].to_numpy(),
+        confidence_after=fates["confidence_after"].to_numpy()[selected],
+        below_margin=summary["below_margin"],
+        budgets={name: Budget(float(b["amount"]), b["uses"], b["cost"]) for name, b in context["budgets"].items()},
+        spend={name: b["spent"] for name, b in summary["budgets"].items()},
+        prices=None if any(p is None for p in prices.values()) else prices,
+        bound=summary["bound"],
+        estimate=summary["estimate"],
+        status=Status(summary["status"]),
+        solver=summary["solver"],
+        seed=summary["seed"],
+        seconds=summary["seconds"],
+        guard=summary["guard"],
+        notices=tuple(summary["notices"]),
+        trace=trace,
+        versions=summary["versions"],
+    )
+
+
+def _matrices(changes: pa.Table, ids: np.ndarray[Any, Any], features: tuple[str, ...]) -> tuple[Floats, Floats]:
+    """(count, F) changes and before-values from the rows of plan.parquet."""
+    row_of = {text: j for j, text in enumerate(ids.tolist())}
+    column_of = {name: i for i, name in enumerate(features)}
+    rows = [row_of[text] for text in changes["id"].to_pylist()]
+    columns = [column_of[name] for name in changes["feature"].to_pylist()]
+    change = np.zeros((len(ids), len(features)))
+    before = np.full_like(change, np.nan)
+    change[rows, columns] = changes["change"].to_numpy()
+    before[rows, columns] = changes["before"].to_numpy()
+    return change, before

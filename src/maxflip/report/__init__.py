@@ -1,0 +1,40 @@
+"""Plan -> one self-contained HTML page: no script, no network, every text escaped."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import jinja2
+
+from maxflip.plan import Plan
+from maxflip.report import tables
+from maxflip.report.answer import answer
+from maxflip.report.numbers import duration, number, whole
+from maxflip.report.texts import isolated
+
+__all__ = ["render"]
+
+
+def render(plan: Plan) -> str:
+    """The page as text; the same plan gives the same page."""
+    return _template().render(
+        plan=plan,
+        answer=answer(plan),
+        budgets=tables.budgets(plan),
+        fates=tables.fates(plan),
+        features=tables.features(plan),
+        people=tables.people(plan),
+    )
+
+
+@cache
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("maxflip.report", "."),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(whole=whole, number=number, duration=duration, isolated=isolated)
+    return environment.get_template("page.html.j2")

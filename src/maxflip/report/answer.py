@@ -1,0 +1,142 @@
+"""The first sentences of the page: the number, what it is worth, how good it is known to be, and why it may be 0."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from maxflip.plan import Fate, Plan, Status
+from maxflip.report.numbers import number, whole
+
+
+@dataclass(frozen=True)
+class Claim:
+    """`kind`: proved, estimated or unknown; the page marks them differently."""
+
+    kind: str
+    label: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    count: str
+    rest: str
+    details: tuple[str, ...]
+    claims: tuple[Claim, ...]
+    note: str
+    reasons: tuple[str, ...]
+    status_remark: str
+
+
+def answer(plan: Plan) -> Answer:
+    n = len(plan.fates)
+    verb = "is" if plan.count == 1 else "are"
+    return Answer(
+        count=whole(plan.count),
+        rest=f"of {whole(n)} {verb} predicted in the wanted class after the change",
+        details=_details(plan),
+        claims=_claims(plan),
+        note=_note(plan),
+        reasons=() if plan.count else _reasons(plan),
+        status_remark=_status_remark(plan),
+    )
+
+
+def has_worths(plan: Plan) -> bool:
+    """Samples that count differently from one person, one point."""
+    return bool((plan.worths != 1).any())
+
+
+def best_possible(plan: Plan) -> float | None:
+    """The proved bound; where worths are whole numbers, no plan lies between two of those."""
+    if plan.bound is None or not math.isfinite(plan.bound):
+        return None
+    are_whole = bool((plan.worths == np.floor(plan.worths)).all())
+    return float(math.floor(plan.bound)) if are_whole else plan.bound
+
+
+def is_proved_best(plan: Plan) -> bool:
+    ceiling = best_possible(plan)
+    return plan.status is Status.OPTIMAL or (ceiling is not None and plan.worth >= ceiling)
+
+
+def _details(plan: Plan) -> tuple[str, ...]:
+    already = plan.fate_counts()[Fate.ALREADY]
+    details = []
+    if already:
+        more = " more" if plan.count else ""
+        details.append(f"{whole(already)}{more} {_were(already)} there already.")
+    if has_worths(plan) and plan.count:
+        open_worth = math.fsum(plan.worths[plan.fates.astype(str) != Fate.ALREADY.value])
+        details.append(
+            f"The {whole(plan.count)} are worth {number(plan.worth, 6)} together; all who were not there yet are worth "
+            f"{number(open_worth, 6)}."
+        )
+    return tuple(details)
+
+
+def _note(plan: Plan) -> str:
+    if not plan.below_margin:
+        return ""
+    among = f"; they may be among the {whole(plan.count)}" if plan.count else ""
+    return (
+        f"For {whole(plan.below_margin)} not counted as there already, the wanted class was the likeliest from the start, "
+        f"but with less confidence than asked for{among}."
+    )
+
+
+def _claims(plan: Plan) -> tuple[Claim, ...]:
+    where = "within these budgets and limits"
+    if is_proved_best(plan) and plan.bound is not None:
+        most = f"worth {number(plan.worth, 6)}" if has_worths(plan) else whole(plan.count)
+        return (Claim("proved", "Proved", f"The most possible {where} is {most}, and no plan can do better."),)
+    if plan.status is Status.OPTIMAL:
+        return (Claim("proved", "Proved", plan.status.sentence),)
+    claims = []
+    ceiling = best_possible(plan)
+    if ceiling is not None:
+        more = number(ceiling - plan.worth, 6, up=True)
+        can = "be worth" if has_worths(plan) else "reach"
+        most = number(ceiling, 6, up=True)
+        claims.append(Claim("proved", "Proved", f"No plan can {can} more than {most} {where}: at most {more} more."))
+    if plan.estimate is not None and math.isfinite(plan.estimate):
+        claims.append(Claim("estimated", "Not proved", _estimate(plan, plan.estimate)))
+    if not claims:
+        claims.append(Claim("unknown", "Not known", plan.status.sentence))
+    elif plan.status is Status.LIMIT:
+        claims.append(Claim("unknown", "Note", "A limit that was set ended the run before it was done."))
+    return tuple(claims)
+
+
+def _estimate(plan: Plan, estimate: float) -> str:
+    if has_worths(plan):
+        return f"We estimate that no plan is worth much more than {number(max(estimate, plan.worth), 6)}."
+    people = max(plan.count, round(estimate))
+    return f"We estimate that no plan reaches many more than {whole(people)}."
+
+
+def _reasons(plan: Plan) -> tuple[str, ...]:
+    """Why nobody was picked, in the order of the fates."""
+    counts = plan.fate_counts()
+    if counts[Fate.ALREADY] == len(plan.fates) > 0:
+        return ("Everyone is predicted in the wanted class already; there is nothing to change.",)
+    texts = {
+        Fate.LEFT_OUT: "{} {} left out: the budgets do not pay for a change that would move them, or they were excluded.",
+        Fate.NOT_FOUND: "For {} no change was found that would move them; there may be one.",
+        Fate.UNREACHABLE: "{} {} out of reach: it is proved that no change within the limits and budgets moves them.",
+        Fate.UNUSABLE: "{} {} unusable: the model gives no finite answer for them.",
+    }
+    return tuple(text.format(whole(counts[f]), _were(counts[f])) for f, text in texts.items() if counts[f])
+
+
+def _status_remark(plan: Plan) -> str:
+    if plan.status is Status.OPTIMAL or not is_proved_best(plan):
+        return ""
+    return "But the bound leaves no room for a better plan: this one is the best possible."
+
+
+def _were(n: int) -> str:
+    return "was" if n == 1 else "were"

@@ -1,0 +1,11 @@
+"""The contract of every solver. A new one joins by a line in SOLVERS."""
+
+from __future__ import annotations
+
+from maxflip import Nearest
+from maxflip.solvers import Solver
+
+SOLVERS: list[Solver] = [
+    Nearest(),
+    Nearest(prices="unit"),
+]

@@ -1,0 +1,137 @@
+"""choose against brute force, and against everything that makes budgets tight."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from maxflip import Budget, Problem, ProblemError
+from maxflip import program as programs
+from maxflip.budgets import Ledger
+from maxflip.choose import choose
+from tests.examples import linear_problem
+
+Floats = NDArray[np.float64]
+
+
+def brute_force(problem: Problem, rows: NDArray[np.int64], changes: Floats, must: tuple[int, ...] = ()) -> float:
+    """The best worth over all selections with at most one candidate per sample; -inf if `must` does not fit."""
+    options = [[None, *np.flatnonzero(rows == row)] for row in np.unique(rows)]
+    best = -math.inf
+    for picks in itertools.product(*options):
+        chosen = [c for c in picks if c is not None]
+        if set(must) <= set(rows[chosen].tolist()) and problem.ledger.fits(changes[chosen]):
+            best = max(best, float(problem.worth[rows[chosen]].sum()))
+    return best
+
+
+def random_candidates(seed: int) -> tuple[Problem, NDArray[np.int64], Floats]:
+    """Up to 9 samples with up to 2 candidates each, 3 features, budgets of every kind."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 9))
+    budgets: dict[str, Any] = {f"x{i}": float(rng.uniform(0.2, 4)) for i in range(3)}
+    if rng.random() < 0.3:
+        budgets["hours"] = Budget(float(rng.uniform(0.5, 4)), {"x0": 1.0, "x2": 0.3}, "absolute")
+    if rng.random() < 0.3:
+        budgets["people"] = Budget(int(rng.integers(0, n + 1)), cost="count")
+    if rng.random() < 0.2:
+        budgets["x1"] = math.inf
+    worth = rng.integers(1, 4, n).astype(float) if rng.random() < 0.4 else None
+    if rng.random() < 0.2:
+        worth = rng.uniform(0, 2, n)
+    problem = linear_problem([1.0, 1.0, 1.0], rng.normal(size=(n, 3)), budgets, worth=worth)
+    rows = np.sort(rng.integers(0, n, size=int(rng.integers(1, 12))))
+    return problem, rows, rng.normal(size=(len(rows), 3))
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_equals_brute_force_on_300_small_problems(block: int) -> None:
+    for seed in range(30 * block, 30 * (block + 1)):
+        problem, rows, changes = random_candidates(seed)
+        chosen = choose(problem, rows, changes)
+        assert problem.ledger.fits(changes[chosen])
+        assert len(set(rows[chosen])) == len(chosen)
+        worth = float(problem.worth[rows[chosen]].sum())
+        assert worth == pytest.approx(brute_force(problem, rows, changes), abs=1e-9), seed
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_must_be_picked_is_picked_or_refused(seed: int) -> None:
+    problem, rows, changes = random_candidates(seed)
+    must = np.unique(rows)[:2]
+    best = brute_force(problem, rows, changes, tuple(must.tolist()))
+    if best == -math.inf:
+        with pytest.raises(ProblemError, match="include: the budgets do not suffice"):
+            choose(problem, rows, changes, must)
+        return
+    chosen = choose(problem, rows, changes, must)
+    assert set(must) <= set(rows[chosen])
+    assert problem.ledger.fits(changes[chosen])
+    assert float(problem.worth[rows[chosen]].sum()) == pytest.approx(best, abs=1e-9)
+
+
+def test_a_sample_without_a_flip_cannot_be_included() -> None:
+    problem = linear_problem([1.0], np.zeros((3, 1)), [9.0])
+    with pytest.raises(ProblemError, match="no flip is known for 1 of these ids: 2"):
+        choose(problem, np.array([0, 1]), np.ones((2, 1)), must=np.array([1, 2]))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_scipy_serves_where_highspy_is_missing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "_has_highspy", lambda: False)
+    problem, rows, changes = random_candidates(seed)
+    chosen = choose(problem, rows, changes)
+    assert problem.ledger.fits(changes[chosen])
+    assert float(problem.worth[rows[chosen]].sum()) == pytest.approx(brute_force(problem, rows, changes), abs=1e-9)
+
+
+def test_ulp_tight_budgets_are_never_exceeded_and_not_wasted() -> None:
+    """2,000 budgets that hold a known set exactly, or fall short of it by one bit."""
+    rng = np.random.default_rng(0)
+    base = linear_problem([1.0], np.zeros((4, 1)), [1.0])
+    kept = 0
+    for trial in range(2000):
+        changes = rng.normal(size=(4, 1)) * 10.0 ** rng.integers(-3, 4)
+        full = base.ledger.spent(changes)[0]
+        problem = copy.copy(base)
+        budgets = {"x0": Budget(full if trial % 2 else math.nextafter(full, 0.0), {"x0": 1.0})}
+        object.__setattr__(problem, "ledger", Ledger.compile(budgets, ("x0",)))  # a new Problem each time is slower
+        chosen = choose(problem, np.arange(4), changes)
+        assert problem.ledger.fits(changes[chosen])
+        assert len(chosen) >= 3
+        if problem.ledger.fits(changes):
+            assert len(chosen) == 4
+            kept += 1
+    assert 300 < kept < 1700  # whether the full amount was rounded up or down decides
+
+
+def test_a_large_problem_meets_the_bound_of_its_relaxation() -> None:
+    """5,000 samples, 10 budgets: within one of what no selection can beat."""
+    rng = np.random.default_rng(5)
+    n, m = 5000, 10
+    changes = rng.normal(size=(n, m)) * rng.lognormal(size=(n, 1))
+    budgets = (changes**2).sum(axis=0) * rng.uniform(0.05, 0.3, m)
+    problem = linear_problem(np.ones(m), np.zeros((n, m)) - 1.0, budgets)
+    chosen = choose(problem, np.arange(n), changes)
+    share = problem.ledger.consumption(changes) / problem.ledger.amounts
+    relaxed = programs.relax(
+        programs.Program(
+            np.ones(n), programs.sp.csc_matrix(share.T), np.full(m, -np.inf), np.ones(m), np.zeros(n), np.ones(n)
+        )
+    )
+    assert relaxed is not None
+    assert problem.ledger.fits(changes[chosen])
+    assert math.floor(relaxed.bound) - len(chosen) <= 1
+
+
+def test_the_order_of_candidates_decides_ties() -> None:
+    """Equal samples: those that come first are taken."""
+    problem = linear_problem([1.0], np.zeros((6, 1)), [2.5])
+    assert choose(problem, np.arange(6), np.ones((6, 1))).tolist() == [0, 1]
+    assert choose(problem, np.arange(6)[::-1], np.ones((6, 1))).tolist() == [0, 1]  # candidates in order of work

@@ -1,0 +1,271 @@
+"""TorchClassifier: any output, dtype and class count; linear ones recognised; the user's model left as found."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from maxflip import InputError, ModelError, TorchClassifier
+from maxflip.classifiers import probe
+from tests.examples import linear_net, small_net
+
+X = np.random.default_rng(0).normal(size=(300, 4))
+
+
+def probed(module: Any, output: Any = "logits", **options: Any) -> Any:
+    return probe(TorchClassifier(module, output=output, **options), X, lambda j: f"row {j + 1}")
+
+
+class Wrapped(nn.Module):
+    """net, then `then`."""
+
+    def __init__(self, then: Callable[[torch.Tensor], Any], features: int = 4) -> None:
+        super().__init__()
+        self.net, self.then = small_net(features), then
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.then(self.net(x))
+
+
+# --- the contract, and its breaches ---
+
+
+@pytest.mark.parametrize("classes", [2, 3, 7])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("output", ["logits", "probabilities"])
+def test_good_models_pass(classes: int, dtype: torch.dtype, output: str) -> None:
+    net = small_net(4, classes, dtype=dtype)
+    module = nn.Sequential(net, nn.Softmax(dim=1)) if output == "probabilities" else net
+    result = probed(module, output)
+    assert result.classes == classes
+    classifier = TorchClassifier(module, output=output)  # type: ignore[arg-type]
+    p = classifier.probabilities(torch.tensor(X))
+    assert p.dtype == torch.float64
+    assert p.shape == (300, classes)
+    tolerance = 0.05 if dtype == torch.bfloat16 else 1e-6
+    torch.testing.assert_close(classifier.log_probabilities(torch.tensor(X)).exp(), p, atol=tolerance, rtol=0)
+    assert result.guard >= {torch.float64: 1e-9, torch.float32: 1e-6, torch.bfloat16: 1e-2}[dtype]
+
+
+class Counter(nn.Module):
+    calls: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = small_net(4)
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        result: torch.Tensor = self.net(x)
+        return result
+
+
+class Mutating(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = small_net(4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if not x.requires_grad:
+            x *= 2.0
+        result: torch.Tensor = self.net(x)
+        return result
+
+
+class NoGradient(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = small_net(4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            result: torch.Tensor = self.net(x)
+            return result
+
+
+def raises_on_one_row(z: torch.Tensor) -> torch.Tensor:
+    if len(z) == 1:
+        raise RuntimeError("one row is too few")
+    return z
+
+
+BREACHES: list[tuple[str, Any, str, list[str]]] = [
+    ("logits as probabilities", small_net(4), "probabilities", ["Set output='logits'"]),
+    ("rows sum to more", Wrapped(lambda z: torch.softmax(z, 1) * 0.9), "probabilities", ["rows sum to 0.9"]),
+    ("one column", Wrapped(lambda z: z[:, :1]), "logits", ["(256, 1)", "one logit z"]),
+    ("no columns", Wrapped(lambda z: z[:, 0]), "logits", ["(256,)", "one logit z"]),
+    ("transposed", Wrapped(lambda z: z[:, :1].T), "logits", ["(1, 256)"]),
+    ("tuple", Wrapped(lambda z: (z, z)), "logits", ["returned tuple", "(256, classes)"]),
+    ("dict", Wrapped(lambda z: {"logits": z}), "logits", ["returned dict"]),
+    ("integers", Wrapped(lambda z: z.long()), "logits", ["torch.int64"]),
+    ("NaN", Wrapped(lambda z: torch.where(z[:, :1] > 0, z, torch.nan)), "logits", ["not finite", "row "]),
+    ("random", Wrapped(lambda z: z + torch.rand_like(z)), "logits", ["changes between two calls"]),
+    ("row coupling", Wrapped(lambda z: z - z.mean(dim=0)), "logits", ["other rows of its batch"]),
+    ("ranking", Wrapped(lambda z: z + z.argsort(dim=0).to(z.dtype)), "logits", ["other rows of its batch"]),
+    ("mutation", Mutating(), "logits", ["changes its input in place"]),
+    ("state", Counter(), "logits", ["changes its own buffers"]),
+    ("no gradient", NoGradient(), "logits", ["gives no gradient"]),
+    ("detached", Wrapped(lambda z: z.detach()), "logits", ["gives no gradient"]),
+    ("piecewise constant", Wrapped(torch.round), "logits", ["gradient is zero although"]),
+    (
+        "raises",
+        Wrapped(lambda z: z @ torch.zeros(5, 2)),
+        "logits",
+        ["raised RuntimeError on a batch of shape (256, 4)"],
+    ),
+    ("wrong width", small_net(5), "logits", ["raised RuntimeError", "(256, 4)"]),
+    ("one row refused", Wrapped(raises_on_one_row), "logits", ["(1, 4)", "one row is too few"]),
+]
+
+
+@pytest.mark.parametrize(("module", "output", "parts"), [b[1:] for b in BREACHES], ids=[b[0] for b in BREACHES])
+def test_breaches_are_named(module: Any, output: Any, parts: list[str]) -> None:
+    with pytest.raises(ModelError) as caught:
+        probed(module, output)
+    for part in parts:
+        assert part in str(caught.value)
+    assert caught.value.exit_code == 3
+
+
+def test_the_number_of_class_names_must_fit() -> None:
+    with pytest.raises(ModelError, match="2 columns, but 3 classes"):
+        probed(small_net(4), classes=["a", "b", "c"])
+
+
+def test_a_stateful_model_gets_its_buffers_back() -> None:
+    module = Counter()
+    module.calls += 5
+    with pytest.raises(ModelError):
+        probed(module)
+    assert float(module.calls) == 5.0
+
+
+def test_a_saturated_softmax_is_no_fault() -> None:
+    """In float32 both the output and its gradient are flat: nothing is wrong with such a model."""
+    assert (
+        probed(nn.Sequential(linear_net([1e5, 0, 0, 0], dtype=torch.float32), nn.Softmax(1)), "probabilities").classes
+        == 2
+    )
+
+
+def test_probabilities_called_logits_are_noticed() -> None:
+    (notice,) = probed(Wrapped(lambda z: torch.softmax(z, 1))).notices
+    assert "output='probabilities'" in notice
+
+
+def test_dropout_and_batch_norm_are_used_in_eval_mode() -> None:
+    net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 2)).train()
+    assert probed(net).classes == 2
+    assert net.training
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ({"output": "logit"}, "'logits' or 'probabilities'"),
+        ({"output": "logits", "classes": ["a", "a"]}, "different names"),
+        ({"output": "logits", "batch_size": 0}, "batch_size"),
+        ({"output": "logits", "dtype": torch.int64}, "floating point"),
+    ],
+)
+def test_wrong_options(options: Any, part: str) -> None:
+    with pytest.raises(InputError, match=part):
+        TorchClassifier(small_net(4), **options)
+    with pytest.raises(TypeError):
+        TorchClassifier(small_net(4))  # type: ignore[call-arg]
+
+
+# --- left as found ---
+
+
+def test_the_model_is_left_as_found_even_after_a_failure() -> None:
+    net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 2)).train()
+    net[1].eval()
+    net[0].weight.requires_grad_(False)
+    calls: list[int] = []
+    handle = net.register_forward_hook(lambda *_: calls.append(1))
+    state = copy.deepcopy(net.state_dict())
+    modes = [m.training for m in net.modules()]
+    classifier = TorchClassifier(net, output="logits")
+
+    def use_and_fail() -> None:
+        with classifier.borrowed():
+            assert not any(m.training for m in net.modules())
+            classifier.probabilities(torch.tensor(X))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        use_and_fail()
+    assert [m.training for m in net.modules()] == modes
+    assert not net[0].weight.requires_grad
+    assert net[3].weight.requires_grad
+    assert all(p.grad is None for p in net.parameters())
+    assert all(torch.equal(a, b) for a, b in zip(state.values(), net.state_dict().values(), strict=True))
+    assert list(net._forward_hooks) == [handle.id]
+
+
+# --- linear models ---
+
+
+class Scaled(nn.Module):
+    mean: torch.Tensor
+
+    def __init__(self, head: Callable[[torch.Tensor], torch.Tensor] = lambda z: z) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.tensor([1.0, -2.0, 0.5, 0.0]))
+        self.spread = nn.Parameter(torch.tensor([2.0, 0.5, 1.0, 3.0]))
+        self.linear, self.head = nn.Linear(4, 3), head
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        z: torch.Tensor = self.linear((x - self.mean) / self.spread)
+        return self.head(z)
+
+
+LINEAR: list[tuple[str, Any, str]] = [
+    ("linear", nn.Linear(4, 3), "logits"),
+    ("two layers", nn.Sequential(nn.Linear(4, 6), nn.Dropout(), nn.Identity(), nn.Linear(6, 2)), "logits"),
+    ("batch norm", nn.Sequential(nn.BatchNorm1d(4), nn.Flatten(), nn.Linear(4, 2, bias=False)), "logits"),
+    ("scaler inside", Scaled(), "logits"),
+    ("softmax", nn.Sequential(nn.Linear(4, 3), nn.Softmax(dim=1)), "probabilities"),
+    ("log softmax", nn.Sequential(nn.Linear(4, 3), nn.LogSoftmax(dim=-1)), "logits"),
+    ("temperature", Scaled(lambda z: 2.0 - z / 1.5 + z @ torch.ones(3, 3)), "logits"),
+    ("double inside", Scaled(lambda z: z.double()), "logits"),
+    ("tanh", small_net(4), "no"),
+    ("square", Scaled(lambda z: z * z), "no"),
+    ("relu", nn.Sequential(nn.Linear(4, 2), nn.ReLU()), "no"),
+    ("row sums", Scaled(lambda z: z - z.mean(0)), "no"),
+    ("softmax called logits", nn.Sequential(nn.Linear(4, 2), nn.Softmax(1)), "no"),
+]
+
+
+@pytest.mark.parametrize(("module", "output"), [c[1:] for c in LINEAR], ids=[c[0] for c in LINEAR])
+def test_linear_models_are_recognised_from_their_structure(module: Any, output: str) -> None:
+    classifier = TorchClassifier(module, output="logits" if output == "no" else output)  # type: ignore[arg-type]
+    form = classifier.linear(4)
+    assert (form is not None) == (output != "no")
+    if form is not None:
+        with classifier.borrowed(), torch.no_grad():
+            logits = torch.tensor(X) @ form.weight.T + form.bias
+            torch.testing.assert_close(
+                torch.softmax(logits, 1), classifier.probabilities(torch.tensor(X)), atol=1e-6, rtol=0
+            )
+
+
+def test_a_zero_and_a_logit_make_a_linear_model() -> None:
+    class OneLogit(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(4, 1)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            z = self.linear(x)
+            return torch.cat([torch.zeros_like(z), z], dim=1)
+
+    assert TorchClassifier(OneLogit(), output="logits").linear(4) is not None

@@ -1,0 +1,261 @@
+"""What holds for every plan, whichever solver proposed it."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import maxflip
+from maxflip import Budget, Cohort, Fate, Nearest, Plan, Problem, ProblemError, Status, TorchClassifier, solve
+from maxflip.solvers import SOLVERS as BY_NAME
+from maxflip.solvers import Solver
+from maxflip.watch import Advanced, Event, Finished, Notice, Started
+from tests.contract import SOLVERS
+from tests.examples import linear_net, linear_problem, net_problem, small_net
+
+every_solver = pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+
+
+def same(a: Plan, b: Plan) -> bool:
+    return bool(np.array_equal(a.selected, b.selected) and np.array_equal(a.changes, b.changes))
+
+
+def assert_lawful(problem: Problem, plan: Plan) -> None:
+    """Everything a plan promises, recomputed here."""
+    x = problem.cohort.values[plan.selected]
+    assert problem.ledger.fits(plan.changes)
+    assert not problem.limits.broken(x, plan.changes, plan.selected).any()
+    assert (plan.changes[:, ~problem.ledger.actionable] == 0).all()
+    assert np.array_equal(plan.selected, np.flatnonzero(plan.fates == Fate.FLIPPED))
+    for row, d in zip(plan.selected, plan.changes, strict=True):
+        p = _probabilities(problem, problem.cohort.values[row] + d)
+        before = _probabilities(problem, problem.cohort.values[row])
+        assert _confidence(problem, p, row) >= problem.goal.required
+        assert _confidence(problem, before, row) < problem.goal.required + problem.guard
+    assert sum(plan.fate_counts().values()) == len(problem)
+    assert plan.worth == math.fsum(problem.worth[plan.selected])
+    assert plan.bound is None or plan.worth <= plan.bound + 1e-9
+    assert not set(plan.selected) & set(problem.exclude)
+    assert plan.prices is None or all(price >= 0 for price in plan.prices.values())
+
+
+def _probabilities(problem: Problem, x: Any) -> Any:
+    with problem.classifier.borrowed(), torch.no_grad():
+        return problem.classifier.probabilities(torch.tensor(x)[None])[0].numpy()
+
+
+def _confidence(problem: Problem, p: Any, row: int) -> float:
+    wanted = problem.goal.wanted[0 if len(problem.goal.wanted) == 1 else row]
+    return float(p[wanted].sum() if problem.goal.is_threshold else p[wanted].max() - p[~wanted].max())
+
+
+def problems() -> list[tuple[str, Problem]]:
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=(40, 4))
+    net5 = TorchClassifier(small_net(4, 5), output="logits")
+    hours = {"hours": Budget(6.0, {"x0": 1.0, "x1": 0.5}, "absolute"), "x2": 3.0, "x0": 4.0}
+    return [
+        ("network", net_problem(60)),
+        ("network, float64, limits", net_problem(40, limits="observed", directions={"x1": "down"})),
+        (
+            "five classes",
+            Problem(classifier=net5, cohort=x, target=2, margin=0.1, budgets={f"x{i}": 5.0 for i in range(4)}),
+        ),
+        (
+            "set of classes",
+            Problem(classifier=net5, cohort=x, target={1, 3}, margin=0.05, budgets={"x0": 5.0, "x1": 9.0}),
+        ),
+        ("per sample", Problem(classifier=net5, cohort=x, target=list(range(5)) * 8, margin=0.1, budgets={"x3": 50.0})),
+        (
+            "threshold",
+            Problem(classifier=net5, cohort=x, target={0, 4}, threshold=0.5, budgets={"x0": 9.0, "x1": 9.0, "x2": 9.0}),
+        ),
+        ("mixed budgets", net_problem(40, budgets=hours)),
+        ("count", net_problem(40, budgets={"x0": 50.0, "people": Budget(7, cost="count")})),
+        ("worth", net_problem(40, worth=rng.uniform(0, 3, 40))),
+        ("linear", linear_problem(rng.normal(size=4), x, [2.0, 0.5, 1.0, 3.0])),
+        ("linear, mixed", linear_problem([1.0, -1.0, 0.5, 0.0], x, hours, limits="observed")),
+        ("infinite", net_problem(40, budgets={"x0": math.inf, "x1": 1.0})),
+        ("include, exclude", linear_problem([1.0, 1.0], x[:, :2] - 1, [9.0, 9.0], include=["5"], exclude=["1", "2"])),
+        ("one row, one feature", linear_problem([1.0], [[-1.0]], [9.0])),
+        (
+            "probabilities",
+            net_problem(
+                30, classifier=TorchClassifier(nn.Sequential(small_net(4), nn.Softmax(1)), output="probabilities")
+            ),
+        ),
+        ("float64", net_problem(30, classifier=TorchClassifier(small_net(4, dtype=torch.float64), output="logits"))),
+    ]
+
+
+@every_solver
+@pytest.mark.parametrize(("name", "problem"), problems(), ids=lambda v: v if isinstance(v, str) else "")
+def test_plans_are_lawful_and_repeatable(solver: Solver, name: str, problem: Problem) -> None:
+    plan = solve(problem, solver, seed=3)
+    assert_lawful(problem, plan)
+    assert same(plan, solve(problem, solver, seed=3))
+    assert plan.count > 0
+    for row in problem.include:
+        assert plan.fates[row] in (Fate.FLIPPED, Fate.ALREADY)
+    for row in problem.exclude:
+        assert plan.fates[row] in (Fate.LEFT_OUT, Fate.ALREADY, Fate.UNREACHABLE)
+
+
+@every_solver
+def test_zero_budgets_flip_nobody_and_that_is_optimal(solver: Solver) -> None:
+    plan = solve(net_problem(30, budgets={"x0": 0.0, "x1": 0.0}), solver)
+    assert (plan.count, plan.bound, plan.status) == (0, 0.0, Status.OPTIMAL)
+    assert all(spent == 0.0 for spent in plan.spend.values())
+    one_zero = solve(net_problem(30, budgets={"x0": 0.0, "x1": 3.0}), solver)
+    assert (one_zero.changes[:, 0] == 0.0).all()
+    assert same(one_zero, solve(net_problem(30, budgets={"x1": 3.0}), solver))
+
+
+@every_solver
+def test_infinite_budgets_flip_everyone_who_can_be(solver: Solver) -> None:
+    problem = linear_problem([1.0, 2.0], np.random.default_rng(0).normal(size=(50, 2)), [math.inf, math.inf])
+    plan = solve(problem, solver)
+    assert plan.fate_counts()[Fate.LEFT_OUT] == plan.fate_counts()[Fate.NOT_FOUND] == 0
+    assert (plan.status, plan.bound) == (Status.OPTIMAL, plan.worth)
+
+
+@every_solver
+def test_those_already_there_are_never_counted(solver: Solver) -> None:
+    plan = solve(linear_problem([1.0], [[5.0], [6.0]], [9.0]), solver)
+    assert (plan.count, plan.bound, plan.status) == (0, 0.0, Status.OPTIMAL)
+    assert plan.fate_counts()[Fate.ALREADY] == 2
+
+
+@every_solver
+def test_below_the_margin_counts_as_flippable_and_is_reported(solver: Solver) -> None:
+    plan = solve(linear_problem([1.0], [[0.1], [-1.0]], [9.0]), solver)  # score 0.1: class 1, margin 0.05
+    assert (plan.count, plan.below_margin) == (2, 1)
+
+
+@every_solver
+def test_nothing_of_the_users_is_touched(solver: Solver) -> None:
+    net = nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.ReLU(), nn.Linear(8, 2)).train()
+    state, x = copy.deepcopy(net.state_dict()), np.random.default_rng(0).normal(size=(30, 3))
+    kept, random_state = x.copy(), torch.get_rng_state()
+    problem = Problem(
+        classifier=TorchClassifier(net, output="logits"), cohort=x, target=1, margin=0.1, budgets={"x0": 5.0, "x1": 5.0}
+    )
+    solve(problem, solver)
+    assert np.array_equal(x, kept)
+    assert all(torch.equal(a, b) for a, b in zip(state.values(), net.state_dict().values(), strict=True))
+    assert all(m.training for m in net.modules())
+    assert all(p.requires_grad and p.grad is None for p in net.parameters())
+    assert torch.equal(torch.get_rng_state(), random_state)
+
+
+@every_solver
+def test_the_order_of_rows_does_not_matter(solver: Solver) -> None:
+    rng = np.random.default_rng(1)
+    x, ids = rng.normal(size=(80, 4)), [f"P{j}" for j in range(80)]
+    shuffle = rng.permutation(80)
+    plans = []
+    for order in (np.arange(80), shuffle):
+        cohort = Cohort.table(x[order], ids=[ids[j] for j in order])
+        plan = solve(net_problem(cohort=cohort), solver)
+        plans.append({i: tuple(d) for i, d in zip(plan.ids, plan.changes, strict=True)})
+    assert plans[0] == plans[1]
+
+
+@every_solver
+def test_equal_samples_are_picked_in_the_order_of_their_ids(solver: Solver) -> None:
+    cohort = Cohort.table(np.full((6, 1), -1.0), ids=["f", "b", "e", "a", "d", "c"])
+    need = (1 + 2 * math.atanh(0.1)) ** 2
+    problem = Problem(
+        classifier=TorchClassifier(linear_net([1.0]), output="logits"),
+        cohort=cohort,
+        target=1,
+        margin=0.1,
+        budgets={"x0": 2.5 * need},
+    )
+    assert sorted(solve(problem, solver).ids) == ["a", "b"]
+
+
+@every_solver
+def test_threads_do_not_matter(solver: Solver) -> None:
+    problem, threads = net_problem(500, features=8, limits="observed"), torch.get_num_threads()
+    plans = []
+    try:
+        for count in (1, 2):
+            torch.set_num_threads(count)
+            plans.append(solve(problem, solver))
+    finally:
+        torch.set_num_threads(threads)
+    assert same(*plans)
+
+
+@every_solver
+def test_more_may_be_asked_than_can_be_had(solver: Solver) -> None:
+    x = np.full((3, 1), -1.0)
+    with pytest.raises(ProblemError, match="budgets do not suffice"):
+        solve(linear_problem([1.0], x, [1.5], include=["0", "1", "2"]), solver)
+    with pytest.raises(ProblemError, match="no flip is known for 3 of these ids"):
+        solve(linear_problem([1.0], x, [9.0], limits={"x0": (-2, 0)}, include=["0", "1", "2"]), solver)
+
+
+@every_solver
+def test_watch_hears_notices_and_progress(solver: Solver) -> None:
+    events: list[Event] = []
+    solve(net_problem(20, limits={"x0": (0, 1)}), solver, watch=events.append)
+    assert any(isinstance(e, Notice) and "widen" in e.text for e in events)
+    for started in [e for e in events if isinstance(e, Started)]:
+        done = sum(e.steps for e in events if isinstance(e, Advanced) and e.stage == started.stage)
+        assert done == started.total
+        assert Finished(started.stage) in events
+
+
+@every_solver
+def test_repr_reproduces_the_solver(solver: Solver) -> None:
+    assert eval(repr(solver), vars(maxflip)) == solver
+    with pytest.raises(TypeError):
+        type(solver)(no_such_option=1)  # type: ignore[call-arg]
+
+
+def test_every_solver_is_in_the_contract() -> None:
+    assert {type(s) for s in SOLVERS} == set(BY_NAME.values())
+
+
+def test_odd_numbers() -> None:
+    """-0.0, subnormals, a constant column, and values of 1e300 in a float64 model."""
+    net = TorchClassifier(linear_net([1.0, 0.0, 0.0]), output="logits")
+    x = np.array([[-0.0, 5.0, 1e300], [5e-324, 5.0, -1e300], [-1.0, 5.0, 0.0]])
+    plan = solve(Problem(classifier=net, cohort=x, target=1, margin=0.1, budgets={"x0": 9.0}), Nearest())
+    assert plan.count == 3
+
+
+def test_a_float32_flip_by_rounding_is_not_claimed() -> None:
+    """Two classes within 1e-7 of the line: the guard decides, and what is claimed holds alone."""
+    x = np.linspace(-3e-7, 3e-7, 41)[:, None] + math.atanh(0.1)
+    problem = Problem(
+        classifier=TorchClassifier(linear_net([2.0], dtype=torch.float32), output="logits"),
+        cohort=x,
+        target=1,
+        margin=0.1,
+        budgets={"x0": 1.0},
+    )
+    plan = solve(problem)
+    assert plan.guard >= 1e-6
+    assert_lawful(problem, plan)
+    assert plan.count + plan.fate_counts()[Fate.ALREADY] == 41
+    assert (plan.confidence_after >= 0.1 + plan.guard).all()
+
+
+def test_wrong_seeds_and_options_are_refused() -> None:
+    for seed in ("1", 1.5, True):
+        with pytest.raises(maxflip.InputError, match="seed"):
+            solve(net_problem(5), seed=seed)  # type: ignore[arg-type]
+    with pytest.raises(maxflip.InputError, match="Did you mean 'x0'"):
+        solve(net_problem(5), Nearest(prices={"x00": 1.0}))
+    for bad in ({"prices": "cheap"}, {"chunk": 0}):
+        with pytest.raises(maxflip.InputError, match="must be"):
+            Nearest(**bad)

@@ -1,0 +1,66 @@
+"""Budgets are decided on exact real numbers: against Fractions, at the last bit."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from maxflip import Budget
+from maxflip.budgets import Ledger
+from maxflip.exact import ExactSum, Power
+
+finite = st.floats(allow_nan=False, allow_infinity=False, width=64)
+usual = st.floats(min_value=-1e6, max_value=1e6, allow_nan=False)
+weights = st.one_of(st.just(1.0), st.floats(min_value=0.0, max_value=1e5), st.just(5e-324))
+
+
+def exactly(weight: float, changes: list[float], power: int) -> Fraction:
+    return sum((Fraction(weight) * abs(Fraction(d)) ** power for d in changes), Fraction(0))
+
+
+@given(
+    st.lists(st.one_of(usual, finite.filter(lambda v: abs(v) < 1e150)), max_size=12), weights, st.sampled_from([1, 2])
+)
+def test_decisions_and_rounding_agree_with_fractions(changes: list[float], weight: float, power: Power) -> None:
+    true = exactly(weight, changes, power)
+    total = ExactSum([(weight, np.array(changes), power)])
+    nearest = float(true)
+    assert total.rounded() == nearest
+    for amount in (nearest, math.nextafter(nearest, math.inf), math.nextafter(nearest, 0.0)):
+        assert total.at_most(amount) == (true <= Fraction(amount))
+
+
+def test_a_sum_of_rounded_squares_would_be_wrong_here() -> None:
+    """The case that makes the two-product necessary: rounded squares fit the budget, the exact ones do not."""
+    rng = np.random.default_rng(0)
+    caught = 0
+    for _ in range(400):
+        d = rng.normal(size=5)
+        budget = math.fsum(float(v) * float(v) for v in d)
+        true = exactly(1.0, d.tolist(), 2)
+        assert ExactSum([(1.0, d, 2)]).at_most(budget) == (true <= Fraction(budget))
+        caught += true > Fraction(budget)
+    assert caught > 0
+
+
+def test_infinite_budgets_hold_anything_and_count_budgets_count() -> None:
+    ledger = Ledger.compile({"x": Budget(math.inf, {"x": 1.0}), "people": Budget(2, None, "count")}, ("x",))
+    assert ledger.fits(np.full((2, 1), 1e150))
+    assert ledger.overspent(np.zeros((3, 1))) == [1]
+    assert ledger.spent(np.array([[2.0], [1.0]])).tolist() == [5.0, 2.0]
+
+
+@given(st.lists(st.tuples(usual, usual), min_size=1, max_size=20), st.floats(0.0, 10.0), st.floats(0.0, 10.0))
+def test_shared_and_mixed_budgets(pairs: list[tuple[float, float]], u: float, v: float) -> None:
+    changes = np.array(pairs)
+    true = exactly(u, changes[:, 0].tolist(), 1) + exactly(v, changes[:, 1].tolist(), 1)
+    budgets = {"hours": Budget(float(true), {"a": u, "b": v}, "absolute"), "a": Budget(math.inf, {"a": 1.0})}
+    ledger = Ledger.compile(budgets, ("a", "b"))
+    assert ledger.fits(changes) == (true <= Fraction(float(true)))
+    assert ledger.spent(changes)[0] == float(true)
+    rounded = ledger.consumption(changes).sum(axis=0)[0]
+    assert math.isclose(rounded, float(true), rel_tol=1e-9, abs_tol=1e-300)

@@ -1,0 +1,182 @@
+"""Problem: frozen, and validated once with every fault listed."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from maxflip import Budget, Cohort, InputError, Problem, ProblemError, TorchClassifier
+from tests.examples import linear_net, linear_problem, small_net
+
+X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [-1.0, 0.0, 2.0]])
+
+
+def problem(**options: Any) -> Problem:
+    settings: dict[str, Any] = {
+        "classifier": TorchClassifier(small_net(3), output="logits", classes=["bad", "good"]),
+        "cohort": X,
+        "features": ["a", "b", "c"],
+        "target": "good",
+        "margin": 0.1,
+        "budgets": {"a": 4.0, "b": 1.0},
+    } | options
+    return Problem(**settings)
+
+
+def faults(**options: Any) -> str:
+    with pytest.raises(ProblemError) as caught:
+        problem(**options)
+    return str(caught.value)
+
+
+def test_a_problem_is_frozen_and_prints_itself() -> None:
+    p = problem()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        p.guard = 0.0  # type: ignore[misc]
+    with pytest.raises(ValueError, match="read-only"):
+        p.cohort.values[0, 0] = 1.0
+    assert repr(p) == "Problem(3 samples x 3 features, budgets: a, b)"
+    assert p.actionable.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        ({"budgets": {"a": -3.0}}, ["budgets.a = -3.0: must be >= 0"]),
+        ({"budgets": {"a": float("nan")}}, ["budgets.a = nan"]),
+        ({"budgets": {"a": True}}, ["budgets.a = True: must be a number"]),
+        ({"budgets": {"a": "10%"}}, ["budgets.a = '10%'"]),
+        ({"budgets": {}}, ["at least one"]),
+        ({"budgets": {"people": Budget(3, cost="count")}}, ["no feature draws on a budget"]),
+        ({"budgets": {"h": Budget(1.0, {"a": 0.0})}}, ["no feature draws on a budget"]),
+        ({"budgets": {"aa": 1.0}}, ["budgets.aa: no feature is called 'aa'.", "Did you mean 'a'?"]),
+        ({"budgets": {"h": Budget(1.0, {"x": 1.0})}}, ["budgets.h.uses.x"]),
+        ({"budgets": {"h": Budget(1.0, {"a": -1.0})}}, ["budgets.h.uses.a = -1.0"]),
+        ({"budgets": {"h": Budget(1.0, {"a": float("inf")})}}, ["budgets.h.uses.a = inf"]),
+        ({"budgets": {"a": Budget(1.0, cost="cubic")}}, ["budgets.a.cost = 'cubic'"]),  # type: ignore[arg-type]
+        ({"budgets": {"a": 1.0, "p": Budget(1.0, {"a": 1.0}, "count")}}, ["budgets.p.uses"]),
+        ({"margin": None}, ["margin or threshold", "neither"]),
+        ({"threshold": 0.9}, ["both"]),
+        ({"margin": 1.0}, ["[0, 1)"]),
+        ({"margin": None, "threshold": 0.0}, ["(0, 1)"]),
+        ({"margin": None, "threshold": 1 - 1e-7}, ["too close to 1"]),
+        ({"target": "goood"}, ["Did you mean 'good'?"]),
+        ({"target": 2}, ["columns 0 to 1"]),
+        ({"limits": {"z": (0, 1)}}, ["limits.z"]),
+        ({"limits": {"c": (0, 1)}}, ["limits.c", "draws on no budget"]),
+        ({"directions": {"c": "up"}}, ["directions.c", "draws on no budget"]),
+        ({"directions": {"a": "sideways"}}, ["directions.a = 'sideways'"]),
+        ({"limits": {"a": (2, 1)}}, ["limits.a: min 2.0 is above max 1.0"]),
+        ({"limits": {"a": (np.array([0.0, 5.0, 0.0]), 4.0)}}, ["limits.a: row 2: min is above max"]),
+        ({"limits": {"a": (np.zeros(2), 1)}}, ["limits.a", "(3,)"]),
+        ({"limits": {"a": (float("nan"), 1)}}, ["limits.a", "NaN"]),
+        ({"limits": {"a": 5}}, ["limits.a = 5"]),
+        ({"limits": {"a": ("x", 1)}}, ["limits.a"]),
+        ({"limits": "seen"}, ["limits: got 'seen'"]),
+        ({"limits": {"a": (None, -5)}, "directions": {"a": "up"}}, ["limits.a.max, directions.a"]),
+        ({"limits": {"a": (9, None)}, "directions": {"a": "down"}}, ["limits.a.min, directions.a"]),
+        ({"worth": [1.0, 2.0]}, ["worth: shape (2,)"]),
+        ({"worth": [1.0, -2.0, 1.0]}, ["worth: row 2: -2.0"]),
+        ({"worth": ["x", 1, 1]}, ["worth"]),
+        ({"include": ["9"]}, ["include: no sample has the id '9'"]),
+        ({"include": [0], "exclude": ["0"]}, ["include, exclude: id '0' is in both"]),
+        ({"include": "012"}, ["wanted a list of ids"]),
+    ],
+)
+def test_faults(options: Any, parts: list[str]) -> None:
+    text = faults(**options)
+    for part in parts:
+        assert part in text
+
+
+def test_all_faults_are_listed() -> None:
+    text = faults(budgets={"a": -1.0, "zz": 1.0}, margin=7, worth=[1], include=["9"], limits={"q": (0, 1)})
+    assert len(text.splitlines()) == 6
+
+
+def test_a_value_beyond_the_models_dtype_is_named() -> None:
+    big = X.copy()
+    big[1, 2] = 1e39
+    text = faults(cohort=big)
+    assert "column 'c', row 2: 1e+39 is beyond the model's float32" in text
+    assert problem(cohort=big, classifier=TorchClassifier(small_net(3, dtype=torch.float64), output="logits"), target=1)
+
+
+def test_a_cohort_keeps_its_names_and_units() -> None:
+    cohort = Cohort.table(X, features=["a", "b", "c"], units={"a": "kg"})
+    assert problem(cohort=cohort, features=None).cohort.units == {"a": "kg"}
+    with pytest.raises(InputError, match="already has"):
+        problem(cohort=cohort, features=["a", "b", "d"])
+    with pytest.raises(InputError, match="carries its own"):
+        problem(cohort=cohort, features=None, units={"b": "m"})
+
+
+def test_notices_tell_what_was_done_with_the_data() -> None:
+    import pandas as pd
+
+    frame = pd.DataFrame({"a": [1, 2, 3], "b": [0.0, 1e12, 2.0], "c": [0.0, 1e-3, 1.0], "note": ["", "", ""]})
+    notices = "\n".join(problem(cohort=frame, limits={"a": (2, 5)}).notices)
+    assert "note" in notices
+    assert "Whole-number columns may change by fractions: a" in notices
+    assert "widen them for that sample: a 1" in notices
+    assert "Ranges differ by more than 1e8 ('a': 2, 'b': 1e+12)" in notices or "('c': 1, 'b': 1e+12)" in notices
+
+
+def test_frozen_free_and_forbidden_features() -> None:
+    p = problem(budgets={"a": 0.0, "b": 1.0, "h": Budget(2.0, {"b": 1.0, "c": 0.0})})
+    assert p.ledger.actionable.tolist() == [False, True, False]
+    low, high = p.box(np.array([0, 1]))
+    assert (low[:, [0, 2]] == 0).all()
+    assert (high[:, 1] == np.inf).all()
+
+
+def test_one_feature_may_draw_on_several_budgets_of_several_kinds() -> None:
+    budgets = {"a": 4.0, "hours": Budget(3.0, {"a": 0.5, "b": 2.0}, "absolute"), "people": Budget(2, cost="count")}
+    p = problem(budgets=budgets)
+    consumption = p.ledger.consumption(np.array([[2.0, -1.0, 0.0]]))
+    assert consumption.tolist() == [[4.0, 3.0, 1.0]]
+
+
+@given(
+    st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=5), st.floats(-1e6, 1e6), st.floats(0, 1e6), st.integers(-1, 1)
+)
+def test_settled_changes_never_leave_their_limits_by_one_bit(
+    xs: list[float], low: float, span: float, way: int
+) -> None:
+    """2,000 and more boxes: x + d is inside them in float64 for changes that aim far outside, and for tiny ones."""
+    x = np.array(xs)[:, None]
+    directions = {0: {}, 1: {"x0": "up"}, -1: {"x0": "down"}}[way]
+    try:
+        p = linear_problem([1.0], x, [1.0], limits={"x0": (low, low + span)}, directions=directions)
+    except ProblemError:
+        return  # a direction in which nobody can go
+    rows = np.arange(len(x))
+    lower, upper = np.minimum(low, x), np.maximum(low + span, x)
+    for aim in (-1e9, -1.0, -1e-9, 0.0, 1e-9, 1.0, 1e9):
+        d = p.settle(rows, np.full_like(x, aim))
+        assert ((x + d >= lower) & (x + d <= upper)).all()
+        assert (d * way >= 0).all()
+        assert not np.signbit(d[d == 0]).any()
+
+
+def test_limits_per_sample_and_observed() -> None:
+    p = problem(limits={"a": (np.array([0.0, 1.0, -5.0]), None), "b": "observed"})
+    low, high = p.box(np.arange(3))
+    assert low[:, 0].tolist() == [-1.0, -3.0, -4.0]
+    assert high[:, 0].tolist() == [np.inf] * 3
+    assert (low[:, 1].tolist(), high[:, 1].tolist()) == ([-2.0, -5.0, 0.0], [3.0, 0.0, 5.0])
+    everything = problem(limits="observed")
+    assert np.isinf(everything.limits.lower[0, 2])
+    assert everything.limits.lower[0, :2].tolist() == [-1.0, 0.0]
+
+
+def test_the_linear_form_is_found_through_the_problem() -> None:
+    assert linear_problem([1.0, 2.0], X[:, :2], [1, 1]).linear is not None
+    assert problem().linear is None
+    assert linear_net([1.0]).weight.dtype == torch.float64
