@@ -40,8 +40,8 @@ class Column:
         values = np.full(len(array), np.nan)
         wrong: dict[int, str] = {}
         for j, cell in enumerate(self.cells):
-            if isinstance(cell, int) and not isinstance(cell, bool) and not _holds(cell):
-                wrong[j] = f"{shown(cell)} is no exact float64"
+            if isinstance(cell, (int, np.integer)) and not isinstance(cell, bool) and not _holds(int(cell)):
+                wrong[j] = f"{shown(int(cell))} is no exact float64"
             elif isinstance(cell, (int, float, np.number)) and not isinstance(cell, bool):
                 values[j] = float(cell)
             elif cell is None or _is_missing(cell):

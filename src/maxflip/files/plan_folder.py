@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,9 @@ def write_plan(plan: Plan, folder: Path, inputs: Mapping[str, Path]) -> None:
 def load_plan(folder: str | Path) -> Plan:
     """A plan as it was saved; InputError if the folder holds none."""
     place = Path(folder)
+    missing = [name for name in FILES if name != "report.html" and not (place / name).is_file()]
+    if missing:
+        raise InputError(f"{place}: is no plan folder; it has no {' and no '.join(missing)}.")
     try:
         summary = json.loads((place / "summary.json").read_text(encoding="utf-8"))
         changes = pq.read_table(place / "plan.parquet")
@@ -66,8 +69,6 @@ def load_plan(folder: str | Path) -> Plan:
         if summary["format"] != FORMAT:
             raise InputError(f"{place}: plan format {summary['format']!r}; this version reads format {FORMAT}.")
         return _assemble(summary, changes, fates, trace)
-    except FileNotFoundError as error:
-        raise InputError(f"{place}: is no plan folder; {Path(error.filename).name} is missing.") from error
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
         if isinstance(error, InputError):
             raise
@@ -108,23 +109,24 @@ def staged(folder: Path, *, overwrite: bool) -> Iterator[Path]:
 
 
 def _take_name(stage: Path, place: Path, *, overwrite: bool) -> None:
-    """What stood there before is kept until the new folder has its name."""
+    """What stood there before is kept until the new folder has its name on disk, and gets it back if that fails."""
     old: Path | None = None
     if place.exists():
         if any(place.iterdir()) and not overwrite:
             raise OutputError(
                 f"{place}: appeared while the plan was being made. Use --overwrite, or name another folder."
             )
-        old = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}.old-"))
+        old = stage.with_name(stage.name.replace(".partial-", ".old-"))
         os.replace(place, old)
     try:
         os.replace(stage, place)
+        sync_folder(place.parent)
     except OSError:
+        if place.exists():
+            place.rename(stage)
         if old is not None:
-            with suppress(OSError):
-                os.replace(old, place)
+            old.rename(place)
         raise
-    sync_folder(place.parent)
     if old is not None:
         shutil.rmtree(old, ignore_errors=True)
 

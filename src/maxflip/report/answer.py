@@ -70,10 +70,11 @@ def _details(plan: Plan) -> tuple[str, ...]:
         more = " more" if plan.count else ""
         details.append(f"{whole(already)}{more} {_were(already)} there already.")
     if has_worths(plan) and plan.count:
+        who = "This one person is" if plan.count == 1 else f"The {whole(plan.count)} together are"
         open_worth = math.fsum(plan.worths[plan.fates.astype(str) != Fate.ALREADY.value])
         details.append(
-            f"The {whole(plan.count)} are worth {number(plan.worth, 6)} together; all who were not there yet are worth "
-            f"{number(open_worth, 6)}."
+            f"{who} worth {number(plan.worth, 6)}; "
+            f"all who were not there yet are worth {number(open_worth, 6)} together."
         )
     return tuple(details)
 
@@ -83,8 +84,8 @@ def _note(plan: Plan) -> str:
         return ""
     among = f"; they may be among the {whole(plan.count)}" if plan.count else ""
     return (
-        f"For {whole(plan.below_margin)} not counted as there already, the wanted class was the likeliest from the start, "
-        f"but with less confidence than asked for{among}."
+        f"For {whole(plan.below_margin)} not counted as there already, the wanted class was the likeliest "
+        f"from the start, but with less confidence than asked for{among}."
     )
 
 
@@ -124,8 +125,8 @@ def _reasons(plan: Plan) -> tuple[str, ...]:
     if counts[Fate.ALREADY] == len(plan.fates) > 0:
         return ("Everyone is predicted in the wanted class already; there is nothing to change.",)
     texts = {
-        Fate.LEFT_OUT: "{} {} left out: the budgets do not pay for a change that would move them, or they were excluded.",
-        Fate.NOT_FOUND: "For {} no change was found that would move them; there may be one.",
+        Fate.LEFT_OUT: "{} {} left out: the budgets do not pay for a change that moves them, or they were excluded.",
+        Fate.NOT_FOUND: "For {} no change was found that moves them; there may be one.",
         Fate.UNREACHABLE: "{} {} out of reach: it is proved that no change within the limits and budgets moves them.",
         Fate.UNUSABLE: "{} {} unusable: the model gives no finite answer for them.",
     }

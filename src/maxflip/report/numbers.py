@@ -102,7 +102,7 @@ def percent(part: float, all_of_it: float) -> str:
 def duration(seconds: float) -> str:
     """
     >>> duration(0.0312), duration(75), duration(7384)
-    ('0.03 seconds', '1 min 15 s', '2 h 3 min')
+    ('0.031 seconds', '1 min 15 s', '2 h 3 min')
     """
     if seconds < 60 or not math.isfinite(seconds):
         return f"{number(seconds, 2 if seconds >= 0.01 else 1)} seconds"
