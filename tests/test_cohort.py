@@ -125,6 +125,7 @@ def test_all_bad_cells_are_listed_with_a_count() -> None:
         (np.zeros((0, 2)), {}, ["0 rows"]),
         (np.zeros((2, 0)), {}, ["no feature columns"]),
         (np.zeros(3), {}, ["(3,)", "two dimensions"]),
+        ([[1.0, 2.0], [3.0]], {}, ["different lengths"]),
         (np.zeros((2, 2, 2)), {}, ["(2, 2, 2)"]),
         (np.array([["a", "b"]]), {}, ["<U1", "wanted numbers"]),
         (

@@ -84,7 +84,7 @@ def verify(
         except maxflip_verify.Unreadable as error:
             raise InputError(str(error)) from error
     if not quiet or not audit.passed:
-        print(audit)
+        _say(str(audit))
     if not audit.passed:
         raise typer.Exit(5)
 
@@ -103,7 +103,7 @@ def report(
         target = out or folder / "report.html"
         Plan.load(folder).report(target)
     if not quiet:
-        print(target)
+        _say(str(target))
 
 
 def _show(released: Any, quiet: bool) -> None:
@@ -113,8 +113,6 @@ def _show(released: Any, quiet: bool) -> None:
     plan = released.plan
     already = int((plan.fates == "already").sum())
     there = f" ({already:,} were there already)" if already else ""
-    print(f"{plan.count:,} of {len(plan.fates):,} are predicted in the wanted class after the change{there}.")
-    print(f"{plan.status.sentence} {CAVEAT}")
     table = Table("budget", "cost", "amount", "spent", "share")
     for column in table.columns[2:]:
         column.justify = "right"
@@ -122,9 +120,24 @@ def _show(released: Any, quiet: bool) -> None:
         spent = plan.spend[name]
         share = f"{spent / budget.amount:.1%}" if 0 < budget.amount < float("inf") else ""
         table.add_row(name, budget.cost, f"{budget.amount:,.6g}", f"{spent:,.6g}", share)
-    Console(width=None if sys.stdout.isatty() else 100, markup=False).print(table)
-    print(f"Plan:   {released.folder} (passed its audit)")
-    print(f"Report: {released.folder / 'report.html'}")
+    console = Console(width=None if sys.stdout.isatty() else 100, markup=False)
+    with console.capture() as budgets:
+        console.print(table)
+    _say(
+        f"{plan.count:,} of {len(plan.fates):,} are predicted in the wanted class after the change{there}.\n"
+        f"{plan.status.sentence} {CAVEAT}\n"
+        f"{budgets.get()}"
+        f"Plan:   {released.folder} (passed its audit)\n"
+        f"Report: {released.folder / 'report.html'}"
+    )
+
+
+def _say(text: str) -> None:
+    """To stdout, at once. Whoever read it may have gone (`| head`): that is no error of ours."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
@@ -195,11 +208,6 @@ def _on_sigterm(_signal: int, _frame: object) -> None:
 
 
 def main() -> None:
-    """Entry point: SIGTERM ends the run with 143, a closed pipe ends it quietly."""
+    """Entry point; SIGTERM ends the run with 143."""
     signal.signal(signal.SIGTERM, _on_sigterm)
-    try:
-        app()
-    except BrokenPipeError:
-        # Whoever read our output has gone (`| head`); keep Python from complaining once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(0) from None
+    app()

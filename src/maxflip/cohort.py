@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from maxflip.errors import SHOWN, InputError
 from maxflip.exact import Floats
 from maxflip.frames import Column, columns_of
-from maxflip.suggest import did_you_mean, listed, shown
+from maxflip.suggest import did_you_mean, listed, shown, visible
 
 Text = NDArray[np.object_]  # of str
 
@@ -100,7 +100,7 @@ class Cohort:
         """Rows in the order in which they are worked: by id, so that the order of a file's rows does not matter."""
         if self.given_ids is None:
             return np.arange(len(self))
-        return np.argsort(self.given_ids.astype(str), kind="stable")
+        return np.array(sorted(range(len(self)), key=self.given_ids.__getitem__), dtype=np.int64)
 
     @cached_property
     def row_of(self) -> dict[str, int]:
@@ -108,7 +108,7 @@ class Cohort:
 
     def where(self, row: int) -> str:
         """'row 17 (id P-0042)', or 'row 17' where rows have no ids of their own; counted from 1."""
-        return f"row {row + 1}" + (f" (id {self.ids[row]})" if self.given_ids is not None else "")
+        return f"row {row + 1}" + (f" (id {visible(self.ids[row])})" if self.given_ids is not None else "")
 
 
 def as_cohort(data: Any, features: Sequence[str] | None, units: Mapping[str, str] | None) -> Cohort:
@@ -210,7 +210,7 @@ def _read_values(columns: list[Column], ids: Text | None, source: str) -> tuple[
         cells += len(bad)
         bad_columns += len(bad) > 0
         for j in bad[: max(0, SHOWN - len(faults))]:
-            who = f" (id {ids[j]})" if ids is not None else ""
+            who = f" (id {visible(ids[j])})" if ids is not None else ""
             what = wrong.get(int(j), _not_finite(values[j, i]))
             faults.append(
                 f"{source}: column {column.name!r}, row {j + 1}{who}: {what}; features must be finite numbers."

@@ -97,7 +97,10 @@ def _labels(data: Any) -> list[str]:
 
 
 def _array_columns(data: Any, names: Sequence[str] | None, source: str) -> list[Column]:
-    array = np.asarray(data)
+    try:
+        array = np.asarray(data)
+    except ValueError:
+        raise InputError(f"{source}: its rows have different lengths; wanted a table, (samples, features).") from None
     if array.ndim != 2:
         raise InputError(f"{source}: has shape {array.shape}; wanted two dimensions, (samples, features).")
     if names is not None and len(names) != array.shape[1]:

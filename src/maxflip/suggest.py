@@ -23,6 +23,15 @@ def shown(value: object, width: int = 40) -> str:
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
+def visible(text: str, width: int = 40) -> str:
+    """The text itself where that is harmless; its repr, cut, where it holds control characters or has no end.
+
+    >>> visible("P-0042"), visible("a\\nb")
+    ('P-0042', "'a\\\\nb'")
+    """
+    return text if text.isprintable() and len(text) <= width else shown(text, width)
+
+
 def listed(names: Iterable[str], most: int = 10) -> str:
     """'a', 'b' and 3 more"""
     quoted = [repr(n) for n in names]

@@ -30,7 +30,7 @@ class Nearest:
     chunk: int = 4096
 
     def __post_init__(self) -> None:
-        if isinstance(self.prices, str) and self.prices not in ("budgets", "unit"):
+        if not isinstance(self.prices, Mapping) and self.prices not in ("budgets", "unit"):
             raise InputError(f"Nearest.prices = {shown(self.prices)}: must be 'budgets', 'unit' or {{budget: price}}.")
         if not isinstance(self.chunk, int) or self.chunk < 1:
             raise InputError(f"Nearest.chunk = {shown(self.chunk)}: must be a whole number >= 1.")

@@ -1,0 +1,5 @@
+"""python -m maxflip"""
+
+from maxflip.cli import main
+
+main()

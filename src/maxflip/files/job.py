@@ -1,0 +1,210 @@
+"""The job file of docs/formats.md: parsed, checked, and turned into a Problem and a Solver.
+
+What can be known from the file alone is said at once and all together, before a cohort or a model is opened.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from maxflip.budgets import Budget
+from maxflip.classifiers import Classifier
+from maxflip.classifiers.torch_module import Output
+from maxflip.errors import InputError, ProblemError
+from maxflip.exact import Floats
+from maxflip.files.cells import Amount, Extra, Label, Limit
+from maxflip.files.cohorts import Reading, read_cohort
+from maxflip.files.job_forms import (
+    BudgetForm,
+    CohortForm,
+    GoalForm,
+    LimitForm,
+    ModelForm,
+    SolverForm,
+    fill,
+    fill_each,
+    unknown_keys,
+)
+from maxflip.files.job_rules import budget_faults, cohort_faults, goal_faults, job_key, limit_faults, model_faults
+from maxflip.files.opening import open_file
+from maxflip.files.toml import LARGEST, parse_toml
+from maxflip.problem import Problem
+from maxflip.solvers import SOLVERS, Solver
+from maxflip.suggest import shown
+
+FORMAT = 1
+_TABLES = {"cohort": "who is there", "model": "which classifier is meant", "goal": "what is wanted"}
+_KEYS = ["format", *_TABLES, "budgets", "limits", "solver"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Job:
+    """A job whose own faults are excluded; cohort and model are opened when asked for."""
+
+    path: Path
+    source: str  # what messages call it: the path as it was given
+    raw: bytes
+    cohort: CohortForm
+    model: ModelForm
+    goal: GoalForm
+    budgets: Mapping[str, Budget]
+    limits: Mapping[str, LimitForm] | Literal["observed"]
+    solver: Solver
+    seed: int
+
+    @property
+    def cohort_file(self) -> Path:
+        return self.path.parent / self.cohort.file
+
+    @property
+    def model_file(self) -> Path:
+        return self.path.parent / self.model.file
+
+    @property
+    def output(self) -> Output:
+        return self.model.output
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return tuple(self.model.classes)
+
+    def read_cohort(self) -> Reading:
+        """The cohort, and the columns of targets, worths and limits that the job names."""
+        extra: list[Extra] = []
+        if self.goal.target_column is not None:
+            extra.append(Label(self.goal.target_column, self.classes))
+        if self.goal.worth_column is not None:
+            extra.append(Amount(self.goal.worth_column))
+        tables = self.limits.values() if not isinstance(self.limits, str) else ()
+        columns = [column for limit in tables for column in (limit.min_column, limit.max_column)]
+        extra += [Limit(column) for column in dict.fromkeys(columns) if column is not None]
+        return read_cohort(
+            self.cohort_file,
+            id=self.cohort.id,
+            features=self.cohort.features,
+            units=self.cohort.units,
+            extra_columns=extra,
+            source=self.cohort.file,
+        )
+
+    def problem(self, reading: Reading, classifier: Classifier) -> Problem:
+        people, goal = reading.cohort, self.goal
+        per_sample = None if goal.target_column is None else reading.columns[Label(goal.target_column, self.classes)]
+        limits: Any = "observed"
+        directions: dict[str, str] = {}
+        if not isinstance(self.limits, str):
+            limits = {name: _sides(limit, reading) for name, limit in self.limits.items()}
+            directions = {name: limit.direction for name, limit in self.limits.items() if limit.direction is not None}
+        try:
+            return Problem(
+                classifier=classifier,
+                cohort=people,
+                target=goal.target if per_sample is None else per_sample,
+                budgets=self.budgets,
+                margin=goal.margin,
+                threshold=goal.threshold,
+                limits=limits,
+                directions=directions,
+                worth=None if goal.worth_column is None else reading.columns[Amount(goal.worth_column)],
+                include=goal.include,
+                exclude=goal.exclude,
+            )
+        except ProblemError as error:
+            raise ProblemError([self._placed(sentence, people.source) for sentence in error.problems]) from error
+
+    def _placed(self, sentence: str, cohort_source: str) -> str:
+        """With the file that the sentence is about in front, and keys as the job spells them."""
+        if sentence.startswith(f"{cohort_source}: "):
+            return sentence
+        return f"{self.source}: {job_key(sentence)}"
+
+
+def _sides(limit: LimitForm, reading: Reading) -> Literal["observed"] | tuple[Any, Any]:
+    if limit.observed:
+        return "observed"
+    low, high = limit.min, limit.max
+    return (
+        low if limit.min_column is None else _closed(reading, limit.min_column, -math.inf),
+        high if limit.max_column is None else _closed(reading, limit.max_column, math.inf),
+    )
+
+
+def _closed(reading: Reading, column: str, open_end: float) -> Floats:
+    values: Floats = reading.columns[Limit(column)]
+    return np.where(np.isnan(values), open_end, values)
+
+
+# Reading: first the TOML, then each table by its form, then what the tables say about each other.
+
+
+def read_job(path: str | Path) -> Job:
+    """The job at `path`; all its faults in one InputError."""
+    source = str(path)
+    with open_file(path, source) as file:
+        raw = file.read(LARGEST + 1)
+    try:
+        return _checked(parse_toml(raw), Path(path), raw)
+    except InputError as error:
+        raise InputError([f"{source}: {sentence}" for sentence in error.problems]) from error.__cause__
+
+
+def _checked(tables: dict[str, Any], path: Path, raw: bytes) -> Job:
+    if "format" in tables and (type(tables["format"]) is not int or tables["format"] != FORMAT):
+        raise InputError(f"format = {shown(tables['format'])}: this version of maxflip reads format = {FORMAT}.")
+    faults = [] if "format" in tables else [f"format is missing. Begin the file with format = {FORMAT}."]
+    faults += unknown_keys(tables, _KEYS, "")
+    faults += [f"[{name}] is missing; it says {what}." for name, what in _TABLES.items() if name not in tables]
+    cohort = fill(CohortForm, tables.get("cohort"), ("cohort",), faults, path.parent)
+    model = fill(ModelForm, tables.get("model"), ("model",), faults, path.parent)
+    goal = fill(GoalForm, tables.get("goal"), ("goal",), faults)
+    budgets = fill_each(BudgetForm, tables.get("budgets"), "budgets", faults)
+    everywhere = tables.get("limits") == "observed"
+    limits = {} if everywhere else fill_each(LimitForm, tables.get("limits"), "limits", faults)
+    solving = fill(SolverForm, tables.get("solver", {}), ("solver",), faults)
+
+    features = cohort.features if cohort else None
+    faults += cohort_faults(cohort) if cohort else ()
+    faults += model_faults(model) if model else ()
+    faults += goal_faults(goal, model) if goal else ()
+    faults += budget_faults(budgets, features) if budgets or not tables.get("budgets") else ()
+    given = tables.get("budgets")
+    some_budget_is_wrong = isinstance(given, dict) and len(budgets) < len(given)
+    faults += limit_faults(limits, features, None if some_budget_is_wrong else budgets)
+    solver = _solver(solving, faults) if solving else None
+    if faults or not (cohort and model and goal and budgets and solving and solver):
+        raise InputError(faults)
+    return Job(
+        path=path,
+        source=str(path),
+        raw=raw,
+        cohort=cohort,
+        model=model,
+        goal=goal,
+        budgets={name: Budget(b.amount, b.uses, b.cost) for name, b in budgets.items()},
+        limits="observed" if everywhere else limits,
+        solver=solver,
+        seed=solving.seed,
+    )
+
+
+def _solver(form: SolverForm, faults: list[str]) -> Solver | None:
+    kind: Any = SOLVERS[form.name]
+    unknown = unknown_keys(form.options, [field.name for field in fields(kind)], "solver.options")
+    faults += unknown
+    if unknown:
+        return None
+    try:
+        solver: Solver = kind(**form.options)
+    except InputError as error:
+        faults += [p.replace(f"{kind.__name__}.", "solver.options.", 1) for p in error.problems]
+        return None
+    except TypeError as error:  # an option of a type that the solver cannot even compare
+        faults.append(f"solver.options: {error}.")
+        return None
+    return solver

@@ -1,0 +1,96 @@
+"""What the tables of a job say about each other: a sentence per contradiction, before cohort or model is opened."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from maxflip.files.job_forms import BudgetForm, CohortForm, GoalForm, LimitForm, ModelForm, dotted
+from maxflip.goal import requirement_faults, resolve_target
+from maxflip.suggest import did_you_mean, listed, shown
+
+
+def job_key(sentence: str) -> str:
+    """A sentence that begins with an argument of Problem, beginning with the job's key for it instead."""
+    sentence = re.sub(r"^(target|margin|threshold|include|exclude)\b", r"goal.\1", sentence)
+    return re.sub(r"\bdirections\.(.+?)(?=:| =)", r"limits.\1.direction", sentence, count=1)
+
+
+def cohort_faults(cohort: CohortForm) -> Iterator[str]:
+    names = cohort.features
+    if not names:
+        yield "cohort.features = []: must name at least one column."
+    for name in dict.fromkeys(n for n in names if names.count(n) > 1):
+        yield f"cohort.features: {name!r} is named {names.count(name)} times. Name it once."
+    if cohort.id in names:
+        yield f"cohort.id, cohort.features: {cohort.id!r} is the id column and cannot be a feature."
+    for name in cohort.units:
+        if name not in names:
+            yield f"{dotted('cohort', 'units', name)}: {_no_feature(name, names)}"
+
+
+def model_faults(model: ModelForm) -> Iterator[str]:
+    if len(set(model.classes)) < max(2, len(model.classes)):
+        yield f"model.classes = {shown(model.classes)}: must be two or more different names, one per output column."
+
+
+def goal_faults(goal: GoalForm, model: ModelForm | None) -> Iterator[str]:
+    if (goal.target is None) == (goal.target_column is None):
+        got = "neither" if goal.target is None else "both"
+        yield f"goal.target, goal.target_column: give one of the two; got {got}."
+    elif goal.target is not None and model is not None and model.classes:
+        _, _, faults = resolve_target(goal.target, 1, len(model.classes), tuple(model.classes))
+        yield from map(job_key, faults)
+    yield from map(job_key, requirement_faults(goal.margin, goal.threshold))
+    for id_ in sorted(set(goal.include) & set(goal.exclude)):
+        yield f"goal.include, goal.exclude: id {id_!r} is in both. Keep it in one."
+
+
+def _no_feature(name: str, features: list[str]) -> str:
+    return f"no feature is called {name!r}.{did_you_mean(name, features) or f' There are {listed(features)}.'}"
+
+
+def budget_faults(budgets: Mapping[str, BudgetForm], features: list[str] | None) -> Iterator[str]:
+    if not budgets:
+        yield "budgets: there is none. Add at least one table [budgets.x], where x is a feature or has `uses`."
+    for name, budget in budgets.items():
+        key = dotted("budgets", name)
+        if budget.cost == "count":
+            if budget.uses is not None:
+                yield f"{key}.cost, {key}.uses: a count budget counts people and uses no features. Leave `uses` out."
+        elif budget.uses is None:
+            if features is not None and name not in features:
+                yield (
+                    f"{key}: {_no_feature(name, features)} A budget of another name says in `uses` which features "
+                    "draw on it."
+                )
+        elif not budget.uses:
+            yield f"{key}.uses = {{}}: must name at least one feature."
+        else:
+            unknown = [f for f in budget.uses if features is not None and f not in features]
+            yield from (f"{key}.uses.{dotted(f)}: {_no_feature(f, features or [])}" for f in unknown)
+
+
+def limit_faults(
+    limits: Mapping[str, LimitForm], features: list[str] | None, budgets: Mapping[str, BudgetForm] | None
+) -> Iterator[str]:
+    for name, limit in limits.items():
+        key = dotted("limits", name)
+        if features is not None and name not in features:
+            yield f"{key}: {_no_feature(name, features)}"
+        elif budgets is not None and not any(_weighs(name, *entry) for entry in budgets.items()):
+            yield f"{key}: the feature draws on no budget, so it is frozen. Give it a budget, or leave this out."
+        given = [side for side in ("min", "max", "min_column", "max_column") if getattr(limit, side) is not None]
+        if limit.observed and given:
+            yield f"{key}.observed, " + ", ".join(f"{key}.{s}" for s in given) + ": give `observed` or the others."
+        for side in ("min", "max"):
+            if {side, f"{side}_column"} <= set(given):
+                yield f"{key}.{side}, {key}.{side}_column: give one of the two."
+        if limit.min is not None and limit.max is not None and limit.min > limit.max:
+            yield f"{key}.min = {limit.min}, {key}.max = {limit.max}: min is above max. Swap them."
+
+
+def _weighs(feature: str, name: str, budget: BudgetForm) -> bool:
+    if budget.cost == "count":
+        return False
+    return name == feature if budget.uses is None else budget.uses.get(feature, 0.0) > 0

@@ -1,0 +1,85 @@
+"""TOML read strictly: where it breaks is said with line and column, and hostile text costs neither time nor memory."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from typing import Any
+
+from maxflip.errors import InputError
+
+LARGEST = 1_000_000  # bytes
+DEEPEST = 32  # dotted parts of a key, and levels of nesting: the parser's time and memory grow with their square
+_PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_DEEP_KEY = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_PART}[ \t]*+\.[ \t]*+){{{DEEPEST}}}")
+_TOO_DEEP = "values are nested too deeply to be read. No table of a job is."
+_POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+
+
+def parse_toml(raw: bytes) -> dict[str, Any]:
+    """TOML, or the place where it breaks."""
+    if len(raw) > LARGEST:
+        raise InputError(f"is larger than {LARGEST} bytes. A job is a page of text; is this the right file?")
+    text = _decoded(raw)
+    if deep := _DEEP_KEY.search(text):
+        raise InputError(f"{_place(text, deep.start())}: the key has more than {DEEPEST} parts. No key of a job has.")
+    beyond: list[str] = []
+
+    def parse_float(digits: str) -> float:
+        number = float(digits)
+        if math.isinf(number) and "inf" not in digits:
+            beyond.append(digits)
+        return number
+
+    try:
+        tables = tomllib.loads(text, parse_float=parse_float)
+    except RecursionError as error:
+        raise InputError(_TOO_DEEP) from error
+    except ValueError as error:  # TOMLDecodeError, or an integer of thousands of digits
+        raise InputError(_toml_fault(str(error), text)) from error
+    if _is_deep(tables):
+        raise InputError(_TOO_DEEP)
+    if beyond:
+        remedy = "is beyond float64. Write inf where no limit is meant."
+        raise InputError([f"{_place(text, text.index(digits))}: {digits} {remedy}" for digits in beyond])
+    return tables
+
+
+def _decoded(raw: bytes) -> str:
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        place = _place(raw[: error.start].decode(), error.start)
+        raise InputError(f"{place}: byte 0x{raw[error.start]:02x} is not UTF-8. Save the file as UTF-8.") from error
+    if text.startswith("\ufeff"):
+        raise InputError("line 1, column 1: a byte order mark, which TOML does not know. Save the file without it.")
+    return text
+
+
+def _place(text: str, end: int) -> str:
+    before = text[:end]
+    return f"line {before.count(chr(10)) + 1}, column {len(before) - before.rfind(chr(10))}"
+
+
+def _toml_fault(message: str, text: str) -> str:
+    found = _POSITION.search(message)
+    if found is None:
+        return f"is no valid TOML: {message.partition(';')[0][:200]}."
+    reason = message[: found.start()]
+    if any(word in reason for word in ("overwrite", "twice", "Duplicate")):
+        reason += "; a key or a table stands once"
+    place = f"line {found[1]}, column {found[2]}" if found[1] else _place(text, len(text))
+    return f"{place}: {reason[:200]}. Correct the TOML there."
+
+
+def _is_deep(value: Any) -> bool:
+    """Without recursion, of course."""
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer if isinstance(outer, list) else ())
+        ]
+    return bool(level)
