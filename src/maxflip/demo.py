@@ -52,19 +52,18 @@ target = "slow"
 margin = 0.1
 
 [budgets.bmi]
-amount = 60.0          # (kg/m²)², summed over everyone: 15 people by 2 kg/m², or 60 people by 1
+amount = 60.0           # (kg/m²)², summed over everyone: 15 people by 2 kg/m², or 60 people by 1
 [budgets.bp]
-amount = 600.0         # mmHg²
-[budgets.lipids]        # one budget for the cholesterol values, in mg/dl moved
-amount = 500.0
-cost = "absolute"
+amount = 1000.0         # mmHg²
+[budgets.lipids]        # one budget for the three cholesterol values
+amount = 3000.0         # (mg/dl)²
 uses = { tc = 1.0, ldl = 1.0, hdl = 1.0 }
 [budgets.tch]
-amount = 3.0
+amount = 2.0
 [budgets.ltg]
-amount = 0.5
+amount = 1.0
 [budgets.glu]
-amount = 500.0
+amount = 100.0
 [budgets.people]
 amount = 150            # the clinic has room for so many
 cost = "count"
@@ -135,7 +134,7 @@ def _trained(values: Floats, is_slow: Floats) -> ProgressionNet:
         torch.manual_seed(0)
         net = ProgressionNet(values.mean(axis=0), values.std(axis=0))
         x, y = torch.tensor(values, dtype=torch.float32), torch.tensor(is_slow, dtype=torch.long)
-        optimizer = torch.optim.Adam(net.parameters(), lr=0.02, weight_decay=1e-3)
+        optimizer = torch.optim.Adam(net.parameters(), lr=0.02, weight_decay=0.03)
         for _ in range(200):
             optimizer.zero_grad()
             torch.autograd.backward(nn.functional.cross_entropy(net(x), y))

@@ -66,10 +66,7 @@ _SENTENCES = {
         "Valid plan; its distance to the bound or estimate is not closed. "
         "Give the solver more rounds, or accept plan.gap."
     ),
-    Status.FEASIBLE: (
-        "Valid plan; how far it is from the best possible is not known. "
-        "A solver with prices gives a bound or an estimate."
-    ),
+    Status.FEASIBLE: "Valid plan; how far it is from the best possible is not known.",
     Status.LIMIT: "Valid plan; a limit you set ended the run before it was done.",
 }
 
