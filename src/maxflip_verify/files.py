@@ -1,45 +1,68 @@
-"""Read a file once, whole, and only if it is a plain file: the folder under audit may be hostile."""
+"""Read a file once, if it is a plain file, and compare what it says with its form: the folder may be hostile."""
 
-import json
 import os
 import stat
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+FORMS = tomllib.loads(files("maxflip_verify").joinpath("forms.toml").read_text("utf-8"))
+TYPES = {"int": int, "text": str, "bool": bool, "null": type(None), "list": list, "table": dict}
+LARGEST = 8 << 30
 
-class Unreadable(Exception):  # noqa: N818 -- not always an error of the caller
+
+class Unreadable(Exception):
     """A file is missing, damaged or not what its contract says: there is nothing to judge (exit 2)."""
 
 
-class Refused(Exception):  # noqa: N818
+class Refused(Exception):
     """A model file could run code when opened, so it is not opened (exit 7)."""
 
 
-def read(path: Path, *, follow_links: bool = True, largest: int = 8 << 30) -> bytes:
-    """The bytes to hash, audit and parse: one read, so that nobody swaps the file in between."""
+@contextmanager
+def reading(name: object, remedy: str = "") -> Iterator[None]:
+    """Whatever goes wrong in here is the file's fault: one sentence that names it, and no traceback."""
     try:
+        yield
+    except (Refused, Unreadable) as error:
+        raise type(error)(f"{name}: {error}{remedy}") from error
+    except Exception as error:
+        raise Unreadable(f"{name}: {error!r:.300}{remedy}") from error
+
+
+def read(path: Path, *, follow_links: bool = True) -> bytes:
+    """The bytes to hash, audit and parse: one read, so that nobody swaps the file in between."""
+    with reading(path):
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | (0 if follow_links else os.O_NOFOLLOW))
         with os.fdopen(handle, "rb") as file:
-            found = os.fstat(handle)
-            if not stat.S_ISREG(found.st_mode) or found.st_size > largest:
-                raise Unreadable(f"{path}: must be a plain file of at most {largest} bytes")
+            if not stat.S_ISREG(os.fstat(handle).st_mode) or os.fstat(handle).st_size > LARGEST:
+                raise Unreadable(f"must be a plain file of at most {LARGEST} bytes")
             return file.read()
-    except (OSError, ValueError) as error:
-        raise Unreadable(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
-def parse_json(data: bytes, name: str) -> Any:
-    """JSON as the standard has it: no NaN, and no key twice, which two readers could see differently."""
+def misfits(value: Any, form: Any, where: str) -> Iterator[str]:
+    """Every key that is missing, unknown or of another type than in forms.toml."""
+    if isinstance(form, dict) and isinstance(value, dict):
+        known = {key.rstrip("?"): inner for key, inner in form.items()}
+        for key in sorted(value.keys() | {key for key in form if key[-1] not in "?*"}):
+            if key not in value or not known.keys() & {key, "*"}:
+                yield f"{where}: the key {key!r} is {'not in the format' if key in value else 'missing'}"
+            else:
+                yield from misfits(value[key], known.get(key, known.get("*")), f"{where}: {key}")
+    elif isinstance(form, list) and isinstance(value, list):
+        for item in value:
+            yield from misfits(item, form[0], where)
+    else:
+        words = form.split("|") if isinstance(form, str) else ["null"] if "or null?" in form else []
+        if not any(_fits(value, word) for word in words):
+            yield f"{where}: got {value!r:.80}, wanted {form!s:.80}"
 
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len(dict(pairs)) < len(pairs):
-            raise ValueError("a key appears twice")
-        return dict(pairs)
 
-    def not_json(text: str) -> Any:
-        raise ValueError(f"{text} is no number in JSON")
-
-    try:
-        return json.loads(data.decode(), object_pairs_hook=once, parse_constant=not_json)
-    except (ValueError, RecursionError) as error:
-        raise Unreadable(f"{name}: not valid JSON: {error}") from error
+def _fits(value: Any, word: str) -> bool:
+    if word in ("number", "size"):  # finite; a size is not negative
+        return type(value) in (int, float) and (word == "number" or value >= 0) and abs(value) <= sys.float_info.max
+    return type(value) is TYPES[word] if word in TYPES else repr(value) == word

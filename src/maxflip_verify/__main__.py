@@ -1,0 +1,30 @@
+"""`maxflip-verify DIR`: exit 0 passed, 5 failed, 2 something cannot be read, 7 the model is refused as unsafe."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from maxflip_verify import Refused, Unreadable, audit
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser("maxflip-verify", description="Check a plan folder from its files alone.")
+    parser.add_argument("folder", type=Path, metavar="DIR")
+    parser.add_argument("--cohort", type=Path, metavar="F", help="the cohort, if it has moved")
+    parser.add_argument("--model", type=Path, metavar="F", help="the model, if it has moved")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    given = parser.parse_args(argv)
+    try:
+        result = audit(given.folder, cohort=given.cohort, model=given.model)
+    except (Refused, Unreadable) as error:
+        print(f"maxflip-verify: {error}", file=sys.stderr)
+        return 7 if isinstance(error, Refused) else 2
+    print(json.dumps({"passed": result.passed, **asdict(result)}) if given.json else result)
+    return 0 if result.passed else 5
+
+
+if __name__ == "__main__":
+    sys.exit(main())

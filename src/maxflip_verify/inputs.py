@@ -1,0 +1,120 @@
+"""The auditor's own readers: the job and the cohort become one Case, all arrays in cohort order."""
+
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import csv, parquet
+
+from maxflip_verify.exact import Floats
+from maxflip_verify.files import FORMS, Unreadable, misfits, reading
+
+Columns = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What the job asks of every sample."""
+
+    job: dict[str, Any]
+    features: list[str]
+    ids: list[str]
+    start: Floats  # (n, F)
+    lower: Floats  # (n, F)
+    upper: Floats  # (n, F)
+    wanted: NDArray[np.bool_]  # (n, k)
+    worth: Floats  # (n,)
+    weights: dict[str, Floats]  # budget -> (F,)
+
+
+def read_table(data: bytes, name: str, texts: tuple[str, ...] = ()) -> pa.Table:
+    """A Parquet or CSV file; in a CSV the columns `texts` are not taken for numbers."""
+    with reading(name):
+        if data[:4] == b"PAR1":
+            file = parquet.ParquetFile(pa.BufferReader(data))
+            if file.metadata.num_rows * file.metadata.num_columns > 1 << 29:
+                raise Unreadable(f"claims {file.metadata.num_rows} rows, more than can be read")
+            return file.read()
+        one_block = csv.ReadOptions(block_size=min(len(data) + 1, 2**31 - 1))  # so that types are those of all rows
+        literally = {"null_values": [], "true_values": [], "false_values": [], "strings_can_be_null": False}
+        types = csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()), **literally)
+        return csv.read_csv(pa.BufferReader(data), one_block, csv.ParseOptions(newlines_in_values=True), types)
+
+
+def read_columns(data: bytes, name: str) -> Columns:
+    """The columns of plan.parquet or fates.parquet."""
+    table, form = read_table(data, f"{name}.parquet"), FORMS[name]
+    with reading(f"{name}.parquet"):
+        wrong = list(misfits({field.name: str(field.type) for field in table.schema}, form, "columns"))
+        if wrong or table.column_names != list(form) or any(table[key].null_count for key in list(form)[:3]):
+            raise Unreadable(f"has columns out of order or with gaps, or {wrong}")
+        return {key: table[key].to_numpy() for key in form}
+
+
+def positions(items: Iterable[str], among: Iterable[str]) -> NDArray[np.intp]:
+    """Where each item stands `among` the others; -1 if it does not."""
+    index = {name: i for i, name in enumerate(among)}
+    return np.array([index.get(item, -1) for item in items], dtype=np.intp)
+
+
+def read_job(data: bytes) -> dict[str, Any]:
+    with reading("job.toml"):
+        if len(data) > 1_000_000 or max(line.count(b".") for line in data.split(b"\n")) > 2000:
+            raise Unreadable("too long, or a key with so many dots that it takes minutes to parse")
+        job = tomllib.loads(data.decode())
+        if job.get("limits") == "observed":
+            job["limits"] = {feature: {"observed": True} for feature in job["cohort"]["features"]}
+        if wrong := list(misfits(job, FORMS["job"], "job.toml"))[:100]:
+            raise Unreadable(f"not supported by this auditor yet: {'; '.join(wrong)}")
+        if any(len(job["goal"].keys() & one) != 1 for one in ({"target", "target_column"}, {"margin", "threshold"})):
+            raise Unreadable("goal needs one of target and target_column, and one of margin and threshold")
+        if any(
+            not names or len(set(names)) < len(names) for names in (job["cohort"]["features"], job["model"]["classes"])
+        ):
+            raise Unreadable("features and classes must each be some names, none of them twice")
+        return job
+
+
+def read_case(job: dict[str, Any], cohort: bytes, name: str) -> Case:
+    """The job, with numbers from the cohort where it names columns."""
+
+    def column(key: str, kind: pa.DataType) -> Any:
+        with reading(f"{name}: column {key!r}"):
+            if table.column_names.count(key) != 1 or table[key].null_count:
+                raise Unreadable(f"wanted once and without gaps; the columns are {table.column_names!r:.300}")
+            return table[key].cast(kind).to_numpy()
+
+    goal, features, classes, key = job["goal"], job["cohort"]["features"], job["model"]["classes"], job["cohort"]["id"]
+    table = read_table(cohort, name, (key, goal.get("target_column", key)))
+    ids, start = column(key, pa.string()).tolist(), np.column_stack([column(item, pa.float64()) for item in features])
+    worth = column(goal["worth_column"], pa.float64()) if "worth_column" in goal else np.ones(len(ids))
+    if not ids or len(set(ids)) < len(ids) or not np.isfinite([*start.T, worth]).all():
+        raise Unreadable(f"{name}: has no rows, an id twice, or a value that is not finite")
+    lower, upper = np.full_like(start, -np.inf), np.full_like(start, np.inf)
+    for i, limit in enumerate(job.get("limits", {}).get(feature, {}) for feature in features):
+        for side, bounds, extreme in (("min", lower, np.min), ("max", upper, np.max)):
+            if limit.get("observed"):
+                bounds[:, i] = extreme(start[:, i])
+            elif f"{side}_column" in limit:
+                bounds[:, i] = column(limit[f"{side}_column"], pa.float64())
+            elif side in limit:
+                bounds[:, i] = limit[side]
+    number: dict[Any, int] = {label: i for i in range(len(classes)) for label in (i, str(i))}
+    number |= {label: i for i, label in enumerate(classes)}  # a name wins over a number
+    wanted, weights = np.zeros((len(ids), len(classes)), dtype=bool), {}
+    targets = goal["target"] if "target" in goal else column(goal["target_column"], pa.string())
+    with reading("job.toml: goal: target"):
+        chosen = [number[target] for target in ([targets] if isinstance(targets, str | int) else targets)]
+        wanted[slice(None) if "target" in goal else np.arange(len(ids)), chosen] = True
+        if not wanted.any() or wanted.all():
+            raise Unreadable("at least one class must be wanted, and one must not")
+    for budget, terms in job["budgets"].items():
+        uses = {} if terms.get("cost") == "count" else terms.get("uses", {budget: 1.0})
+        if uses.keys() - set(features):
+            raise Unreadable(f"job.toml: budgets: {budget}: got {sorted(uses)}, wanted some of {features}")
+        weights[budget] = np.array([float(uses.get(feature, 0)) for feature in features])
+    return Case(job, features, ids, start, lower, upper, wanted, worth, weights)

@@ -1,0 +1,116 @@
+"""The rules of docs/formats.md, each of them a Check; tolerance 0 wherever no model is involved."""
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from maxflip_verify.exact import consumption
+from maxflip_verify.inputs import Case, Columns
+
+FATES = ["already", "left_out", "not_found", "unreachable", "unusable"]  # and "flipped", the `count` of the summary
+ROUNDING = 1e-12  # of two softmaxes in float64
+SHOWN = 100
+
+
+@dataclass(frozen=True)
+class Check:
+    """One rule, and what breaks it."""
+
+    name: str
+    findings: tuple[str, ...]
+
+
+def check(name: str, wrong: Any, got: Any, wanted: Any, where: Callable[[int], str] = lambda _: "") -> Check:
+    """A finding for every place that is `wrong`; `got` and `wanted` are arrays over the places, or one value."""
+
+    def at(value: Any, i: int) -> Any:
+        return value[i : i + 1].tolist()[0] if isinstance(value, np.ndarray) else value
+
+    places = np.flatnonzero(wrong).tolist()
+    found = [f"{name}{where(i)}: got {at(got, i)!r}, wanted {at(wanted, i)}" for i in places[:SHOWN]]
+    return Check(name, (*found, *[f"{name}: and {len(places) - SHOWN} more"][: len(places) > SHOWN]))
+
+
+def plan_rules(case: Case, plan: Columns) -> Iterator[Check]:
+    """Every row changes a value of the cohort as the job allows, in order."""
+    features, limits, change = case.features, case.job.get("limits", {}), plan["change"]
+    known, start = plan["known"], case.start[plan["row"], plan["place"]]
+    low = np.minimum(case.lower[plan["row"], plan["place"]], start)
+    high = np.maximum(case.upper[plan["row"], plan["place"]], start)
+    frozen = sum(case.weights.values(), np.zeros(len(features)))[plan["place"]] == 0
+    sign = [{"up": 1, "down": -1}.get(limits.get(feature, {}).get("direction"), 0) for feature in features]
+    with np.errstate(all="ignore"):
+        end, backward = start + change, change * np.array(sign)[plan["place"]] < 0
+    behind = np.diff(plan["row"] * len(features) + plan["place"], prepend=-1) <= 0
+    for what, wrong, got, wanted in (
+        ("id and feature", ~known, "unknown", "in the cohort and the job"),
+        ("order", known & behind, "out of order or twice", "samples, then features, in order"),
+        ("step", known & (plan["step"] != 0), plan["step"], 0),
+        ("before", known & (plan["before"].view(np.int64) != start.view(np.int64)), plan["before"], start),
+        ("change", known & (~np.isfinite(change) | (change == 0)), change, "finite and not 0"),
+        ("frozen", known & frozen, change, "no change, as no budget weighs the feature"),
+        ("direction", known & backward, change, "no change against the job's direction"),
+        ("limits", known & ~((low <= end) & (end <= high) & np.isfinite(end)), end, np.column_stack((low, high))),
+    ):
+        where = "plan.parquet: " + what
+        yield check(where, wrong, got, wanted, lambda i: f": id {plan['id'][i]!r}, feature {plan['feature'][i]!r}")
+
+
+def fate_rules(case: Case, plan: Columns, fates: Columns, guard: float) -> Iterator[Check]:
+    """Every sample has its row, and its fate agrees with the plan, the job and a fresh run of the model."""
+    goal, fate, flipped, ids = case.job["goal"], fates["fate"], fates["flipped"], np.array(case.ids, dtype=object)
+    before, after, line = fates["before"], fates["after"], goal.get("margin", goal.get("threshold"))
+    already, usable = fate == "already", fate != "unusable"
+    include, exclude = (np.isin(ids, np.array(goal.get(key, []), dtype=object)) for key in ("include", "exclude"))
+    unknown = sorted(set(goal.get("include", [])) - set(case.ids))
+    yield check("job.toml: include", bool(unknown), unknown, "ids of the cohort")
+    odd = [pair for pair in zip_longest(fates["id"], case.ids) if pair[0] != pair[1]][:SHOWN]
+    yield check("fates.parquet: ids", bool(odd), [got for got, _ in odd], [wanted for _, wanted in odd])
+    off = {key: ~(np.abs(fates[f"confidence_{key}"] - fates[key]) <= guard + ROUNDING) for key in ("before", "after")}
+    for what, wrong, got, wanted in (
+        ("fate", ~np.isin(fate, [*FATES, "flipped"]), fate, "a known one"),
+        ("plan", flipped != np.isin(np.arange(len(ids)), plan["row"]), fate, "flipped if and only if changed"),
+        ("include", include & ~flipped & ~already, fate, "flipped or already"),
+        ("exclude", exclude & np.isin(fate, ["flipped", "not_found"]), fate, "left_out, unreachable or already"),
+        ("worth", fates["worth"] != case.worth, fates["worth"], case.worth),
+        ("not flipped", ~flipped & ~np.isnan(fates["confidence_after"]), fates["confidence_after"], "null"),
+        ("flipped", flipped & ~(after >= line), after, f"confidence of at least {line}"),
+        ("already", already & ~(before >= line - guard), before, f"confidence of at least {line}"),
+        ("start", usable & ~already & ~(before < line + guard), before, f"confidence below {line}"),
+        ("confidence_before", usable & off["before"], fates["confidence_before"], before),
+        ("confidence_after", flipped & off["after"], fates["confidence_after"], after),
+    ):
+        yield check(f"fates.parquet: {what}", wrong, got, wanted, lambda i: f": id {ids[i]!r}")
+
+
+def summary_rules(case: Case, plan: Columns, fates: Columns, said: dict[str, Any], widest: float) -> Iterator[Check]:
+    """Budgets hold, decided exactly; the summary's numbers follow from the files, and its claims from the numbers."""
+    count, worth = int(fates["flipped"].sum()), math.fsum(case.worth[fates["flipped"]])
+    wanted = {"count": count, "worth": worth, "cohort": len(case.ids)}
+    wanted |= {fate: int((fates["fate"] == fate).sum()) for fate in FATES}
+    budgets, finite = case.job["budgets"], plan["known"] & np.isfinite(plan["change"])
+    yield check("summary.json: budgets", said["budgets"].keys() != budgets.keys(), [*said["budgets"]], [*budgets])
+    for name, terms in budgets.items():
+        amount, cost, weights = terms["amount"], terms.get("cost", "squared"), case.weights[name][plan["place"][finite]]
+        used = consumption(weights, plan["change"][finite], squared=cost == "squared")
+        used = Fraction(count) if cost == "count" else used
+        spent = float(min(used, Fraction(sys.float_info.max)))
+        yield check(f"plan.parquet: budget {name!r}", used > amount, f"exactly about {spent!r}", f"at most {amount!r}")
+        stated = {"amount": "inf" if amount == math.inf else amount, "cost": cost, "spent": spent}
+        got = {key: said["budgets"].get(name, {}).get(key) for key in stated}
+        yield check(f"summary.json: budget {name!r}", got != stated, got, stated)
+    for key, value in wanted.items():
+        yield check(f"summary.json: {key}", said[key] != value, said[key], value)
+    guard, below, bound, status = (said[key] for key in ("guard", "below_margin", "bound", "status"))
+    least, most = (int(((fates["fate"] != "already") & (fates["lead"] > near)).sum()) for near in (guard, -guard))
+    claim = "optimal" if bound == worth else "open" if (bound, said["estimate"]) != (None, None) else "feasible"
+    yield check("summary.json: below_margin", not least <= below <= most, below, f"{least} to {most}")
+    yield check("summary.json: bound", bound is not None and bound < worth, bound, f"at least the worth, {worth!r}")
+    yield check("summary.json: status", status not in (claim, "limit"), status, f"{claim!r} or 'limit'")
+    yield check("summary.json: guard", guard > widest, guard, f"at most {widest}")

@@ -1,0 +1,99 @@
+"""From a plan folder to its Audit: read every file once, run the model afresh, apply the rules."""
+
+import json
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from maxflip_verify.exact import Floats
+from maxflip_verify.files import FORMS, Unreadable, misfits, read, reading
+from maxflip_verify.inputs import Case, Columns, positions, read_case, read_columns, read_job
+from maxflip_verify.pt2 import LoadedModel, load_bytes
+from maxflip_verify.rules import SHOWN, Check, check, fate_rules, plan_rules, summary_rules
+
+BATCH, ALONE = 1024, 1000
+
+
+@dataclass(frozen=True)
+class Audit:
+    """All checks of one folder; its text is what `maxflip-verify` prints."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        return tuple(finding for check in self.checks for finding in check.findings)
+
+    @property
+    def passed(self) -> bool:
+        return not self.findings
+
+    def __str__(self) -> str:
+        return "\n".join([*(f"{'FAIL' if c.findings else 'ok'}\t{c.name}" for c in self.checks), *self.findings])
+
+
+def audit(folder: Path | str, *, cohort: Path | str | None = None, model: Path | str | None = None) -> Audit:
+    """Audit the plan in `folder`, with `cohort` and `model` in place of the files that its summary names."""
+    folder = Path(folder)
+    text = read(folder / "summary.json", follow_links=False)
+    with reading("summary.json"):
+        said = json.loads(text)
+    checks = [Check("summary.json: form", tuple(misfits(said, FORMS["summary"], "summary.json"))[:SHOWN])]
+    if checks[0].findings:
+        return Audit(tuple(checks))
+    stated = said["inputs"] or {}
+    paths = {key: folder / entry["path"] for key, entry in stated.items()} | {"job": folder / "job.toml"}
+    paths |= {key: Path(path) for key, path in (("cohort", cohort), ("model", model)) if path}
+    if len(paths) < 3:
+        raise Unreadable(f"{folder}: its summary names no input files; give --cohort and --model")
+    data = {key: read(path, follow_links=key != "job") for key, path in paths.items()}
+    for key, entry in stated.items():
+        found = sha256(data[key]).hexdigest()
+        checks.append(check(f"summary.json: inputs: {key}", entry["sha256"] != found, entry["sha256"], found))
+    case = read_case(read_job(data["job"]), data["cohort"], str(paths["cohort"]))
+    plan = read_columns(read(folder / "plan.parquet", follow_links=False), "plan")
+    fates = read_columns(read(folder / "fates.parquet", follow_links=False), "fates")
+    plan["row"], plan["place"] = positions(plan["id"], case.ids), positions(plan["feature"], case.features)
+    plan["known"] = (plan["row"] >= 0) & (plan["place"] >= 0)
+    order = positions(case.ids, fates["id"])  # -1, the last, where a sample has no row
+    fates |= {key: np.append(fates[key], "" if key == "fate" else np.nan)[order] for key in fates if key != "id"}
+    loaded = load_bytes(data["model"], str(paths["model"]))
+    fates |= _run(loaded, case, plan, fates["fate"] == "flipped")
+    widest = max(1e-3, 16 * torch.finfo(loaded.dtype).eps)  # a wider guard would excuse anything
+    checks += [*plan_rules(case, plan), *fate_rules(case, plan, fates, said["guard"])]
+    return Audit((*checks, *summary_rules(case, plan, fates, said, widest)))
+
+
+def _run(model: LoadedModel, case: Case, plan: Columns, flipped: NDArray[np.bool_]) -> Columns:
+    """Confidence before and after: in batches, and once more alone for the flips that are closest to the line."""
+    end, after, moved = case.start.copy(), np.full(len(case.ids), np.nan), np.flatnonzero(flipped)
+    end[plan["row"][plan["known"]], plan["place"][plan["known"]]] += plan["change"][plan["known"]]
+    before, lead = _confidence(model, case, np.arange(len(case.ids)), case.start, BATCH)
+    after[moved] = _confidence(model, case, moved, end, BATCH)[0]
+    closest = moved[np.argsort(after[moved])[:ALONE]]
+    after[closest] = np.minimum(after[closest], _confidence(model, case, closest, end, 1)[0])
+    return {"before": before, "after": after, "lead": lead, "flipped": flipped}
+
+
+def _confidence(model: LoadedModel, case: Case, who: NDArray[np.intp], points: Floats, batch: int) -> list[Floats]:
+    """Confidence, and by how much the likeliest wanted class leads; nan where the output is not finite."""
+    wanted, p = case.wanted[who], np.empty(case.wanted[who].shape)
+    with reading(f"the model, on a batch of {batch}"):
+        for i in range(0, len(who), batch):
+            with torch.no_grad():
+                output = model.module(torch.from_numpy(points[who[i : i + batch]]).to(model.dtype))
+            if output.shape != p[i : i + batch].shape:
+                raise Unreadable(f"its output is {tuple(output.shape)}, not {p[i : i + batch].shape}")
+            p[i : i + batch] = output.double().numpy()
+    finite = np.isfinite(p).all(axis=1)
+    with np.errstate(invalid="ignore"):
+        if case.job["model"]["output"] == "logits":
+            p = np.exp(p - p.max(axis=1, keepdims=True))
+            p /= p.sum(axis=1, keepdims=True)
+        lead = np.where(wanted, p, -np.inf).max(axis=1) - np.where(wanted, -np.inf, p).max(axis=1)
+    confidence = lead if "margin" in case.job["goal"] else np.where(wanted, p, 0.0).sum(axis=1)
+    return [np.where(finite, confidence, np.nan), np.where(finite, lead, np.nan)]
