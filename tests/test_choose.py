@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxflip import Budget, Problem, ProblemError
@@ -121,9 +122,7 @@ def test_a_large_problem_meets_the_bound_of_its_relaxation() -> None:
     chosen = choose(problem, np.arange(n), changes)
     share = problem.ledger.consumption(changes) / problem.ledger.amounts
     relaxed = programs.relax(
-        programs.Program(
-            np.ones(n), programs.sp.csc_matrix(share.T), np.full(m, -np.inf), np.ones(m), np.zeros(n), np.ones(n)
-        )
+        programs.Program(np.ones(n), sp.csc_matrix(share.T), np.full(m, -np.inf), np.ones(m), np.zeros(n), np.ones(n))
     )
     assert relaxed is not None
     assert problem.ledger.fits(changes[chosen])

@@ -184,7 +184,10 @@ def cell(row: int, column: int, value: str) -> Callable[[Path], None]:
 
 
 def replace_bytes(name: str, content: bytes) -> Callable[[Path], None]:
-    return lambda folder: (folder / name).write_bytes(content) and None
+    def damage(folder: Path) -> None:
+        (folder / name).write_bytes(content)
+
+    return damage
 
 
 def other_model(net: nn.Module, features: int = 3) -> Callable[[Path], None]:
@@ -321,6 +324,25 @@ def test_odd_but_good_input(folder: Path) -> None:
     plan = Plan.load(folder / "plan")
     assert set(plan.table()["feature"].to_pylist()) == {"bmi"}
     assert plan.spend["bp"] == 0.0
+
+
+def test_columns_of_the_cohort_give_limits_worths_and_targets(folder: Path) -> None:
+    """Per-sample columns; an empty limit leaves its side open. The auditor reads them its own way and agrees."""
+    lines = (folder / "cohort.csv").read_text().splitlines()
+    rng = np.random.default_rng(0)
+    rows = [f"{line},{rng.choice(['', '-0.5', '-9'])},{1 + j % 3},{j % 2}" for j, line in enumerate(lines[1:])]
+    (folder / "cohort.csv").write_text("\n".join([lines[0] + ",floor,value,wanted", *rows]) + "\n")
+    job = JOB.replace('target = "stable"', 'target_column = "wanted"\nworth_column = "value"\nexclude = ["003"]')
+    (folder / "job.toml").write_text(job + '[limits.bmi]\nmin_column = "floor"\n')
+    done = invoke("solve", folder / "job.toml", "--out", folder / "plan")
+    assert done.exit_code == 0, done.stderr
+    plan = Plan.load(folder / "plan")
+    assert plan.worth > plan.count
+    assert "003" not in plan.ids
+    for row in plan.table().to_pylist():
+        floor = rows[int(row["id"])].split(",")[4]
+        if row["feature"] == "bmi" and floor:
+            assert row["after"] >= min(float(floor), row["before"])
 
 
 def test_output_that_is_in_the_way(folder: Path) -> None:

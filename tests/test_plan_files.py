@@ -17,7 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxflip import Budget, Cohort, InputError, OutputError, Plan, Problem, TorchClassifier, solve
-from maxflip.files import atomic
 from tests.examples import linear_net, linear_problem, net_problem
 
 
@@ -233,7 +232,7 @@ def test_a_failure_while_writing_leaves_the_old_plan_whole(
                 return real(*args)
 
             with monkeypatch.context() as patch:
-                patch.setattr(atomic.os, calls, failing)
+                patch.setattr(os, calls, failing)
                 try:
                     plan.save(folder, overwrite=True)
                 except OutputError:

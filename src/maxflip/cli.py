@@ -75,13 +75,14 @@ def verify(
     """Audit a plan folder: everything recomputed from the files, by code that shares nothing with the solver."""
     with _errors(debug):
         import maxflip_verify
+        import maxflip_wall
         from maxflip.errors import InputError, UnsafeError
 
         try:
             audit = maxflip_verify.audit(folder, cohort=cohort, model=model)
-        except maxflip_verify.Refused as error:
+        except maxflip_wall.Refused as error:
             raise UnsafeError(str(error)) from error
-        except maxflip_verify.Unreadable as error:
+        except maxflip_wall.Unreadable as error:
             raise InputError(str(error)) from error
     if not quiet or not audit.passed:
         _say(str(audit))

@@ -2,12 +2,14 @@
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from maxflip_verify import Refused, Unreadable, audit
+from maxflip_verify import audit
+from maxflip_wall import Refused, Unreadable
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -22,7 +24,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (Refused, Unreadable) as error:
         print(f"maxflip-verify: {error}", file=sys.stderr)
         return 7 if isinstance(error, Refused) else 2
-    print(json.dumps({"passed": result.passed, **asdict(result)}) if given.json else result)
+    try:
+        print(json.dumps({"passed": result.passed, **asdict(result)}) if given.json else result, flush=True)
+    except BrokenPipeError:  # whoever reads has seen enough; the exit code still tells
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0 if result.passed else 5
 
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
 from maxflip_verify.exact import Floats
-from maxflip_verify.files import FORMS, Unreadable, misfits, reading
+from maxflip_verify.forms import FORMS, misfits
+from maxflip_wall import Unreadable, reading
 
 Columns = dict[str, NDArray[Any]]
 
@@ -88,19 +89,26 @@ def read_case(job: dict[str, Any], cohort: bytes, name: str) -> Case:
                 raise Unreadable(f"wanted once and without gaps; the columns are {table.column_names!r:.300}")
             return table[key].cast(kind).to_numpy()
 
+    def limit_column(key: str, open_end: float) -> list[float]:
+        """An empty cell leaves its side open."""
+        with reading(f"{name}: column {key!r}"):
+            return [open_end if cell in (None, "") else float(cell) for cell in table[key].to_pylist()]
+
     goal, features, classes, key = job["goal"], job["cohort"]["features"], job["model"]["classes"], job["cohort"]["id"]
-    table = read_table(cohort, name, (key, goal.get("target_column", key)))
+    limits = job.get("limits", {})
+    written = [limit[side] for limit in limits.values() for side in ("min_column", "max_column") if side in limit]
+    table = read_table(cohort, name, (key, goal.get("target_column", key), *(w for w in written if w not in features)))
     ids, start = column(key, pa.string()).tolist(), np.column_stack([column(item, pa.float64()) for item in features])
     worth = column(goal["worth_column"], pa.float64()) if "worth_column" in goal else np.ones(len(ids))
     if not ids or len(set(ids)) < len(ids) or not np.isfinite([*start.T, worth]).all():
         raise Unreadable(f"{name}: has no rows, an id twice, or a value that is not finite")
     lower, upper = np.full_like(start, -np.inf), np.full_like(start, np.inf)
-    for i, limit in enumerate(job.get("limits", {}).get(feature, {}) for feature in features):
+    for i, limit in enumerate(limits.get(feature, {}) for feature in features):
         for side, bounds, extreme in (("min", lower, np.min), ("max", upper, np.max)):
             if limit.get("observed"):
                 bounds[:, i] = extreme(start[:, i])
             elif f"{side}_column" in limit:
-                bounds[:, i] = column(limit[f"{side}_column"], pa.float64())
+                bounds[:, i] = limit_column(limit[f"{side}_column"], float(bounds[0, i]))
             elif side in limit:
                 bounds[:, i] = limit[side]
     number: dict[Any, int] = {label: i for i in range(len(classes)) for label in (i, str(i))}

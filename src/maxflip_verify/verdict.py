@@ -10,10 +10,10 @@ import torch
 from numpy.typing import NDArray
 
 from maxflip_verify.exact import Floats
-from maxflip_verify.files import FORMS, Unreadable, misfits, read, reading
+from maxflip_verify.forms import FORMS, misfits
 from maxflip_verify.inputs import Case, Columns, positions, read_case, read_columns, read_job
-from maxflip_verify.pt2 import LoadedModel, load_bytes
 from maxflip_verify.rules import SHOWN, Check, check, fate_rules, plan_rules, summary_rules
+from maxflip_wall import LoadedModel, Unreadable, load_bytes, read, reading
 
 BATCH, ALONE = 1024, 1000
 

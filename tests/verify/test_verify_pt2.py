@@ -23,9 +23,9 @@ import pytest
 import torch
 from torch import nn
 
-import maxflip_verify
-from maxflip_verify import Refused, Unreadable, audit_pt2, load_pt2
+import maxflip_wall
 from maxflip_verify.__main__ import main
+from maxflip_wall import Refused, Unreadable, audit_pt2, load_pt2
 from tests.verify.good_plan import export, good_plan, linear_model
 
 Records = dict[str, bytes]
@@ -573,4 +573,4 @@ def test_the_file_is_read_only_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert load_pt2(path).dtype == torch.float64
     assert isinstance(seen[0], io.BytesIO)
     assert b"Linear" not in seen[0].getvalue()  # nor the stack traces
-    assert maxflip_verify.load_pt2 is load_pt2
+    assert maxflip_wall.load_pt2 is load_pt2

@@ -86,6 +86,12 @@ def cheapest_into_halfspace(
     nu = torch.where((room > 0) & ~nothing, nu + missing / room, nu)
     moved = torch.where(inside, _smooth_part(nu, size, squared, absolute, cap), moved)
 
+    # Where an unlimited coordinate costs nothing beyond nu, nu itself must not round past that point: the proof would
+    # fall to minus infinity.
+    unlimited = moves & ~is_smooth & torch.isinf(cap)
+    ceiling = torch.where(unlimited, (absolute / size) * (1.0 - 1e-15), torch.inf).amin(dim=1)
+    nu = torch.minimum(nu, ceiling)
+
     moved = torch.where(reachable[:, None], moved, cap)
     moved = torch.where(nothing[:, None], 0.0, moved)
     return HalfspaceFlip(torch.sign(g) * moved, nu, reachable | nothing)

@@ -22,9 +22,9 @@ from typing import Any
 
 import torch
 
-from maxflip_verify.files import Refused, Unreadable, read, reading
+from maxflip_wall.files import Refused, Unreadable, read, reading
 
-ALLOWED = tomllib.loads(files("maxflip_verify").joinpath("allowlist.toml").read_text("utf-8"))
+ALLOWED = tomllib.loads(files("maxflip_wall").joinpath("allowlist.toml").read_text("utf-8"))
 HARMLESS = frozenset(ALLOWED["graph"]["operators"]["aten"].split())
 REMEDY = ". Save it with torch.export.save(torch.export.export(model.eval(), ...), 'model.pt2')"
 MODEL, SAMPLE_INPUTS = "models/model.json", "data/sample_inputs/model.pt"
