@@ -100,9 +100,7 @@ def test_networks_against_a_fine_grid(classes: int, goal: dict[str, Any], cost: 
         mine = float(own**2 @ prices) if cost == "squared" else float(np.abs(own) @ prices)
         ratios.append(mine / value[passing].min() if flips.found[j] else np.inf)
     assert len(ratios) >= 5
-    assert np.median(ratios) <= 1.02
-    # A first search: it may settle on a local optimum, more often where the cost has corners.
-    assert np.mean(np.array(ratios) <= 1.1) >= (0.8 if cost == "squared" else 0.7)
+    assert max(ratios) <= 1.02
 
 
 @given(st.integers(0, 10**6), st.sampled_from(["net", "linear"]))

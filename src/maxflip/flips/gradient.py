@@ -1,15 +1,21 @@
 """Cheapest flips of a differentiable model: a whole batch at a time, no proof, but never a flip that is none.
 
-    min cost(d)   s.t.  m(d) >= 0,  low <= d <= high
+    min cost(d)   s.t.  m(d) >= 0,  low <= d <= high          cost(d) = sum_i s_i d_i^2 + l_i |d_i|
 
-1. Descend: move to the cheapest point of the linearised surface (cheapest_into_halfspace), damped by a merit function.
+1. Walk. Steps of a normalised length along the gradient of m, kept on a sphere around the start; the sphere shrinks
+   when the sample has crossed and grows when it has not (the idea of DDN, in the metric of the prices). A
+   full Newton-like step from the start lands in a far basin; walking finds near ones.
 2. Samples that have not crossed climb m from where they stand.
-3. Bisect from the start to the flip found, and descend again from there: a first step may land far behind a steep
-   surface, where gradients say nothing about where the surface lies.
+3. Bisect between the start and the flip.
+4. Follow. A direction that flips one person often leads another to a basin that no local method sees from the second
+   one's start: try those of some others, and walk again from where the most promising one leads.
+5. Walk once more from the flip with small steps, then descend: SQP steps onto the linearised surface, damped by a
+   merit function; and bisect.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -17,14 +23,38 @@ import torch
 from maxflip.flips.halfspace import cheapest_into_halfspace, cost
 from maxflip.flips.surface import Surface
 
-ROUNDS = 3
-STEPS = 12
 CLIMBS = 40
-BISECTIONS = 12
-HALVINGS = 4
 OVERSHOOT = 1.2
+ROUGHLY, CLOSELY = 5, 10  # bisections
+DESCENTS = 6
+HALVINGS = 4
 SETTLED = 1e-4  # a sample whose cost changes by less than this, relative, has arrived
 STRETCHES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.5, 1.0)
+LEADERS = 16  # whose directions the others try
+SHORTER = 0.9  # ... at this part of the length of their own flip
+TINY = 1e-12
+
+
+@dataclass(frozen=True)
+class Gait:
+    """How a walk goes: so many steps; their length falls from `stride` to its end by a cosine, and the rate at which
+    the radius changes falls geometrically; both relative to the radius."""
+
+    steps: int
+    stride: tuple[float, float]
+    rate: tuple[float, float]
+
+    def at(self, k: int) -> tuple[float, float]:
+        part = k / self.steps
+        first, last = self.stride
+        length = last + (first - last) * (1 + math.cos(math.pi * part)) / 2
+        return length, self.rate[0] * (self.rate[1] / self.rate[0]) ** part
+
+
+EXPLORE = Gait(steps=20, stride=(0.7, 0.01), rate=(0.3, 0.01))
+FOLLOW = Gait(steps=20, stride=(0.3, 0.01), rate=(0.2, 0.01))
+REFINE = Gait(steps=20, stride=(0.1, 0.005), rate=(0.03, 0.003))
+FIRST_RADIUS = 1.5  # of the distance to the surface as the gradient at the start has it
 
 
 @dataclass(eq=False)
@@ -33,6 +63,10 @@ class Best:
 
     change: torch.Tensor
     cost: torch.Tensor
+
+    @classmethod
+    def none(cls, like: torch.Tensor) -> Best:
+        return cls(torch.zeros_like(like), torch.full((len(like),), torch.inf, dtype=like.dtype, device=like.device))
 
     def record(self, at: torch.Tensor, d: torch.Tensor, price: torch.Tensor, m: torch.Tensor) -> None:
         better = (m >= 0) & (price < self.cost[at])
@@ -44,20 +78,26 @@ class Best:
         return torch.isfinite(self.cost)
 
 
-def search(surface: Surface) -> Best:
-    """The cheapest flips found; needs no state and no chance, so the same batch gives the same answer."""
-    d = torch.zeros_like(surface.low)
-    best = Best(torch.zeros_like(d), torch.full((len(d),), torch.inf, dtype=d.dtype, device=d.device))
-    everyone = torch.arange(len(d), device=d.device)
-    _descend(surface, best, d, everyone)
-    _stretch(surface, best, d, everyone[~best.found])
-    _climb(surface, best, d, everyone[~best.found])
-    for _ in range(ROUNDS):
-        at = everyone[best.found]
-        _bisect(surface, best, at)
-        d[at] = best.change[at]
-        _descend(surface, best, d, at)
-    _bisect(surface, best, everyone[best.found])
+def search(surface: Surface, start: torch.Tensor | None = None) -> Best:
+    """The cheapest flips found; needs no state and no chance, so the same batch gives the same answer.
+
+    start (B, A): changes to begin from, say flips at other prices; samples that pass there only refine them.
+    """
+    best = Best.none(surface.low)
+    everyone = torch.arange(len(surface.low), device=surface.low.device)
+    if start is not None:
+        point = start.clamp(surface.low, surface.high)
+        best.record(everyone, point, _price(surface, point), surface.margin(point, everyone))
+    new = everyone[~best.found]
+    _explore(surface, best, new)
+    found = everyone[best.found]
+    _bisect(surface, best, found, ROUGHLY)
+    _follow(surface, best, new[best.found[new]], among=found)
+    _bisect(surface, best, found, ROUGHLY)
+    flip = best.change[found] * (1 - REFINE.rate[0])
+    _walk(surface, best, found, flip, surface.metric(flip), REFINE)
+    _descend(surface, best, best.change.clone(), found)
+    _bisect(surface, best, found, CLOSELY)
     return best
 
 
@@ -65,10 +105,71 @@ def _price(surface: Surface, d: torch.Tensor) -> torch.Tensor:
     return cost(d, surface.squared, surface.absolute)
 
 
+def _explore(surface: Surface, best: Best, at: torch.Tensor) -> None:
+    """A first flip for each of `at`: a walk from the start, then whatever else crosses."""
+    if not len(at):
+        return
+    origin = torch.zeros_like(surface.low[at])
+    m, g = surface.margin_and_gradient(origin, at)
+    away = (-m).clamp_min(TINY).nan_to_num(posinf=1.0)
+    low, high = surface.low[at], surface.high[at]
+    flat = cheapest_into_halfspace(g, away, surface.squared, surface.absolute, low, high)
+    weight = surface.metric(origin, typical_cost=_price(surface, flat.change))
+    pull = g / weight
+    size = pull.norm(dim=1, keepdim=True).clamp_min(TINY)
+    first = FIRST_RADIUS * away[:, None] * (pull / weight) / size**2
+    d = torch.zeros_like(surface.low)
+    d[at] = _walk(surface, best, at, first.clamp(low, high), weight, EXPLORE)
+    _stretch(surface, best, d, at[~best.found[at]])
+    _climb(surface, best, d, at[~best.found[at]])
+
+
+def _walk(
+    surface: Surface, best: Best, at: torch.Tensor, d: torch.Tensor, weight: torch.Tensor, gait: Gait
+) -> torch.Tensor:
+    """Where the walk from d (b, A) ends.   weight (b, A): the length of d is |weight d|"""
+    low, high = surface.low[at], surface.high[at]
+    for k in range(gait.steps):
+        m, g = surface.margin_and_gradient(d, at)
+        best.record(at, d, _price(surface, d), m)
+        stride, rate = gait.at(k)
+        length = (weight * d).norm(dim=1, keepdim=True)
+        shortest = torch.minimum((weight * best.change[at]).norm(dim=1, keepdim=True), length)
+        radius = torch.where((m >= 0)[:, None], shortest * (1 - rate), length * (1 + rate))
+        pull = g / weight
+        d = d + stride * radius * (pull / weight) / pull.norm(dim=1, keepdim=True).clamp_min(TINY)
+        d = d * (radius / (weight * d).norm(dim=1, keepdim=True).clamp_min(TINY))
+        d = d.clamp(low, high)
+    best.record(at, d, _price(surface, d), surface.margin(d, at))
+    return d
+
+
+def _follow(surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor) -> None:
+    """Walks of `at` from where the most promising direction of others `among` the flipped leads."""
+    if not len(at) or len(among) < 2:
+        return
+    weight = surface.metric(torch.zeros_like(surface.low[:1]), typical_cost=best.cost[among].median()[None])
+    length = (weight * best.change).norm(dim=1, keepdim=True)
+    unit = best.change / length.clamp_min(TINY)
+    by_cost = among[torch.argsort(best.cost[among], stable=True)]
+    highest = torch.full((len(at),), -torch.inf, dtype=unit.dtype, device=unit.device)
+    start = torch.zeros_like(unit[at])
+    for leader in by_cost[torch.linspace(0, len(among) - 1, min(LEADERS, len(among))).long()]:
+        point = (SHORTER * length[at] * unit[leader]).clamp(surface.low[at], surface.high[at])
+        m = surface.margin(point, at)
+        best.record(at, point, _price(surface, point), m)
+        promising = (m > highest) & (at != leader)
+        highest = torch.where(promising, m, highest)
+        start = torch.where(promising[:, None], point, start)
+    own = Best.none(surface.low)  # by its own successes, or it would soon be back where the sample was
+    _walk(surface, own, at, start, weight.expand(len(at), -1), FOLLOW)
+    best.record(at, own.change[at], own.cost[at], torch.where(own.found[at], 0.0, -1.0))
+
+
 def _descend(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor) -> None:
     """SQP steps from d[at], in place. A sample leaves when it has arrived or no step helps."""
     weight = torch.zeros(len(d), dtype=d.dtype, device=d.device)  # of the merit function cost + weight max(0, -m)
-    for _ in range(STEPS):
+    for _ in range(DESCENTS):
         if not len(at):
             return
         here = d[at]
@@ -78,7 +179,7 @@ def _descend(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor) ->
         r = torch.where(torch.isfinite(m), (g * here).sum(dim=1) - m, 0.0)
         step = cheapest_into_halfspace(g, r, surface.squared, surface.absolute, surface.low[at], surface.high[at])
         goal_price = _price(surface, step.change)
-        steep = torch.where(step.reachable, 2.0 * step.nu, 10.0 * goal_price / m.abs().clamp_min(1e-12))
+        steep = torch.where(step.reachable, 2.0 * step.nu, 10.0 * goal_price / m.abs().clamp_min(TINY))
         weight[at] = torch.maximum(weight[at], torch.where(torch.isfinite(steep), steep, 0.0))
         merit = price + weight[at] * (-m).clamp_min(0.0)
 
@@ -158,14 +259,14 @@ def _climb(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor) -> N
         best.record(at, d[at], _price(surface, d[at]), surface.margin(d[at], at))
 
 
-def _bisect(surface: Surface, best: Best, at: torch.Tensor) -> None:
+def _bisect(surface: Surface, best: Best, at: torch.Tensor, times: int) -> None:
     """On the segment from the start (which fails) to the flip (which passes), the passing end closest to the start."""
     if not len(at):
         return
     flip = best.change[at].clone()
     fails = torch.zeros(len(at), dtype=flip.dtype, device=flip.device)
     passes = torch.ones_like(fails)
-    for _ in range(BISECTIONS):
+    for _ in range(times):
         middle = (fails + passes) / 2
         point = middle[:, None] * flip
         m = surface.margin(point, at)

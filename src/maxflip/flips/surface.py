@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import torch
 
 from maxflip.engine import Rows
+from maxflip.flips.halfspace import cost
 from maxflip.flips.prices import FeaturePrices
 from maxflip.problem import Problem
 
@@ -45,6 +46,20 @@ class Surface:
         self.wanted = self.problem.goal.wanted_for(self.rows, device)
         # Which samples ever gave an output that is not finite.
         self.broken = torch.zeros(len(self.rows), dtype=torch.bool, device=device)
+
+    def metric(self, around: torch.Tensor, typical_cost: torch.Tensor | None = None) -> torch.Tensor:
+        """Weights (b, A) with |weight d|^2 = cost(d) at d = around (b, A).
+
+        w_i^2 = s_i + l_i / |d_i|, the quadratic that touches the absolute cost there; where d_i is (nearly) zero, as if
+        the whole cost had been spent on it: |d_i| = cost / l_i.
+        """
+        spent = typical_cost if typical_cost is not None else cost(around, self.squared, self.absolute)
+        if not bool((self.absolute > 0).any()):
+            return self.squared.sqrt().expand(len(spent), -1)
+        least = 0.01 * spent.clamp_min(1e-300)[:, None] / self.absolute
+        size = around.abs() if typical_cost is None else 100.0 * least
+        bend = self.absolute / torch.maximum(size, least)
+        return (self.squared + torch.where(self.absolute > 0, bend, 0.0)).sqrt()
 
     def _margin(self, d: torch.Tensor, at: torch.Tensor, guards: float = LIFT) -> torch.Tensor:
         x = self.x[at].index_add(1, self.columns, d)
