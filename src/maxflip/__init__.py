@@ -4,7 +4,7 @@ A plan moves predictions, not outcomes.
 """
 
 from maxflip.budgets import Budget
-from maxflip.classifiers import TorchClassifier
+from maxflip.classifiers import SklearnClassifier, TorchClassifier
 from maxflip.cohort import Cohort
 from maxflip.errors import (
     InputError,
@@ -36,6 +36,7 @@ __all__ = [
     "Problem",
     "ProblemError",
     "ResourceError",
+    "SklearnClassifier",
     "Status",
     "TorchClassifier",
     "UnsafeError",

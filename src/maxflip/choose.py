@@ -3,9 +3,10 @@
     max  sum_c v_c z_c    s.t.  sum_c a_rc z_c / B_r <= 1 for every budget r,   at most one c per sample,  z in {0, 1}
 
 The paper's final program, with several candidates per sample allowed. Its linear relaxation has at most one fractional
-sample per budget, so nearly everyone is decided by it: those far from the margin keep what the relaxation says, and
-a small 0/1 program decides the band around it. The band widens until the relaxation's bound is met. Rows are scaled
-to budget 1, since the solver's tolerance is absolute; what it lets slip is repaired by exact arithmetic.
+sample per budget, so nearly everyone is decided by it: those far from the margin keep what the relaxation says, and a
+small 0/1 program decides the band around it. The band widens until the relaxation's bound is met, or nearly so for many
+samples. Rows are scaled to budget 1, since the solver's tolerance is absolute; what it lets slip is repaired by exact
+arithmetic.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from maxflip.problem import Problem
 from maxflip.program import TOLERANCE, Answer, Program, relax, solve_whole
 
 NODES = 2000
-BAND = 100  # samples, and this many more per budget
-PER_BUDGET = 10
+BAND, PER_BUDGET = 100, 10  # samples in the first band, and so many more per budget
+WIDEST = 2000  # samples: a wider band that is known to be feasible is not tried
+EXACT = 1000  # samples up to which the optimum itself is sought
 
 Chosen = NDArray[np.int64]
 
@@ -92,17 +94,21 @@ def _pick(candidates: _Candidates) -> Chosen | None:
     np.minimum.at(doubt, sample, np.where(np.abs(relaxed.x - np.round(relaxed.x)) > 1e-7, 0.0, np.abs(relaxed.reduced)))
     by_doubt = np.argsort(doubt, kind="stable")
     band = BAND + PER_BUDGET * candidates.share.shape[1]
+    # Beyond EXACT samples one less than the bound is good enough: closing that last one can take for ever.
+    allowed = 0.0 if len(doubt) <= EXACT else float(candidates.worth.max())
+    gap = 1.0 - 1e-6 if candidates.whole_worth else max(allowed, 1e-9 * max(1.0, relaxed.bound))
     best: Chosen | None = None
     while True:
         free = np.zeros(len(doubt), dtype=bool)
         free[by_doubt[:band]] = True
-        picked = _pick_in_band(program, relaxed, free[sample], candidates)
+        picked = _pick_in_band(program, relaxed, free[sample], gap)
         if picked is not None and (best is None or candidates.worth[picked].sum() > candidates.worth[best].sum()):
             best = picked
-        if band >= len(doubt) or (best is not None and candidates.worth[best].sum() >= ceiling):
+        if band >= len(doubt):
             return best
-        # The whole program is tried last; in between, a band that is wide enough nearly always meets the bound.
-        band = band * 8 if band * 8 < len(doubt) and band < 2000 else len(doubt)
+        if best is not None and (candidates.worth[best].sum() >= ceiling - allowed or band >= WIDEST):
+            return best
+        band *= 8
 
 
 def _program(candidates: _Candidates) -> tuple[Program, Chosen]:
@@ -131,7 +137,7 @@ def _program(candidates: _Candidates) -> tuple[Program, Chosen]:
     ), sample
 
 
-def _pick_in_band(program: Program, relaxed: Answer, free: NDArray[np.bool_], candidates: _Candidates) -> Chosen | None:
+def _pick_in_band(program: Program, relaxed: Answer, free: NDArray[np.bool_], gap: float) -> Chosen | None:
     """The 0/1 program over the free candidates, all others as the relaxation has them."""
     fixed = np.where(free, 0.0, np.round(relaxed.x))
     used = program.matrix @ fixed
@@ -143,7 +149,6 @@ def _pick_in_band(program: Program, relaxed: Answer, free: NDArray[np.bool_], ca
         lower=program.lower[free],
         upper=program.upper[free],
     )
-    gap = 1.0 - 1e-6 if candidates.whole_worth else 1e-9 * max(1.0, relaxed.bound)
     answer = solve_whole(inside, gap=gap, nodes=NODES)
     if answer is None:
         return None

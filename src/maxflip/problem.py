@@ -65,12 +65,14 @@ class Problem:
         exclude: Iterable[str | int] | None = None,
     ) -> None:
         people = as_cohort(cohort, features, units)
+        classifier.check_features(people.features)
         faults = requirement_faults(margin, threshold)
         settled, budget_faults = _read_budgets(budgets, people.features)
         weighed = {name for b in settled.values() for name, weight in (b.uses or {}).items() if weight > 0}
         boundaries, limit_faults = read_limits(limits, directions, people, weighed)
         values, worth_faults = _read_worth(worth, people)
         faults += budget_faults + limit_faults + worth_faults
+        faults += classifier.frozen_faults(people.features, weighed)
         picked, pick_faults = _read_ids("include", include, people)
         barred, bar_faults = _read_ids("exclude", exclude, people)
         faults += pick_faults + bar_faults

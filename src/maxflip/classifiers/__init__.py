@@ -2,6 +2,7 @@
 
 from maxflip.classifiers.base import Classifier, LinearForm
 from maxflip.classifiers.probe import Probed, probe
+from maxflip.classifiers.sklearn_model import SklearnClassifier
 from maxflip.classifiers.torch_module import TorchClassifier
 
-__all__ = ["Classifier", "LinearForm", "Probed", "TorchClassifier", "probe"]
+__all__ = ["Classifier", "LinearForm", "Probed", "SklearnClassifier", "TorchClassifier", "probe"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -32,6 +33,10 @@ class Classifier(Protocol):
     def device(self) -> torch.device: ...
     @property
     def batch_size(self) -> int: ...
+    @property
+    def apart(self) -> float:
+        """By how much its probabilities may differ from those of the model that the user has."""
+        ...
 
     def borrowed(self) -> AbstractContextManager[None]:
         """The model ready for use (eval mode); on leaving, it is as it was found."""
@@ -47,6 +52,14 @@ class Classifier(Protocol):
 
     def log_probabilities(self, x: torch.Tensor) -> torch.Tensor:
         """(B, F) -> (B, k), differentiable, without the saturation of the probabilities themselves."""
+        ...
+
+    def check_features(self, features: Sequence[str]) -> None:
+        """Raise ModelError if the model was trained on other columns than these."""
+        ...
+
+    def frozen_faults(self, features: Sequence[str], changing: Collection[str]) -> list[str]:
+        """A sentence for each of the columns `changing` that no amount can change for this model."""
         ...
 
     def state(self) -> list[torch.Tensor]:

@@ -45,7 +45,7 @@ def probe(classifier: Classifier, values: Floats, where: Callable[[int], str]) -
             guard, rounding_notices = _rounding_between_batches(classifier, x)
             _check_gradient(classifier, x, out)
     finally:
-        altered = any(not torch.equal(a, b) for a, b in zip(state_before, classifier.state(), strict=True))
+        altered = any(not _same(a, b) for a, b in zip(state_before, classifier.state(), strict=True))
         if altered:
             with torch.no_grad():
                 for kept, now in zip(state_before, classifier.state(), strict=True):
@@ -56,6 +56,11 @@ def probe(classifier: Classifier, values: Floats, where: Callable[[int], str]) -
             "calls. They were put back. Give a module whose forward has no side effects."
         )
     return Probed(int(out.shape[1]), guard, (*notices, *rounding_notices))
+
+
+def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Equal, where NaN equals NaN."""
+    return bool(torch.all((a == b) | ((a != a) & (b != b))))  # noqa: PLR0124
 
 
 def _check_calls(
@@ -207,7 +212,7 @@ def _rounding_between_batches(classifier: Classifier, x: torch.Tensor) -> tuple[
             f"a row's output depends on the other rows of its batch (probabilities differ by {seen:.2g}). Batch "
             "statistics or a ranking over the batch cannot be used: a flip must hold for a person alone."
         )
-    guard = GUARDS.get(classifier.dtype, 8 * eps)
+    guard = max(GUARDS.get(classifier.dtype, 8 * eps), 4 * classifier.apart)
     if 4 * seen > guard:
         return 4 * seen, [
             f"The model rounds differently in other batches (by {seen:.2g}); a flip must pass by {4 * seen:.2g}."

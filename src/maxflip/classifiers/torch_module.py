@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -31,6 +31,7 @@ class TorchClassifier:
     dtype: torch.dtype
     device: torch.device
     batch_size: int
+    apart: float
 
     def __init__(
         self,
@@ -63,6 +64,7 @@ class TorchClassifier:
         settle(self, "dtype", dtype or (example.dtype if example is not None else torch.get_default_dtype()))
         settle(self, "device", torch.device(device or (example.device if example is not None else "cpu")))
         settle(self, "batch_size", batch_size)
+        settle(self, "apart", 0.0)
 
     @contextmanager
     def borrowed(self) -> Iterator[None]:
@@ -92,6 +94,12 @@ class TorchClassifier:
         if self.output == "logits":
             return torch.log_softmax(out, dim=1)
         return torch.log(out.clamp_min(torch.finfo(torch.float64).tiny))
+
+    def check_features(self, features: Sequence[str]) -> None:
+        """A torch module does not say which columns it was trained on; the probe tries their number."""
+
+    def frozen_faults(self, features: Sequence[str], changing: Collection[str]) -> list[str]:  # noqa: ARG002
+        return []
 
     def state(self) -> list[torch.Tensor]:
         if not isinstance(self.module, torch.nn.Module):
