@@ -228,6 +228,12 @@ class Scaled(nn.Module):
         return self.head(z)
 
 
+@torch.library.custom_op("maxflip_test::add", mutates_args=())
+def _squares(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """An operator whose name promises something else."""
+    return a * b
+
+
 LINEAR: list[tuple[str, Any, str]] = [
     ("linear", nn.Linear(4, 3), "logits"),
     ("two layers", nn.Sequential(nn.Linear(4, 6), nn.Dropout(), nn.Identity(), nn.Linear(6, 2)), "logits"),
@@ -241,6 +247,14 @@ LINEAR: list[tuple[str, Any, str]] = [
     ("square", Scaled(lambda z: z * z), "no"),
     ("relu", nn.Sequential(nn.Linear(4, 2), nn.ReLU()), "no"),
     ("row sums", Scaled(lambda z: z - z.mean(0)), "no"),
+    ("cast to whole numbers", Scaled(lambda z: z.to(torch.int64).to(torch.float32)), "no"),
+    ("in place, unseen", Scaled(lambda z: (torch.Tensor.mul_(z, 2.0), z)[1]), "no"),
+    ("absolute value", Scaled(torch.abs), "no"),
+    ("clamped", Scaled(lambda z: z.clamp(-1, 1)), "no"),
+    ("one column", Scaled(lambda z: z[:, :2]), "no"),
+    ("where", Scaled(lambda z: torch.where(z > 0, z, 0.1 * z)), "no"),
+    ("weights from the input", Scaled(lambda z: torch.nn.functional.linear(z, z[:3])), "no"),
+    ("custom operator named add", Scaled(lambda z: torch.ops.maxflip_test.add(z, z)), "no"),
     ("softmax called logits", nn.Sequential(nn.Linear(4, 2), nn.Softmax(1)), "no"),
 ]
 

@@ -608,7 +608,7 @@ def test_problem_refuses_other_columns_and_budgets_on_categories() -> None:
     y = (frame["age"] + (frame["ward"] == 1) > 0).astype(int)
     encode = ColumnTransformer([("ward", OneHotEncoder(), ["ward"])], remainder="passthrough")
     classifier = SklearnClassifier(make_pipeline(encode, LogisticRegression()).fit(frame, y))
-    asked = {"classifier": classifier, "target": 1, "margin": 0.1}
+    asked: dict[str, Any] = {"classifier": classifier, "target": 1, "margin": 0.1}
     with pytest.raises(maxflip.ProblemError, match="'ward' holds categories"):
         maxflip.Problem(cohort=frame, budgets={"age": 9.0, "ward": 1.0}, **asked)
     with pytest.raises(

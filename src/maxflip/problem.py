@@ -23,6 +23,7 @@ from maxflip.suggest import did_you_mean, shown
 
 Rows = NDArray[np.int64]
 
+AGREE_ON = 256  # samples on which a linear form is compared with the model
 SAFE_RATIO = 1e8  # beyond this, columns of such different size make gradient steps ill-conditioned
 
 
@@ -125,7 +126,17 @@ class Problem:
 
     @cached_property
     def linear(self) -> LinearForm | None:
-        return self.classifier.linear(len(self.cohort.features))
+        """The model's linear form, where its structure shows one and its answers agree with it."""
+        form = self.classifier.linear(len(self.cohort.features))
+        if form is None:
+            return None
+        x = torch.tensor(self.cohort.values[:: max(1, len(self) // AGREE_ON)])
+        x = torch.cat([x, x.flip(0) * 1.5 - x * 0.5])  # also between and beyond the samples
+        with self.classifier.borrowed(), torch.no_grad():
+            said = self.classifier.probabilities(x.to(self.classifier.device)).cpu()
+        shown = torch.softmax(x @ form.weight.T + form.bias, dim=1)
+        agree = torch.finfo(self.classifier.dtype).eps ** 0.5
+        return form if bool(((said - shown).abs() <= agree).all()) else None
 
     def box(self, rows: Rows) -> tuple[Floats, Floats]:
         """(B, F) smallest and largest change of each value: 0 for frozen features, and low <= 0 <= high."""

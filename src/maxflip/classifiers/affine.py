@@ -30,9 +30,10 @@ class Affine:
     def __torch_function__(
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        name = getattr(func, "__name__", "").split(".")[0].strip("_")
-        # A custom operator may be called "add" too; only torch's own mean what the list says.
-        if getattr(func, "namespace", "aten") != "aten" or name not in _KEEPS_AFFINE:
+        name = getattr(func, "__name__", "").split(".")[0]
+        name = name[2:-2] if name.startswith("__") and name.endswith("__") else name
+        # In-place operations ("add_") would change a value that is in use elsewhere: they are not on the list.
+        if not _is_torchs_own(func) or name not in _KEEPS_AFFINE:
             raise NotAffine(name)
         return _KEEPS_AFFINE[name](*args, **(kwargs or {}))
 
@@ -66,6 +67,13 @@ class Affine:
         if name in _KEEPS_AFFINE:
             return lambda *args, **kwargs: _KEEPS_AFFINE[name](self, *args, **kwargs)
         raise NotAffine(name)
+
+
+def _is_torchs_own(func: Any) -> bool:
+    """A custom operator may be called "add" too; only torch's own mean what the list says."""
+    if isinstance(func, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+        return str(func).startswith("aten.")
+    return str(getattr(func, "__module__", None) or "torch").split(".")[0] == "torch"
 
 
 def _plain(value: Any) -> Affine:
@@ -170,7 +178,12 @@ def _dropout(input: Any, p: float = 0.5, training: bool = False, train: bool = F
     return _plain(input)
 
 
-def _same(input: Any, *_args: Any, **_kwargs: Any) -> Affine:  # noqa: A002
+def _same(input: Any, *args: Any, **kwargs: Any) -> Affine:  # noqa: A002
+    for argument in [*args, *kwargs.values()]:
+        if isinstance(argument, torch.dtype) and argument not in (torch.float32, torch.float64):
+            raise NotAffine(f"a cast to {argument}")
+        if isinstance(argument, torch.Tensor) and argument.dtype not in (torch.float32, torch.float64):
+            raise NotAffine(f"a cast to {argument.dtype}")
     return _plain(input)
 
 
