@@ -101,6 +101,13 @@ def test_solve_verify_report(folder: Path) -> None:
 
     audited = run("verify", folder / "plan")
     assert audited.returncode == 0, audited.stdout
+    assert audited.stdout.splitlines()[-1].startswith("passed ")
+    page = (folder / "plan" / "report.html").read_text()
+    (folder / "plan" / "report.html").write_text(page.replace("are predicted", "are surely"))
+    forged = invoke("verify", folder / "plan")
+    assert forged.exit_code == 5
+    assert "does not show this plan" in forged.stderr
+    (folder / "plan" / "report.html").write_text(page)
     old = (folder / "plan" / "report.html").read_bytes()
     (folder / "plan" / "report.html").unlink()
     assert run("report", folder / "plan").returncode == 0
@@ -346,14 +353,17 @@ def test_columns_of_the_cohort_give_limits_worths_and_targets(folder: Path) -> N
 
 
 def test_output_that_is_in_the_way(folder: Path) -> None:
-    (folder / "plan").mkdir()
-    (folder / "plan" / "mine").write_text("keep")
+    assert invoke("solve", folder / "job.toml", "--out", folder / "plan", "-q").exit_code == 0
     done = run("solve", folder / "job.toml", "--out", folder / "plan")
     assert done.returncode == 4
     assert "--overwrite" in done.stderr
     assert "Finding" not in done.stderr  # known before the work began
-    assert run("solve", folder / "job.toml", "--out", folder / "plan", "--overwrite", "-q").returncode == 0
-    assert not (folder / "plan" / "mine").exists()
+    assert invoke("solve", folder / "job.toml", "--out", folder / "plan", "--overwrite", "-q").exit_code == 0
+    before = snapshot(folder)
+    foreign = invoke("solve", folder / "job.toml", "--out", folder, "--overwrite")
+    assert foreign.exit_code == 4
+    assert "'cohort.csv'" in foreign.stderr
+    assert snapshot(folder) == before
     missing = run("solve", folder / "job.toml", "--out", folder / "no" / "plan")
     assert missing.returncode == 4
     assert "does not exist" in missing.stderr
@@ -363,6 +373,7 @@ def test_usage_errors_and_help(tmp_path: Path) -> None:
     assert run("solve", tmp_path / "absent.toml", "--out", tmp_path / "p").returncode == 2
     assert run("solv").returncode == 2
     assert run("solve").returncode == 2
+    assert run("--version").stdout.startswith("maxflip ")
     helped = run("--help")
     assert helped.returncode == 0
     for command in ("demo", "solve", "verify", "report"):

@@ -100,7 +100,7 @@ def test_networks_against_a_fine_grid(classes: int, goal: dict[str, Any], cost: 
         mine = float(own**2 @ prices) if cost == "squared" else float(np.abs(own) @ prices)
         ratios.append(mine / value[passing].min() if flips.found[j] else np.inf)
     assert len(ratios) >= 5
-    assert max(ratios) <= 1.02
+    assert max(ratios) <= (1.02 if cost == "squared" else 1.05)
 
 
 @given(st.integers(0, 10**6), st.sampled_from(["net", "linear"]))

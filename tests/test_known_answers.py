@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from maxflip import Nearest, Status, solve
+from maxflip import Fate, Nearest, Status, solve
 from tests.examples import linear_problem, missing_score
 
 
@@ -62,6 +62,15 @@ def test_a_count_budget_alone_gives_a_proved_optimum() -> None:
     x = np.random.default_rng(0).normal(size=(30, 1)) - 3
     plan = solve(linear_problem([1.0], x, {"x0": math.inf, "people": Budget(11.7, cost="count")}))
     assert (plan.count, plan.bound, plan.status) == (11, 11.0, Status.OPTIMAL)
+
+
+def test_a_budget_that_is_almost_nothing_is_no_reason_to_fail() -> None:
+    """1 / 5e-324 is no number. Nobody is called unusable for it, and a plan that flips nobody not the best possible."""
+    x = np.full((9, 2), -1.0)
+    plan = solve(linear_problem([1.0, 1.0], x, [5e-324, 1e6]))
+    assert plan.fate_counts()[Fate.UNUSABLE] == 0
+    assert plan.count == 9 or plan.status is not Status.OPTIMAL
+    assert solve(linear_problem([1.0, 1.0], x, [0.0, 1e6])).count == 9
 
 
 def test_worth_is_maximised_not_the_count() -> None:

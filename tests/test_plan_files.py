@@ -183,12 +183,14 @@ def test_an_existing_folder_is_kept_unless_told_otherwise(plan: Plan, tmp_path: 
     folder = tmp_path / "plan"
     folder.mkdir()
     plan.save(folder)  # an empty one may be used
-    (folder / "mine.txt").write_text("keep")
-    with pytest.raises(OutputError, match="not empty"):
+    with pytest.raises(OutputError, match="holds a plan already"):
         plan.save(folder)
-    assert (folder / "mine.txt").read_text() == "keep"
     plan.save(folder, overwrite=True)
-    assert not (folder / "mine.txt").exists()
+    (folder / "thesis.txt").write_text("years of work")
+    for overwrite in (False, True):  # what is not ours is never replaced
+        with pytest.raises(OutputError, match="thesis"):
+            plan.save(folder, overwrite=overwrite)
+    assert (folder / "thesis.txt").read_text() == "years of work"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["plan"]
 
 

@@ -128,6 +128,42 @@ def test_notices_tell_what_was_done_with_the_data() -> None:
     assert "Ranges differ by more than 1e8 ('a': 2, 'b': 1e+12)" in notices or "('c': 1, 'b': 1e+12)" in notices
 
 
+def test_a_second_campaign_excludes_the_first() -> None:
+    """Ids come as arrays and Series too."""
+    import pandas as pd
+
+    for ids in (np.array(["0", "2"], dtype=object), pd.Series(["0", "2"]), (0, 2), np.array([0, 2])):
+        assert problem(exclude=ids).exclude.tolist() == [0, 2]
+
+
+def test_a_series_goes_by_its_labels_or_not_at_all() -> None:
+    import pandas as pd
+
+    cohort = Cohort.table(X, features=["a", "b", "c"], ids=["p", "q", "r"])
+    options: dict[str, Any] = {"cohort": cohort, "features": None}
+    shuffled = pd.Series([3.0, 1.0, 2.0], index=["r", "p", "q"])
+    assert problem(worth=shuffled, **options).worth.tolist() == [1.0, 2.0, 3.0]
+    assert problem(limits={"a": (-shuffled - 9, None)}, **options).limits.lower[:, 0].tolist() == [-10.0, -11.0, -12.0]
+    assert problem(target=pd.Series([1, 0, 1], index=["q", "p", "r"]), **options).goal.wanted[:, 1].tolist() == [
+        0,
+        1,
+        1,
+    ]
+    with pytest.raises(InputError, match="which value belongs to whom"):
+        problem(worth=pd.Series([1.0, 2.0, 3.0], index=["x", "y", "z"]), **options)
+
+
+def test_whole_numbers_as_column_names_and_other_odd_arguments() -> None:
+    import pandas as pd
+
+    frame = pd.DataFrame(X)
+    assert problem(cohort=frame, features=["0", "1", "2"], budgets={"0": 1.0}).cohort.features == ("0", "1", "2")
+    assert "directions: got 'down'" in faults(directions="down")
+    assert "budgets.a" in faults(budgets={"a": 10**400})
+    with pytest.raises(InputError, match="wanted a list of names"):
+        problem(features="abc")
+
+
 def test_frozen_free_and_forbidden_features() -> None:
     p = problem(budgets={"a": 0.0, "b": 1.0, "h": Budget(2.0, {"b": 1.0, "c": 0.0})})
     assert p.ledger.actionable.tolist() == [False, True, False]

@@ -34,6 +34,15 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but er
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
+@app.callback(invoke_without_command=True)
+def program(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True)] = False,
+) -> None:
+    if version:
+        _say(f"maxflip {__version__}")
+        raise typer.Exit
+
+
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="The plan folder to write.")] = Path("maxflip-demo"),
@@ -84,9 +93,12 @@ def verify(
             raise UnsafeError(str(error)) from error
         except maxflip_wall.Unreadable as error:
             raise InputError(str(error)) from error
-    if not quiet or not audit.passed:
+        stale = _stale_report(folder) if audit.passed else ""
+    if not quiet or not audit.passed or stale:
         _say(str(audit))
-    if not audit.passed:
+    if stale:
+        print(f"error: {stale}", file=sys.stderr)
+    if not audit.passed or stale:
         raise typer.Exit(5)
 
 
@@ -107,13 +119,27 @@ def report(
         _say(str(target))
 
 
+def _stale_report(folder: Path) -> str:
+    """A finding if report.html is not what this version writes for the plan; other versions may word it otherwise."""
+    from maxflip.plan import Plan
+    from maxflip.report import render
+
+    page = folder / "report.html"
+    plan = Plan.load(folder)
+    if not page.is_file() or plan.versions.get("maxflip") != __version__:
+        return ""
+    same = page.read_bytes() == render(plan).encode()
+    return "" if same else f"{page}: does not show this plan. Write it again with `maxflip report`."
+
+
 def _show(released: Any, quiet: bool) -> None:
     """The answer in the terminal."""
     if quiet:
         return
     plan = released.plan
     already = int((plan.fates == "already").sum())
-    there = f" ({already:,} were there already)" if already else ""
+    there = f" (another {already:,} were there already)" if already else ""
+    worth = "" if (plan.worths == 1).all() else f" They are worth {plan.worth:,.6g}."
     table = Table("budget", "cost", "amount", "spent", "share")
     for column in table.columns[2:]:
         column.justify = "right"
@@ -125,7 +151,7 @@ def _show(released: Any, quiet: bool) -> None:
     with console.capture() as budgets:
         console.print(table)
     _say(
-        f"{plan.count:,} of {len(plan.fates):,} are predicted in the wanted class after the change{there}.\n"
+        f"{plan.count:,} of {len(plan.fates):,} are predicted in the wanted class after the change{there}.{worth}\n"
         f"{plan.status.sentence} {CAVEAT}\n"
         f"{budgets.get()}"
         f"Plan:   {released.folder} (passed its audit)\n"

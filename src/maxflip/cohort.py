@@ -54,6 +54,8 @@ class Cohort:
         `id` names the frame's id column; `ids` gives them directly; a pandas index that is not a plain 0, 1, ... is
         taken as ids. Every fault of the data is listed in one InputError.
         """
+        if isinstance(features, str):
+            raise InputError(f"features: got the text {features!r}; wanted a list of names.")
         columns, index = columns_of(data, features, source)
         names = [c.name for c in columns]
         faults = name_faults(names, features, id, source)
@@ -123,6 +125,23 @@ def as_cohort(data: Any, features: Sequence[str] | None, units: Mapping[str, str
     if units:
         raise InputError("units: the Cohort carries its own. Give `units` when making the Cohort.")
     return data
+
+
+def in_cohort_order(values: Any, cohort: Cohort) -> Any:
+    """A pandas Series by its labels, where they are the cohort's ids; anything else by position, as it is."""
+    index = getattr(values, "index", None)
+    if index is None or not hasattr(values, "iloc") or getattr(values, "ndim", 1) != 1:
+        return values
+    labels = [str(label) for label in index]
+    if labels == [str(j) for j in range(len(cohort))]:
+        return values.to_numpy()
+    place = {label: j for j, label in enumerate(labels)}
+    if len(place) != len(labels) or set(place) != set(cohort.row_of):
+        raise InputError(
+            "a Series has an index that is neither the cohort's ids nor 0, 1, ..., so it cannot be told which value "
+            "belongs to whom. Give it the ids as index, or pass series.to_numpy() in the cohort's order."
+        )
+    return values.to_numpy()[[place[i] for i in cohort.ids.tolist()]]
 
 
 def _plain(name: str) -> str:

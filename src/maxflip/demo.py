@@ -76,10 +76,13 @@ observed = true
 direction = "down"
 [limits.tc]
 observed = true
+direction = "down"
 [limits.ldl]
 observed = true
+direction = "down"
 [limits.hdl]
 observed = true
+direction = "up"
 [limits.tch]
 observed = true
 [limits.ltg]

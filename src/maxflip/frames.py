@@ -75,6 +75,8 @@ def columns_of(data: Any, names: Sequence[str] | None, source: str) -> tuple[lis
     import narwhals as nw
 
     labels = _labels(data)
+    if hasattr(data, "set_axis") and labels != list(data.columns):
+        data = data.set_axis(labels, axis=1)  # 0, 1, ... are names too
     if len(set(labels)) < len(labels):  # no frame library looks into such a table; name faults are told by the Cohort
         return [Column(c, np.zeros(len(data))) for c in labels], None
     try:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxflip.cohort import Cohort
+from maxflip.cohort import Cohort, in_cohort_order
 from maxflip.exact import Floats
 from maxflip.suggest import did_you_mean, shown
 
@@ -77,6 +77,9 @@ def read_limits(limits: Any, directions: Any, cohort: Cohort, weighed: set[str])
         if not side_faults:
             sides[name] = side
     direction = np.zeros(len(features), dtype=np.int8)
+    if directions is not None and not isinstance(directions, Mapping):
+        faults.append(f"directions: got {shown(directions)}; wanted {{feature: 'up' or 'down'}}.")
+        directions = None
     for name, word in (directions or {}).items():
         problem = _unknown("directions", name, features, weighed)
         if problem:
@@ -112,7 +115,7 @@ def _pair(name: str, pair: Any, cohort: Cohort) -> tuple[tuple[Any, Any], list[s
     sides: list[Any] = []
     for value, open_end in zip(pair, (-np.inf, np.inf), strict=True):
         try:
-            side = np.asarray(open_end if value is None else value, dtype=np.float64)
+            side = np.asarray(open_end if value is None else in_cohort_order(value, cohort), dtype=np.float64)
         except (TypeError, ValueError):
             return (None, None), [f"limits.{name}: {shown(value)} is no number and no array of numbers."]
         if side.shape not in ((), (len(cohort),)):

@@ -53,6 +53,7 @@ def solve(
         chosen = choose(problem, rows, changes, must)
         verdict = judge.verdict(problem, rows[chosen], changes[chosen])
     kept = chosen[verdict.kept]
+    dropped = rows[chosen[~verdict.kept]]
     if len(np.setdiff1d(must, rows[kept])):
         raise ModelError("include: a flip that must be picked does not hold when the model sees the sample alone.")
     confidence = verdict.confidence[verdict.kept]
@@ -64,7 +65,7 @@ def solve(
         selected=rows[kept][ascending],
         changes=changes[kept][ascending],
         confidence=confidence[ascending],
-        known=rows,
+        known=rows[~np.isin(rows, dropped)],
         solver=repr(used),
         seed=seed,
         seconds=time.monotonic() - began,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from maxflip.budgets import COSTS, Budget, Ledger
 from maxflip.classifiers import Classifier, LinearForm, probe
-from maxflip.cohort import Cohort, as_cohort
+from maxflip.cohort import Cohort, as_cohort, in_cohort_order
 from maxflip.errors import ProblemError
 from maxflip.exact import Floats
 from maxflip.goal import Goal, requirement_faults, resolve_target
@@ -90,7 +91,9 @@ class Problem:
             raise ProblemError(faults)
 
         probed = probe(classifier, people.values, people.where)
-        wanted, distributions, target_faults = resolve_target(target, len(people), probed.classes, classifier.classes)
+        wanted, distributions, target_faults = resolve_target(
+            in_cohort_order(target, people), len(people), probed.classes, classifier.classes
+        )
         required = float(threshold if threshold is not None else margin or 0.0)
         if required + 2 * probed.guard >= 1.0:
             target_faults.append(
@@ -172,8 +175,8 @@ def _is_number(value: Any) -> bool:
 
 def _budget_faults(name: str, budget: Budget, features: tuple[str, ...]) -> list[str]:
     faults = []
-    if not _is_number(budget.amount):
-        faults.append(f" = {shown(budget.amount)}: must be a number >= 0.")
+    if not _is_number(budget.amount) or (isinstance(budget.amount, int) and budget.amount > sys.float_info.max):
+        faults.append(f" = {shown(budget.amount)}: must be a number >= 0; inf for no limit.")
     elif math.isnan(budget.amount) or budget.amount < 0:
         faults.append(f" = {budget.amount}: must be >= 0. Use 0 to freeze the feature, inf for no limit.")
     if budget.cost not in COSTS:
@@ -202,7 +205,8 @@ def _read_worth(worth: Any, cohort: Cohort) -> tuple[Floats, list[str]]:
     if worth is None:
         return np.ones(n), []
     try:
-        values = np.array([worth[i] for i in cohort.ids] if isinstance(worth, Mapping) else worth, dtype=np.float64)
+        listed_worth = [worth[i] for i in cohort.ids] if isinstance(worth, Mapping) else in_cohort_order(worth, cohort)
+        values = np.array(listed_worth, dtype=np.float64)
     except (TypeError, ValueError, KeyError) as error:
         return np.ones(n), [f"worth: {error!r}; wanted one number >= 0 per sample."]
     if values.shape != (n,):
@@ -214,7 +218,7 @@ def _read_worth(worth: Any, cohort: Cohort) -> tuple[Floats, list[str]]:
 def _read_ids(name: str, ids: Iterable[str | int] | None, cohort: Cohort) -> tuple[Rows, list[str]]:
     if isinstance(ids, str):
         return np.empty(0, np.int64), [f"{name}: got the text {ids!r}; wanted a list of ids."]
-    texts = [str(i) for i in ids or ()]
+    texts = [] if ids is None else [str(i) for i in ids]
     unknown = [t for t in texts if t not in cohort.row_of] if texts else []
     faults = [f"{name}: no sample has the id {t!r}.{did_you_mean(t, cohort.ids[:1000])}" for t in unknown]
     rows = sorted({cohort.row_of[t] for t in texts if t not in unknown}) if texts else []

@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from maxflip_verify.rules import SHOWN, Check, check, fate_rules, plan_rules, su
 from maxflip_wall import LoadedModel, Unreadable, load_bytes, read, reading
 
 BATCH, ALONE = 1024, 1000
+UNCHECKED = "the proofs behind bound and unreachable, the estimate, prices, trace.parquet, report.html"
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,10 @@ class Audit:
         return not self.findings
 
     def __str__(self) -> str:
-        return "\n".join([*(f"{'FAIL' if c.findings else 'ok'}\t{c.name}" for c in self.checks), *self.findings])
+        failed = sum(bool(check.findings) for check in self.checks)
+        verdict = f"FAILED {failed} of {len(self.checks)} checks" if failed else f"passed {len(self.checks)} checks"
+        lines = [f"{'FAIL' if c.findings else 'ok'}\t{c.name}" for c in self.checks]
+        return "\n".join([*lines, *self.findings, f"not checked: {UNCHECKED}", verdict])
 
 
 def audit(folder: Path | str, *, cohort: Path | str | None = None, model: Path | str | None = None) -> Audit:
@@ -41,7 +46,7 @@ def audit(folder: Path | str, *, cohort: Path | str | None = None, model: Path |
     folder = Path(folder)
     text = read(folder / "summary.json", follow_links=False)
     with reading("summary.json"):
-        said = json.loads(text)
+        said = json.loads(text, object_pairs_hook=_once)
     checks = [Check("summary.json: form", tuple(misfits(said, FORMS["summary"], "summary.json"))[:SHOWN])]
     if checks[0].findings:
         return Audit(tuple(checks))
@@ -66,6 +71,13 @@ def audit(folder: Path | str, *, cohort: Path | str | None = None, model: Path |
     widest = max(1e-3, 16 * torch.finfo(loaded.dtype).eps)  # a wider guard would excuse anything
     checks += [*plan_rules(case, plan), *fate_rules(case, plan, fates, said["guard"])]
     return Audit((*checks, *summary_rules(case, plan, fates, said, widest)))
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; a key that stands twice would be read differently by different readers."""
+    if len(dict(pairs)) < len(pairs):
+        raise Unreadable(f"a key stands twice among {[key for key, _ in pairs]!r:.300}")
+    return dict(pairs)
 
 
 def _run(model: LoadedModel, case: Case, plan: Columns, flipped: NDArray[np.bool_]) -> Columns:

@@ -23,10 +23,12 @@ from maxflip.exact import Floats
 from maxflip.files.atomic import output_errors, sync_folder, write_bytes
 from maxflip.plan import Fate, Plan, Status
 from maxflip.report import render
+from maxflip.suggest import listed
 
 FORMAT = 1
 FILES = ("summary.json", "plan.parquet", "fates.parquet", "trace.parquet", "report.html")
 INPUTS = ("cohort", "model", "job")
+OURS = {*FILES, "job.toml", "cohort.parquet", "model.pt2"}  # the last two where the demo keeps them inside
 
 
 def save_plan(
@@ -86,11 +88,20 @@ def check_target(folder: Path, *, overwrite: bool) -> None:
         if folder.exists():
             if not folder.is_dir():
                 raise OutputError(f"{folder}: is a file. Name a folder.")
-            if any(folder.iterdir()) and not overwrite:
-                raise OutputError(f"{folder}: exists and is not empty. Use --overwrite, or name another folder.")
+            _refuse_to_replace(folder, overwrite=overwrite)
         # Only the attempt tells: permissions, read-only file systems and names that are too long.
         probe = Path(tempfile.mkdtemp(dir=parent, prefix=f".{folder.name}.partial-"))
         probe.rmdir()
+
+
+def _refuse_to_replace(folder: Path, *, overwrite: bool) -> None:
+    """Only an empty folder, or with leave one that holds a plan and nothing else, makes way for a new one."""
+    inside = sorted(path.name for path in folder.iterdir())
+    foreign = [name for name in inside if name not in OURS]
+    if foreign:
+        raise OutputError(f"{folder}: holds files that are no plan's, {listed(foreign, 5)}. Name another folder.")
+    if inside and not overwrite:
+        raise OutputError(f"{folder}: holds a plan already. Overwrite it (--overwrite), or name another folder.")
 
 
 @contextmanager
@@ -112,10 +123,7 @@ def _take_name(stage: Path, place: Path, *, overwrite: bool) -> None:
     """What stood there before is kept until the new folder has its name on disk, and gets it back if that fails."""
     old: Path | None = None
     if place.exists():
-        if any(place.iterdir()) and not overwrite:
-            raise OutputError(
-                f"{place}: appeared while the plan was being made. Use --overwrite, or name another folder."
-            )
+        _refuse_to_replace(place, overwrite=overwrite)
         old = stage.with_name(stage.name.replace(".partial-", ".old-"))
         os.replace(place, old)
     try:

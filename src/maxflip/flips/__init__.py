@@ -37,7 +37,7 @@ def cheapest_flips(problem: Problem, rows: Rows, prices: FeaturePrices) -> Flips
         return Flips(rows, np.zeros((len(rows), len(problem.cohort.features))), no, yes, no, Evaluations())
     surface = Surface(problem, rows, prices)
     nothing_moves = ((surface.low == 0) & (surface.high == 0)).all(dim=1)
-    if problem.linear is not None and linear.applies(problem.linear):
+    if problem.linear is not None and linear.applies(problem.linear, problem.goal):
         change, found, unreachable = linear.search(surface, problem.linear)
     else:
         best = gradient.search(surface)

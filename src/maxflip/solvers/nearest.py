@@ -17,6 +17,8 @@ from maxflip.problem import Problem
 from maxflip.solvers.proposal import Proposal, Run
 from maxflip.suggest import did_you_mean, shown
 
+SMALLEST = 1e-100  # budgets below this have the price of this one: 1 / 5e-324 is no number
+
 
 @dataclass(frozen=True, kw_only=True)
 class Nearest:
@@ -69,8 +71,7 @@ class Nearest:
         if self.prices == "unit":
             return np.ones(len(ledger.names))
         if isinstance(self.prices, str):
-            with np.errstate(divide="ignore"):
-                return np.where(ledger.amounts > 0, 1.0 / ledger.amounts, 0.0)
+            return np.where(ledger.amounts > 0, 1.0 / np.maximum(ledger.amounts, SMALLEST), 0.0)
         unknown = [n for n in self.prices if n not in ledger.names]
         faults = [f"Nearest.prices: no budget is called {n!r}.{did_you_mean(n, ledger.names)}" for n in unknown]
         faults += [
