@@ -32,6 +32,7 @@ SETTLED = 1e-4  # a sample whose cost changes by less than this, relative, has a
 STRETCHES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.5, 1.0)
 LEADERS = 16  # whose directions the others try
 SHORTER = 0.9  # ... at this part of the length of their own flip
+FURTHER = (1.0, 2.0, 4.0, 8.0, 16.0)  # ... or, if they have none, at these multiples of the leader's
 TINY = 1e-12
 
 
@@ -90,6 +91,7 @@ def search(surface: Surface, start: torch.Tensor | None = None) -> Best:
         best.record(everyone, point, _price(surface, point), surface.margin(point, everyone))
     new = everyone[~best.found]
     _explore(surface, best, new)
+    _be_led(surface, best, new[~best.found[new]], among=everyone[best.found])
     found = everyone[best.found]
     _bisect(surface, best, found, ROUGHLY)
     _follow(surface, best, new[best.found[new]], among=found)
@@ -144,6 +146,25 @@ def _walk(
     return d
 
 
+def _be_led(surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor) -> None:
+    """Samples that nothing has flipped go where others went, ever further."""
+    if not len(at) or not len(among):
+        return
+    for leader in _leaders(best, among):
+        for factor in FURTHER:
+            point = (factor * best.change[leader]).expand(len(at), -1).clamp(surface.low[at], surface.high[at])
+            best.record(at, point, _price(surface, point), surface.margin(point, at))
+        at = at[~best.found[at]]
+        if not len(at):
+            return
+
+
+def _leaders(best: Best, among: torch.Tensor) -> torch.Tensor:
+    """Some of those who are flipped, from the cheapest to the dearest."""
+    by_cost = among[torch.argsort(best.cost[among], stable=True)]
+    return by_cost[torch.linspace(0, len(among) - 1, min(LEADERS, len(among))).long()]
+
+
 def _follow(surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor) -> None:
     """Walks of `at` from where the most promising direction of others `among` the flipped leads."""
     if not len(at) or len(among) < 2:
@@ -151,10 +172,9 @@ def _follow(surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor)
     weight = surface.metric(torch.zeros_like(surface.low[:1]), typical_cost=best.cost[among].median()[None])
     length = (weight * best.change).norm(dim=1, keepdim=True)
     unit = best.change / length.clamp_min(TINY)
-    by_cost = among[torch.argsort(best.cost[among], stable=True)]
     highest = torch.full((len(at),), -torch.inf, dtype=unit.dtype, device=unit.device)
     start = torch.zeros_like(unit[at])
-    for leader in by_cost[torch.linspace(0, len(among) - 1, min(LEADERS, len(among))).long()]:
+    for leader in _leaders(best, among):
         point = (SHORTER * length[at] * unit[leader]).clamp(surface.low[at], surface.high[at])
         m = surface.margin(point, at)
         best.record(at, point, _price(surface, point), m)
