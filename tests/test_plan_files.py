@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 import os
@@ -17,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxflip import Budget, Cohort, InputError, OutputError, Plan, Problem, TorchClassifier, solve
+from maxflip.files import plan_folder
 from tests.examples import linear_net, linear_problem, net_problem
 
 
@@ -137,20 +139,30 @@ def test_ulp_tight_budgets_hold_in_memory_on_disk_and_in_csv(block: int, tmp_pat
         assert plan.ledger.fits(plan.changes)
         assert plan.count >= 7
         assert all(plan.spend[name] <= plan.budgets[name].amount for name in plan.spend)
-        if trial % 25:
-            continue
-        folder = tmp_path / str(trial)
-        plan.save(folder)
-        loaded = Plan.load(folder)
-        assert loaded.ledger.fits(loaded.changes)
-        assert loaded.spend == plan.spend
-        plan.to_csv(tmp_path / "plan.csv")
-        with (tmp_path / "plan.csv").open(newline="") as file:
-            read = np.zeros_like(plan.changes)
-            place = {text: j for j, text in enumerate(plan.ids)}
-            for row in csv.DictReader(file):
-                read[place[row["id"]], int(row["feature"][1])] = float(row["change"])
-        assert np.array_equal(read, plan.changes)
+        for read in (through_parquet(plan), through_csv(plan, tmp_path / "plan.csv")):
+            assert np.array_equal(read, plan.changes)
+            assert plan.ledger.fits(read)
+        if trial % 25 == 0:
+            plan.save(tmp_path / str(trial))
+            loaded = Plan.load(tmp_path / str(trial))
+            assert loaded.ledger.fits(loaded.changes)
+            assert loaded.spend == plan.spend
+
+
+def through_parquet(plan: Plan) -> Any:
+    """The changes as plan.parquet holds them."""
+    table = pq.read_table(io.BytesIO(plan_folder._parquet(plan_folder._changes_table(plan))))
+    return plan_folder._matrices(table, plan.ids, plan.features)[0]
+
+
+def through_csv(plan: Plan, path: Path) -> Any:
+    plan.to_csv(path)
+    read = np.zeros_like(plan.changes)
+    place = {text: j for j, text in enumerate(plan.ids)}
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            read[place[row["id"]], int(row["feature"][1])] = float(row["change"])
+    return read
 
 
 @given(st.data())
