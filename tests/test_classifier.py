@@ -255,6 +255,7 @@ LINEAR: list[tuple[str, Any, str]] = [
     ("where", Scaled(lambda z: torch.where(z > 0, z, 0.1 * z)), "no"),
     ("weights from the input", Scaled(lambda z: torch.nn.functional.linear(z, z[:3])), "no"),
     ("custom operator named add", Scaled(lambda z: torch.ops.maxflip_test.add(z, z)), "no"),
+    ("log softmax inside", nn.Sequential(nn.Linear(4, 3), nn.LogSoftmax(1), nn.Linear(3, 2)), "no"),
     ("softmax called logits", nn.Sequential(nn.Linear(4, 2), nn.Softmax(1)), "no"),
 ]
 
@@ -270,6 +271,19 @@ def test_linear_models_are_recognised_from_their_structure(module: Any, output: 
             torch.testing.assert_close(
                 torch.softmax(logits, 1), classifier.probabilities(torch.tensor(X)), atol=1e-6, rtol=0
             )
+
+
+@pytest.mark.parametrize("dynamic", [torch.export.Dim("rows"), torch.export.Dim.DYNAMIC])
+def test_exported_linear_models_are_recognised(dynamic: Any) -> None:
+    net = nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 6), nn.Dropout(), nn.Linear(6, 3)).eval()
+    exported = torch.export.export(net, (torch.zeros(2, 4),), dynamic_shapes=({0: dynamic},)).module()
+    form = TorchClassifier(exported, output="logits").linear(4)
+    assert form is not None
+    torch.testing.assert_close(
+        torch.tensor(X) @ form.weight.T + form.bias, net(torch.tensor(X).float()).double(), atol=1e-5, rtol=0
+    )
+    bent = torch.export.export(small_net(4), (torch.zeros(2, 4),), dynamic_shapes=({0: dynamic},)).module()
+    assert TorchClassifier(bent, output="logits").linear(4) is None
 
 
 def test_a_zero_and_a_logit_make_a_linear_model() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import maxflip_verify
+import maxflip_wall
 from maxflip.demo import is_demo, write_demo_inputs
 from maxflip.errors import OutputError, VerifyError
 from maxflip.files.atomic import write_bytes
@@ -62,7 +63,10 @@ def _written(plan: Plan, job: Job, stage: Path, folder: Path, watch: Watch) -> m
     """The plan's files, and the audit of their bytes; a plan that fails is set aside with the reason, not released."""
     write_plan(plan, stage, {"cohort": job.cohort_file, "model": job.model_file, "job": job.path})
     watch(Started("Auditing the plan", 1))
-    audit = maxflip_verify.audit(stage)
+    try:
+        audit = maxflip_verify.audit(stage)
+    except maxflip_wall.Unreadable as error:
+        raise VerifyError(f"The auditor cannot read what the plan was made from, so it is withheld: {error}") from error
     watch(Finished("Auditing the plan"))
     if not audit.passed:
         reason = "\n".join(audit.findings) + "\n"

@@ -136,7 +136,7 @@ def _proved_bound(
     problem: Problem, fates: np.ndarray[tuple[int], np.dtype[np.object_]], solver_bound: float | None
 ) -> float:
     """The solver's, or the plain one if lower: nobody outside these can be won, and count budgets cap how many."""
-    lost = np.isin(fates.astype(str), [Fate.ALREADY.value, Fate.UNREACHABLE.value, Fate.UNUSABLE.value])
+    lost = np.isin(fates.astype(str), [Fate.ALREADY.value, Fate.UNREACHABLE.value])
     lost[problem.exclude] = True
     worths = np.sort(problem.worth[~lost])[::-1]
     caps = problem.ledger.amounts[problem.ledger.count > 0]

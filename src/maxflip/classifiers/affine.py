@@ -23,8 +23,9 @@ class NotAffine(Exception):
 class Affine:
     """A batch whose rows are matrix x + offset.   matrix (w, F)   offset (w,)   float64"""
 
-    def __init__(self, matrix: torch.Tensor, offset: torch.Tensor, softmaxed: bool = False) -> None:
-        self.matrix, self.offset, self.softmaxed = matrix, offset, softmaxed
+    def __init__(self, matrix: torch.Tensor, offset: torch.Tensor, ended_by: str = "") -> None:
+        self.matrix, self.offset = matrix, offset
+        self.ended_by = ended_by  # a softmax over the classes: nothing affine can follow it
 
     @classmethod
     def __torch_function__(
@@ -60,6 +61,12 @@ class Affine:
 
     __radd__, __rmul__ = __add__, __mul__
 
+    def __iadd__(self, _other: Any) -> Affine:
+        """In place, a tensor changes under every name that it has; this value would not."""
+        raise NotAffine("an operation in place")
+
+    __isub__ = __imul__ = __itruediv__ = __iadd__
+
     def __rsub__(self, other: Any) -> Affine:
         return _sub(other, self)
 
@@ -77,7 +84,7 @@ def _is_torchs_own(func: Any) -> bool:
 
 
 def _plain(value: Any) -> Affine:
-    if not isinstance(value, Affine) or value.softmaxed:
+    if not isinstance(value, Affine) or value.ended_by:
         raise NotAffine("softmax inside")
     return value
 
@@ -209,13 +216,13 @@ def _softmax(input: Any, dim: int | None = None, *_args: Any, **_kwargs: Any) ->
     if dim not in (1, -1):
         raise NotAffine("a softmax over the batch")
     value = _plain(input)
-    return Affine(value.matrix, value.offset, softmaxed=True)
+    return Affine(value.matrix, value.offset, ended_by="softmax")
 
 
 def _log_softmax(input: Any, dim: int | None = None, *_args: Any, **_kwargs: Any) -> Affine:  # noqa: A002
     # Log-probabilities differ from the logits by one number per row, which no softmax over the classes sees.
-    _softmax(input, dim)
-    return _plain(input)
+    value = _softmax(input, dim)
+    return Affine(value.matrix, value.offset, ended_by="log_softmax")
 
 
 _KEEPS_AFFINE: dict[str, Callable[..., Affine]] = {
@@ -239,13 +246,26 @@ _KEEPS_AFFINE: dict[str, Callable[..., Affine]] = {
 }
 
 
+class _Unguarded(torch.fx.Interpreter):
+    """An exported program node by node, without its checks of the input's shape, which a symbol does not have."""
+
+    def call_module(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return None if target == "_guards_fn" else super().call_module(target, args, kwargs)
+
+    def __call__(self, x: Any) -> Any:
+        result = self.run(x, enable_io_processing=False)
+        return result[0] if isinstance(result, (tuple, list)) and len(result) == 1 else result
+
+
 def linear_form(module: Callable[[Any], Any], width: int, output: str) -> LinearForm | None:
     """The module's logits as weight x + bias over `width` features, or None if that is not shown."""
+    run = _Unguarded(module) if isinstance(module, torch.fx.GraphModule) else module
     try:
-        result = module(Affine(torch.eye(width, dtype=torch.float64), torch.zeros(width, dtype=torch.float64)))
+        result = run(Affine(torch.eye(width, dtype=torch.float64), torch.zeros(width, dtype=torch.float64)))
     except Exception:
         # Code that expects a real tensor may fail in any way it likes; then nothing is shown.
         return None
-    if not isinstance(result, Affine) or result.softmaxed != (output == "probabilities"):
+    may_end_by = ("softmax",) if output == "probabilities" else ("", "log_softmax")
+    if not isinstance(result, Affine) or result.ended_by not in may_end_by:
         return None
     return LinearForm(result.matrix, result.offset.expand(len(result.matrix)).clone())

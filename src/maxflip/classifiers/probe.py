@@ -182,14 +182,15 @@ def _has_gradient(classifier: Classifier, x: torch.Tensor) -> bool:
     try:
         with torch.enable_grad():
             out = classifier.raw(leaf)
+            weights = torch.arange(1, out.shape[1] + 1, device=out.device)  # unlike: probabilities sum to a constant
+            score = (out.double() * weights).sum()
     except Exception as error:
         raise ModelError(
             f"the model raised {type(error).__name__} when gradients are on: {_first_line(error)}."
         ) from error
     if not out.requires_grad:
         raise ModelError(f"the model gives no gradient. {NO_GRADIENT}")
-    by_column = torch.arange(1, out.shape[1] + 1, device=out.device)  # unlike weights: probabilities sum to a constant
-    (gradient,) = torch.autograd.grad((out.double() * by_column).sum(), leaf, allow_unused=True)
+    (gradient,) = torch.autograd.grad(score, leaf, allow_unused=True)
     return gradient is not None and bool(gradient.abs().sum() > 0)
 
 

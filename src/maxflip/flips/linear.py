@@ -62,7 +62,8 @@ def search(surface: Surface, form: LinearForm) -> tuple[torch.Tensor, torch.Tens
             break
     unreachable = torch.zeros_like(found)
     rest = everyone[~found]
-    if len(rest):
+    # In another dtype the model rounds its input, by any amount for large values: nothing is proved then.
+    if len(rest) and surface.problem.classifier.dtype == torch.float64:
         unreachable[rest] = ~cheapest(surface, model, rest, guards=-1.0).reachable
     return change, found, unreachable
 
@@ -83,6 +84,7 @@ class _Logits:
 def cheapest(surface: Surface, model: _Logits, at: torch.Tensor, guards: float, ahead: float = 0.0) -> Exact:
     """For the samples `at`, over all wanted classes: confidence >= required + guards * guard, h >= ahead * scale."""
     aim = surface.problem.goal.required + guards * surface.problem.guard
+    aim = max(aim, 1e-12) if surface.problem.goal.is_threshold else aim
     best = Exact(torch.zeros_like(surface.low[at]), torch.full_like(model.start[at, 0], torch.inf))
     price = best.lower.clone()
     for wanted in torch.nonzero(surface.wanted[at].any(dim=0)).flatten().tolist():

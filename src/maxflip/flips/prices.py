@@ -11,7 +11,7 @@ from maxflip.problem import Problem
 
 # A feature whose budgets are all free would be changed without end; its change is kept this cheap instead, relative to
 # the dearest feature, both measured per standard deviation of the cohort.
-FREE = 1e-6
+FREE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
