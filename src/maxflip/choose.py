@@ -25,6 +25,7 @@ from maxflip.program import TOLERANCE, Answer, Program, relax, solve_whole
 
 NODES = 2000
 BAND, PER_BUDGET = 100, 10  # samples in the first band, and so many more per budget
+TRIES = 100  # insertions that may fail by a rounding error before the rest is left alone
 WIDEST = 2000  # samples: a wider band that is known to be feasible is not tried
 EXACT = 1000  # samples up to which the optimum itself is sought
 
@@ -193,14 +194,19 @@ def _repair(problem: Problem, candidates: _Candidates, changes: Floats, picked: 
 def _insert(problem: Problem, candidates: _Candidates, changes: Floats, chosen: list[int]) -> Chosen:
     left = 1.0 - candidates.share[chosen].sum(axis=0)
     taken = np.isin(candidates.rows, candidates.rows[chosen])
+    refused = 0
     while True:
-        fits = ~taken & (candidates.share <= left - TOLERANCE).all(axis=1)
+        fits = ~taken & (candidates.share <= left + TOLERANCE).all(axis=1)
         if not fits.any():
             return np.array(chosen, dtype=np.int64)
         open_ = np.flatnonzero(fits)
         best = open_[np.lexsort((candidates.share[open_].sum(axis=1), -candidates.worth[open_]))[0]]
         if not problem.ledger.fits(changes[[*chosen, best]]):
-            return np.array(chosen, dtype=np.int64)
+            taken[best] = True  # within the tolerance, but not exactly
+            refused += 1
+            if refused > TRIES:
+                return np.array(chosen, dtype=np.int64)
+            continue
         chosen.append(int(best))
         left = left - candidates.share[best]
         taken |= candidates.rows == candidates.rows[best]
