@@ -1,20 +1,35 @@
 """Map over chunks of rows, reduce in a fixed order. Solvers see only this; a cluster is another Engine.
 
-Chunks are cut by `size` alone, never by the number of workers, so a result does not depend on who computed it.
+Chunks are cut by `size` alone, never by the number of workers, and results come back in the order of the chunks: so a
+result does not depend on who computed it, nor on how many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from maxflip.watch import Advanced, Finished, Started, Watch
+from maxflip.watch import Advanced, Finished, Started, Watch, silent
 
+S = TypeVar("S")
+S_co = TypeVar("S_co", covariant=True)
 T = TypeVar("T")
 Rows = NDArray[np.int64]
+
+
+class Held(Protocol[S_co]):
+    """Things that were made of chunks of rows and stay where they were made; only answers travel."""
+
+    def ask(self, work: Callable[[S_co], T], *, stage: str = "", watch: Watch = silent) -> list[T]:
+        """[work(thing) for each thing], in the order of the chunks; progress is told where a stage is named."""
+        ...
 
 
 class Engine(Protocol):
@@ -22,16 +37,76 @@ class Engine(Protocol):
         """[work(chunk) for each chunk of `size` rows], in order."""
         ...
 
+    def hold(self, make: Callable[[Rows], S], rows: Rows, *, size: int) -> Held[S]:
+        """make(chunk) for each chunk of `size` rows, kept for later questions."""
+        ...
 
+
+@dataclass(frozen=True)
 class Local:
-    """Everything in this process, one chunk after the other."""
+    """Everything in this process: `workers` threads (as many as torch would use) take chunks, one torch thread each.
+
+    Threads inside a torch operation would wait for each other at its end, for ever so long on a busy machine, and may
+    add up in another order; whole chunks do neither.
+    """
+
+    workers: int | None = None
 
     def map(self, work: Callable[[Rows], T], rows: Rows, *, size: int, stage: str, watch: Watch) -> list[T]:
-        watch(Started(stage, len(rows)))
-        results = []
-        for begin in range(0, len(rows), size):
-            chunk = rows[begin : begin + size]
-            results.append(work(chunk))
-            watch(Advanced(stage, len(chunk)))
+        chunks = _chunks(rows, size)
+        return _each(chunks, work, [len(c) for c in chunks], self.workers, stage, watch)
+
+    def hold(self, make: Callable[[Rows], S], rows: Rows, *, size: int) -> Held[S]:
+        chunks = _chunks(rows, size)
+        sizes = [len(c) for c in chunks]
+        return _HeldHere(_each(chunks, make, sizes, self.workers, "", silent), sizes, self.workers)
+
+
+@dataclass(frozen=True, eq=False)
+class _HeldHere(Held[S]):
+    things: list[S]
+    sizes: list[int]
+    workers: int | None
+
+    def ask(self, work: Callable[[S], T], *, stage: str = "", watch: Watch = silent) -> list[T]:
+        return _each(self.things, work, self.sizes, self.workers, stage, watch)
+
+
+def _chunks(rows: Rows, size: int) -> list[Rows]:
+    return [rows[begin : begin + size] for begin in range(0, len(rows), size)]
+
+
+def _each(
+    things: list[S], work: Callable[[S], T], sizes: list[int], workers: int | None, stage: str, watch: Watch
+) -> list[T]:
+    if stage:
+        watch(Started(stage, sum(sizes)))
+    results = []
+    with _one_torch_thread() as threads, _mapping(workers or threads) as mapped:
+        for size, result in zip(sizes, mapped(work, things), strict=True):
+            results.append(result)
+            if stage:
+                watch(Advanced(stage, size))
+    if stage:
         watch(Finished(stage))
-        return results
+    return results
+
+
+@contextmanager
+def _mapping(workers: int) -> Iterator[Callable[[Callable[[S], T], list[S]], Iterator[T]]]:
+    if workers == 1:
+        yield map
+    else:
+        with ThreadPoolExecutor(workers) as pool:
+            yield pool.map
+
+
+@contextmanager
+def _one_torch_thread() -> Iterator[int]:
+    """Yields how many there were."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield threads
+    finally:
+        torch.set_num_threads(threads)

@@ -128,6 +128,12 @@ class Problem:
         return np.flatnonzero(self.ledger.actionable)
 
     @cached_property
+    def spread(self) -> Floats:
+        """(A,) standard deviations of the actionable features over the cohort, 1 where that is 0."""
+        deviation = self.cohort.values[:, self.actionable].std(axis=0)
+        return np.where(deviation > 0, deviation, 1.0)
+
+    @cached_property
     def linear(self) -> LinearForm | None:
         """The model's linear form, where its structure shows one and its answers agree with it."""
         form = self.classifier.linear(len(self.cohort.features))

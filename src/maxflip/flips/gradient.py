@@ -90,25 +90,42 @@ def search(surface: Surface, start: torch.Tensor | None = None) -> Best:
         point = start.clamp(surface.low, surface.high)
         best.record(everyone, point, _price(surface, point), surface.margin(point, everyone))
     new = everyone[~best.found]
-    _explore(surface, best, new)
-    _be_led(surface, best, new[~best.found[new]], among=everyone[best.found])
-    found = everyone[best.found]
-    _bisect(surface, best, found, ROUGHLY)
-    _follow(surface, best, new[best.found[new]], among=found)
-    _bisect(surface, best, found, ROUGHLY)
-    flip = best.change[found] * (1 - REFINE.rate[0])
-    _walk(surface, best, found, flip, surface.metric(flip), REFINE)
-    _descend(surface, best, best.change.clone(), found)
-    _bisect(surface, best, found, CLOSELY)
+    explore(surface, best, new)
+    follow(surface, best, new[best.found[new]], among=everyone[best.found])
+    refine(surface, best, everyone[best.found])
     return best
+
+
+def explore(surface: Surface, best: Best, at: torch.Tensor) -> None:
+    """A first flip for each of `at`: steps 1 to 3."""
+    _first(surface, best, at)
+    _be_led(surface, best, at[~best.found[at]], among=torch.nonzero(best.found).flatten())
+    _bisect(surface, best, at[best.found[at]], ROUGHLY)
+
+
+def refine(surface: Surface, best: Best, at: torch.Tensor) -> None:
+    """Cheaper flips for `at`, which have one each: step 5."""
+    _bisect(surface, best, at, ROUGHLY)
+    flip = best.change[at] * (1 - REFINE.rate[0])
+    _walk(surface, best, at, flip, surface.metric(flip), REFINE)
+    _descend(surface, best, best.change.clone(), at, DESCENTS)
+    _bisect(surface, best, at, CLOSELY)
+
+
+def track(surface: Surface, best: Best, at: torch.Tensor, start: torch.Tensor, steps: int) -> None:
+    """Flips of `at` near start (B, A), where a model of the surface expects them: descents, then over the line."""
+    d = start.clone()
+    d[at] = d[at].clamp(surface.low[at], surface.high[at])
+    _descend(surface, best, d, at, steps)
+    _stretch(surface, best, d, at)
 
 
 def _price(surface: Surface, d: torch.Tensor) -> torch.Tensor:
     return cost(d, surface.squared, surface.absolute)
 
 
-def _explore(surface: Surface, best: Best, at: torch.Tensor) -> None:
-    """A first flip for each of `at`: a walk from the start, then whatever else crosses."""
+def _first(surface: Surface, best: Best, at: torch.Tensor) -> None:
+    """A walk from the start, then whatever else crosses."""
     if not len(at):
         return
     origin = torch.zeros_like(surface.low[at])
@@ -165,8 +182,8 @@ def _leaders(best: Best, among: torch.Tensor) -> torch.Tensor:
     return by_cost[torch.linspace(0, len(among) - 1, min(LEADERS, len(among))).long()]
 
 
-def _follow(surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor) -> None:
-    """Walks of `at` from where the most promising direction of others `among` the flipped leads."""
+def follow(surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor) -> None:
+    """Step 4 for `at`: walks from where the most promising direction of others `among` the flipped leads."""
     if not len(at) or len(among) < 2:
         return
     weight = surface.metric(torch.zeros_like(surface.low[:1]), typical_cost=best.cost[among].median()[None])
@@ -186,10 +203,10 @@ def _follow(surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor)
     best.record(at, own.change[at], own.cost[at], torch.where(own.found[at], 0.0, -1.0))
 
 
-def _descend(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor) -> None:
+def _descend(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor, steps: int) -> None:
     """SQP steps from d[at], in place. A sample leaves when it has arrived or no step helps."""
     weight = torch.zeros(len(d), dtype=d.dtype, device=d.device)  # of the merit function cost + weight max(0, -m)
-    for _ in range(DESCENTS):
+    for _ in range(steps):
         if not len(at):
             return
         here = d[at]
@@ -253,13 +270,16 @@ def _line_search(
 
 
 def _stretch(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor) -> None:
-    """A descent may end a hair in front of the surface: reach a little further along the same line."""
+    """A descent may end a hair in front of the surface: reach a little further along the same line, while it pays."""
     for factor in STRETCHES:
+        point = ((1.0 + factor) * d[at]).clamp(surface.low[at], surface.high[at])
+        pays = _price(surface, point) < best.cost[at]
+        at, point = at[pays], point[pays]
         if not len(at):
             return
-        point = ((1.0 + factor) * d[at]).clamp(surface.low[at], surface.high[at])
-        best.record(at, point, _price(surface, point), surface.margin(point, at))
-        at = at[~best.found[at]]
+        m = surface.margin(point, at)
+        best.record(at, point, _price(surface, point), m)
+        at = at[m < 0]
 
 
 def _climb(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor) -> None:

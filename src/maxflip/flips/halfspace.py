@@ -4,7 +4,7 @@
 
 For a multiplier nu >= 0 the minimiser of the Lagrangian is d_i = sign(g_i) clip((nu |g_i| - l_i) / (2 s_i), 0, cap_i),
 where cap_i is how far the box lets d_i go in the direction of g_i. g . d(nu) grows with nu: piecewise linear, with a
-jump where s_i = 0. Sorting its at most 2F breakpoints finds the nu at which it reaches r, for a whole batch at once.
+jump where s_i = 0.
 """
 
 from __future__ import annotations
@@ -40,6 +40,35 @@ def cheapest_into_halfspace(
     high: torch.Tensor,
 ) -> HalfspaceFlip:
     """g, low, high (B, F)   r (B,)   squared, absolute (F,) prices >= 0"""
+    if bool((absolute > 0).any()) or bool((squared == 0).any()):
+        return _by_breakpoints(g, r, squared, absolute, low, high)
+    plain = _without_limits(g, r, squared)
+    limited = ~((plain.change >= low) & (plain.change <= high)).all(dim=1) | ~plain.reachable
+    if bool(limited.any()):
+        at = torch.nonzero(limited).flatten()
+        rest = _by_breakpoints(g[at], r[at], squared, absolute, low[at], high[at])
+        plain.change[at], plain.nu[at], plain.reachable[at] = rest.change, rest.nu, rest.reachable
+    return plain
+
+
+def _without_limits(g: torch.Tensor, r: torch.Tensor, squared: torch.Tensor) -> HalfspaceFlip:
+    """Squared prices alone, and no limit in the way: d_i = nu g_i / (2 s_i), nu = 2 r / sum_i g_i^2 / s_i."""
+    pull = g / squared
+    room = (g * pull).sum(dim=1)
+    half_nu = torch.where(r > 0, r / room, 0.0)
+    reachable = torch.isfinite(half_nu)
+    return HalfspaceFlip(torch.where(reachable[:, None], half_nu[:, None] * pull, 0.0), 2 * half_nu, reachable)
+
+
+def _by_breakpoints(
+    g: torch.Tensor,
+    r: torch.Tensor,
+    squared: torch.Tensor,
+    absolute: torch.Tensor,
+    low: torch.Tensor,
+    high: torch.Tensor,
+) -> HalfspaceFlip:
+    """Sorting its at most 2F breakpoints finds the nu at which g . d(nu) reaches r."""
     size = g.abs()
     cap = torch.where(g > 0, high, -low)
     moves = (size > 0) & (cap > 0)

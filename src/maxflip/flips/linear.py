@@ -68,6 +68,12 @@ def search(surface: Surface, form: LinearForm) -> tuple[torch.Tensor, torch.Tens
     return change, found, unreachable
 
 
+def lower_bounds(surface: Surface, form: LinearForm) -> torch.Tensor:
+    """(B,): no flip costs less, with a guard to spare against rounding; inf where there is none"""
+    everyone = torch.arange(len(surface.low), device=surface.low.device)
+    return cheapest(surface, _Logits.of(surface, form), everyone, guards=-1.0).lower
+
+
 @dataclass(frozen=True, eq=False)
 class _Logits:
     """z(d) = start + slope d over the actionable features.   start (B, k)   slope (k, A)"""

@@ -27,8 +27,7 @@ class FeaturePrices:
         columns = problem.actionable
         squared = prices @ problem.ledger.squared[:, columns]
         absolute = prices @ problem.ledger.absolute[:, columns]
-        spread = problem.cohort.values[:, columns].std(axis=0)
-        spread = np.where(spread > 0, spread, 1.0)
+        spread = problem.spread
         dearest = max((squared * spread**2 + absolute * spread).max(initial=0.0), np.finfo(float).tiny)
         is_free = (squared == 0) & (absolute == 0)
         floor = FREE * dearest if not is_free.all() else 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field
 
 import torch
@@ -46,6 +47,14 @@ class Surface:
         self.wanted = self.problem.goal.wanted_for(self.rows, device)
         # Which samples ever gave an output that is not finite.
         self.broken = torch.zeros(len(self.rows), dtype=torch.bool, device=device)
+
+    def repriced(self, prices: FeaturePrices) -> Surface:
+        """The same samples at other prices; evaluations are counted together."""
+        other = copy(self)
+        other.prices = prices
+        other.squared = torch.as_tensor(prices.squared, device=self.x.device)
+        other.absolute = torch.as_tensor(prices.absolute, device=self.x.device)
+        return other
 
     def metric(self, around: torch.Tensor, typical_cost: torch.Tensor | None = None) -> torch.Tensor:
         """Weights (b, A) with |weight d|^2 = cost(d) at d = around (b, A).

@@ -1,0 +1,119 @@
+"""Market: all shards and the budgets' prices; rounds of finding flips and letting the modelled market clear."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from maxflip.engine import Held
+from maxflip.exact import Floats
+from maxflip.problem import Problem
+from maxflip.solvers.prices.clearing import ANNEALED, WARM, Cleared, Terms, clear
+from maxflip.solvers.prices.shard import Shard
+from maxflip.solvers.proposal import Run
+
+REACH = 2.0  # samples whose flip would cost this many times their worth are not searched again
+NEARBY = 1.2  # ... nor polished, beyond this
+ENOUGH = 1e-4  # rounds end when the model promises less than this part of the dual's value
+DAMPED = 0.5  # how far to go where the model led astray
+
+
+@dataclass(eq=False)
+class Market:
+    """prices (m,): the best so far   value: D there, by the flips known   last: the market's last clearing"""
+
+    problem: Problem
+    held: Held[Shard]
+    run: Run
+    prices: Floats
+    value: float = math.inf
+    last: Cleared | None = None
+    trace: dict[str, list[Any]] = field(default_factory=dict)
+    began: float = field(default_factory=time.monotonic)
+
+    def open(self) -> None:
+        """First flips, at prices that are contested."""
+        self.held.ask(lambda shard: shard.first_flips(), stage="Finding first flips", watch=self.run.watch)
+        self.prices = self.prices * self._contested()
+        self.value = self.dual(self.prices)
+        self._note("first flips")
+
+    def settle(self, rounds: int) -> None:
+        """Clear, go there, look again; until the model promises nothing more."""
+        damping = 1.0
+        for _ in range(rounds):
+            cleared = self._cleared()
+            if self.value - cleared.value <= ENOUGH * self.value:
+                return
+            # Prices multiply; so does a step half way.
+            prices = self.prices * (cleared.prices / np.where(self.prices > 0, self.prices, 1.0)) ** damping
+            self._reprice(prices)
+            value = self.dual(prices)
+            damping = 1.0 if value < self.value else damping * DAMPED
+            if value < self.value:
+                self.prices, self.value = prices, value
+            self._note("prices")
+
+    def _reprice(self, prices: Floats) -> None:
+        self.held.ask(lambda shard: shard.reprice(prices, REACH), stage="Following the prices", watch=self.run.watch)
+
+    def polish(self) -> None:
+        """Everything the search knows, for those near the margin at the present prices."""
+        prices = self.prices
+        self.held.ask(lambda shard: shard.polish(prices, NEARBY), stage="Polishing flips", watch=self.run.watch)
+        self.value = self.dual(prices)
+        self._note("polish")
+
+    def dual(self, prices: Floats) -> float:
+        """D(prices), by the flips known"""
+        amounts = self.problem.ledger.amounts
+        spent = float(prices[prices > 0] @ amounts[prices > 0])
+        return spent + math.fsum(self.held.ask(lambda shard: shard.value(prices)))
+
+    def proved(self) -> float | None:
+        """An upper bound on any plan's worth: D with lower bounds for C_j; None where there are none."""
+        amounts, prices = self.problem.ledger.amounts, self.prices
+        gains = [g.tolist() for g in self.held.ask(lambda shard: shard.proved_gains(prices)) if g is not None]
+        if not gains:
+            return None
+        parts = [*chain.from_iterable(gains), *(prices[prices > 0] * amounts[prices > 0]).tolist()]
+        # Every part may be off by a rounding error of its own; fsum adds none.
+        total = math.fsum(parts) + 1e-15 * math.fsum(map(abs, parts))
+        worth = self.problem.worth
+        return float(math.floor(total)) if np.all(worth == np.floor(worth)) else total
+
+    def _evaluate(self, prices: Floats, softness: float) -> Terms:
+        return Terms.total(self.held.ask(lambda shard: shard.terms(prices, softness)), len(prices))
+
+    def _cleared(self) -> Cleared:
+        worth = self.problem.worth[self.problem.worth > 0]
+        typical = float(np.median(worth)) if len(worth) else 1.0
+        softness = ANNEALED if self.last is None else WARM
+        self.last = clear(self._evaluate, self.problem.ledger.amounts, self.prices, typical, softness)
+        return self.last
+
+    def _contested(self) -> float:
+        """The multiple of the prices at which half of the samples cost more than they are worth.
+
+        Where everybody can pay, or nobody, the dual is a straight line and tells nothing of where prices should go.
+        """
+        prices = self.prices
+        relative = np.concatenate([np.empty(0), *self.held.ask(lambda shard: shard.relative_costs(prices))])
+        return 1.0 / max(float(np.median(relative)), 1e-300) if len(relative) else 1.0
+
+    def _note(self, step: str) -> None:
+        counts = self.held.ask(lambda shard: (shard.evaluations.gradients, shard.evaluations.forwards))
+        line = {
+            "step": step,
+            "dual": self.value,
+            "gradients": sum(g for g, _ in counts),
+            "forwards": sum(f for _, f in counts),
+            "seconds": time.monotonic() - self.began,
+        }
+        for name, entry in line.items():
+            self.trace.setdefault(name, []).append(entry)

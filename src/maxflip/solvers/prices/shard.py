@@ -1,0 +1,257 @@
+"""Shard: some of the samples, their flips, and a model of where each of their surfaces lies.
+
+Around its flip a sample's surface is a plane, g . d = r. So its cheapest flip at any prices is known without asking
+the classifier, and with it what it would draw from the budgets, and how that changes with the prices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from maxflip.classifiers import LinearForm
+from maxflip.engine import Rows
+from maxflip.exact import Floats
+from maxflip.flips import gradient, linear
+from maxflip.flips.halfspace import cheapest_into_halfspace, cost
+from maxflip.flips.prices import FeaturePrices
+from maxflip.flips.surface import Evaluations, Surface
+from maxflip.problem import Problem
+from maxflip.solvers.prices.clearing import FINAL, Terms
+
+BEND = 0.1  # times the softness: within this part of a feature's spread the model bends an absolute price, so that
+# what is bought changes smoothly with the prices
+KINKED = 0.98  # the cosine below which a gradient does not explain why a flip is the cheapest
+DESCENTS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Flips seen: rows (c,), changes (c, F) as they may be stored"""
+
+    rows: Rows
+    changes: Floats
+
+
+class Shard:
+    def __init__(self, problem: Problem, rows: Rows, prices: Floats) -> None:
+        self.problem, self.rows = problem, rows
+        form = problem.linear
+        self.form = form if linear.applies(form, problem.goal) else None  # where flips are exact
+        self.surface = Surface(problem, rows, FeaturePrices.at(problem, prices))
+        device, ledger, columns = self.surface.x.device, problem.ledger, problem.actionable
+        self.worth = torch.as_tensor(problem.worth[rows], device=device)
+        self.must = torch.as_tensor(np.isin(rows, problem.include), device=device)
+        finite = np.isfinite(ledger.amounts)[:, None]
+        squared, absolute = ledger.squared[:, columns], ledger.absolute[:, columns]
+        straight = ~((squared > 0) & finite).any(axis=0)
+        bent = np.where(straight, absolute / problem.spread, 0.0)
+        self.squared = torch.as_tensor(squared, device=device)
+        self.absolute = torch.as_tensor(absolute, device=device)
+        self.bent = torch.as_tensor(bent, device=device)
+        self.count = torch.as_tensor(ledger.count, device=device)
+        self.change = torch.zeros_like(self.surface.low)
+        self.found = torch.zeros(len(rows), dtype=torch.bool, device=device)
+        self.unreachable = torch.zeros_like(self.found)
+        self.g = torch.zeros_like(self.surface.low)
+        self.r = torch.zeros_like(self.worth)
+        self.seen: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    @property
+    def evaluations(self) -> Evaluations:
+        return self.surface.evaluations
+
+    def first_flips(self) -> None:
+        """Whatever flips each sample, cheaply enough to begin with."""
+        if self.form is not None:
+            self._exact_flips(self.surface, self.form)
+            return
+        best = gradient.Best.none(self.surface.low)
+        everyone = torch.arange(len(self.rows), device=self.worth.device)
+        gradient.explore(self.surface, best, everyone)
+        self._keep(self.surface, best, everyone[best.found])
+
+    def reprice(self, prices: Floats, reach: float) -> None:
+        """The cheapest flips at these prices, of samples that would cost at most `reach` times their worth."""
+        surface = self._at(prices)
+        if self.form is not None:
+            self._exact_flips(surface, self.form)
+            return
+        expected = cheapest_into_halfspace(self.g, self.r, surface.squared, surface.absolute, surface.low, surface.high)
+        price = cost(expected.change, surface.squared, surface.absolute)
+        at = self._competitive(torch.minimum(price, self._cost(surface)), prices, reach)
+        best = self._best(surface)
+        gradient.track(surface, best, at, expected.change, DESCENTS)
+        self._keep(surface, best, at)
+
+    def polish(self, prices: Floats, reach: float) -> None:
+        """The same, with everything the search knows."""
+        if self.form is not None:
+            return
+        surface = self._at(prices)
+        at = self._competitive(self._cost(surface), prices, reach)
+        best = self._best(surface)
+        gradient.follow(surface, best, at, among=at)
+        gradient.refine(surface, best, at)
+        self._keep(surface, best, at)
+
+    def terms(self, prices: Floats, softness: float) -> Terms:
+        """The modelled dual's part of these samples."""
+        lam = torch.as_tensor(prices, device=self.worth.device)
+        surface = self._at(prices, softness)
+        s, l = surface.squared, surface.absolute  # noqa: E741
+        squared = self.squared + BEND * softness * self.bent
+        low, high = self.surface.low, self.surface.high
+        flip = cheapest_into_halfspace(self.g, self.r, s, l, low, high)
+        y = flip.change.abs()
+        taken = self.found & flip.reachable
+        gain = torch.where(taken, self.worth - cost(flip.change, s, l) - lam @ self.count, -torch.inf)
+        draws = y**2 @ squared.T + y @ self.absolute.T + self.count  # (B, m)
+        sure = self.must & taken
+        if softness == 0:
+            p = ((gain > 0) | sure).to(gain)
+            value = torch.where(p > 0, gain, 0.0).sum()
+            return Terms(float(value), -(p @ draws).cpu().numpy(), np.zeros((len(prices), len(prices))))
+        width = softness * self.worth.clamp_min(1e-300)
+        soft = width * torch.nn.functional.softplus(gain / width)
+        p = torch.where(sure, 1.0, torch.sigmoid(gain / width))
+        value = torch.where(sure, gain, soft).sum()
+        turn = torch.where(sure, 0.0, p * (1 - p) / width)
+        hessian = draws.T @ (turn[:, None] * draws) + self._bend(p, y, s, squared)
+        return Terms(float(value), -(p @ draws).cpu().numpy(), hessian.cpu().numpy())
+
+    def _bend(self, p: torch.Tensor, y: torch.Tensor, s: torch.Tensor, squared: torch.Tensor) -> torch.Tensor:
+        """-sum_j p_j (second derivative of C_j in the prices), (m, m).
+
+        On the features i that are free to move, y_i = (nu |g_i| - l_i) / (2 s_i) with sum_i |g_i| y_i = r. When prices
+        change by dlambda, the price of one more unit of y_i changes by e_i = (E dlambda)_i = dl_i + 2 y_i ds_i, and
+        d2C = -sum_i e_i^2 / (2 s_i) + (sum_i |g_i| e_i / (2 s_i))^2 / sum_i g_i^2 / (2 s_i).
+        """
+        cap = torch.where(self.g > 0, self.surface.high, -self.surface.low)
+        w = torch.where((y > 0) & (y < cap), 0.5 / s, 0.0)
+        absolute = self.absolute
+        pull = w * self.g.abs()
+        shared = pull @ absolute.T + 2 * (pull * y) @ squared.T  # (B, m): E' W |g|
+        size = (pull * self.g.abs()).sum(dim=1)
+        part = torch.where(size > 0, p / size.clamp_min(1e-300), 0.0)
+        s0, s1, s2 = p @ w, p @ (w * y), p @ (w * y**2)  # (A,)
+        cross = (absolute * s1) @ squared.T
+        own = (absolute * s0) @ absolute.T + 2 * (cross + cross.T) + 4 * (squared * s2) @ squared.T
+        return own - shared.T @ (part[:, None] * shared)
+
+    def gains(self, prices: Floats) -> Floats:
+        """(B,) v_j - C_j at these prices, by the flips known; -inf where there is none"""
+        surface = self._at(prices, softness=0.0)
+        gain = self.worth - self._cost(surface) - float(prices @ self.problem.ledger.count)
+        return torch.where(self.found, gain, -torch.inf).cpu().numpy()
+
+    def value(self, prices: Floats) -> float:
+        """sum_j max(0, v_j - C_j), without the max for those who must be picked"""
+        gain = self.gains(prices)
+        must = self.must.cpu().numpy() & np.isfinite(gain)
+        return float(np.where(must, gain, np.maximum(gain, 0.0)).sum())
+
+    def relative_costs(self, prices: Floats) -> Floats:
+        """C_j / v_j of the samples that have a flip and a worth"""
+        gain, worth = self.gains(prices), self.problem.worth[self.rows]
+        some = np.isfinite(gain) & (worth > 0)
+        return 1.0 - gain[some] / worth[some]
+
+    def proved_gains(self, prices: Floats) -> Floats | None:
+        """(B,): no plan wins more of sample j than max(0, v_j - C_j), by lower bounds of C_j at these prices."""
+        # In another dtype the model rounds its input, by any amount for large values: nothing is proved then.
+        if self.form is None or self.problem.classifier.dtype != torch.float64:
+            return None
+        surface = self._at(prices, softness=0.0)
+        lower = linear.lower_bounds(surface, self.form)
+        # Where all budgets of a feature are unlimited its price is 0; the search has it a little above.
+        free = torch.as_tensor((prices @ (self.problem.ledger.squared + self.problem.ledger.absolute)) == 0)
+        floor = torch.where(free[self.surface.columns.cpu()].to(lower.device), surface.squared, 0.0)
+        furthest = torch.maximum(surface.low.abs(), surface.high.abs())
+        saved = torch.where(floor > 0, floor * furthest**2, 0.0).sum(dim=1)
+        lower = (lower - saved).clamp_min(0.0)
+        gain = self.worth - lower * (1 - 1e-12) - float(prices @ self.problem.ledger.count)
+        gain = torch.where(self.must & torch.isfinite(gain), gain, gain.clamp_min(0.0))
+        return np.asarray(gain.cpu().numpy())
+
+    def rows_unreachable(self) -> Rows:
+        still = ((self.surface.low == 0) & (self.surface.high == 0)).all(dim=1)
+        return np.asarray(self.rows[((self.unreachable | still) & ~self.found).cpu().numpy()])
+
+    def rows_unusable(self) -> Rows:
+        return np.asarray(self.rows[(self.surface.broken & ~self.found).cpu().numpy()])
+
+    def columns(self, prices: Floats, band: float) -> Columns:
+        """The flip of each sample, and for those within `band` of their worth every flip seen."""
+        gain = self.gains(prices)
+        near = torch.as_tensor(np.abs(gain) <= band * self.problem.worth[self.rows], device=self.worth.device)
+        rows, changes = [self.rows[self.found.cpu().numpy()]], [self.change[self.found]]
+        for at, change in self.seen:
+            other = near[at] & (change != self.change[at]).any(dim=1)
+            rows.append(self.rows[at[other].cpu().numpy()])
+            changes.append(change[other])
+        every = np.concatenate(rows)
+        full = np.zeros((len(every), len(self.problem.cohort.features)))
+        full[:, self.problem.actionable] = torch.cat(changes).cpu().numpy()
+        return Columns(every, self.problem.settle(every, full))
+
+    def _at(self, prices: Floats, softness: float = FINAL) -> Surface:
+        """The samples at these prices, absolute ones bent as in the market's model of that softness.
+
+        Flips are searched at bent prices too: what they draw then adds up to what the market cleared, where at straight
+        prices everyone would take all of this feature and nothing of that one.
+        """
+        plain = FeaturePrices.at(self.problem, prices)
+        bend = BEND * softness * (prices @ self.bent.cpu().numpy())
+        return self.surface.repriced(FeaturePrices(plain.squared + bend, plain.absolute))
+
+    def _cost(self, surface: Surface) -> torch.Tensor:
+        return cost(self.change, surface.squared, surface.absolute)
+
+    def _best(self, surface: Surface) -> gradient.Best:
+        """What is known, at the surface's prices: a flip that was the cheapest at others need not be so here."""
+        best = gradient.Best(self.change.clone(), torch.where(self.found, self._cost(surface), torch.inf))
+        for at, change in self.seen:
+            price = cost(change, surface.squared, surface.absolute)
+            best.record(at, change, price, torch.zeros_like(price))
+        return best
+
+    def _competitive(self, price: torch.Tensor, prices: Floats, reach: float) -> torch.Tensor:
+        whole = price + float(prices @ self.problem.ledger.count)
+        return torch.nonzero(self.found & (self.must | (whole <= reach * self.worth))).flatten()
+
+    def _keep(self, surface: Surface, best: gradient.Best, at: torch.Tensor) -> None:
+        self.change, self.found = best.change, best.found
+        self.seen.append((at, best.change[at].clone()))
+        self._model(surface, at)
+
+    def _model(self, surface: Surface, at: torch.Tensor) -> None:
+        """The plane through each flip along which its sample would trade one feature for another."""
+        here = self.change[at]
+        m, g = surface.margin_and_gradient(here, at)
+        self.g[at] = _supporting(surface, at, here, g)
+        self.r[at] = (self.g[at] * here).sum(dim=1) - m
+
+    def _exact_flips(self, surface: Surface, form: LinearForm) -> None:
+        change, found, self.unreachable = linear.search(surface, form)
+        self.change, self.found = change, found
+        at = torch.nonzero(found).flatten()
+        self.seen.append((at, change[at]))
+        self._model(surface, at)
+
+
+def _supporting(surface: Surface, at: torch.Tensor, d: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
+    """(b, A): the surface's normal at the cheapest flips d (b, A).
+
+    That is the gradient g of m, unless m has a kink there (two classes tie): then the flip is the cheapest because the
+    normal is that of its cost, 2 s_i d_i + l_i sign d_i where d_i is free to move; elsewhere g is all that is known.
+    """
+    normal = 2 * surface.squared * d + surface.absolute * d.sign()
+    free = (d != 0) & (d > surface.low[at]) & (d < surface.high[at]) & (surface.squared > 0)
+    scale = torch.where(free, 1.0 / torch.where(surface.squared > 0, surface.squared, 1.0), 0.0)
+    along, own, other = (normal * g * scale).sum(1), (normal**2 * scale).sum(1), (g**2 * scale).sum(1)
+    kinked = (along > 0) & (along < KINKED * (own * other).sqrt())
+    factor = torch.where(kinked, along / own, 0.0)[:, None]
+    return torch.where(kinked[:, None] & free, factor * normal, g)

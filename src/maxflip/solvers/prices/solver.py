@@ -1,0 +1,78 @@
+"""Prices: everyone's cheapest flip at prices at which the budgets clear.
+
+    OPT <= D(lambda) = sum_r lambda_r B_r + sum_j max(0, v_j - C_j(lambda))        for every lambda >= 0
+
+C_j(lambda) is what the cheapest flip of sample j costs at these prices. Rounds: find the flips at the present prices,
+model each surface by its tangent plane, let the market of models clear, and go there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from maxflip.engine import Rows
+from maxflip.errors import InputError
+from maxflip.exact import Floats
+from maxflip.problem import Problem
+from maxflip.solvers.prices.market import Market
+from maxflip.solvers.prices.shard import Shard
+from maxflip.solvers.proposal import Proposal, Run
+from maxflip.suggest import shown
+
+BAND = 0.1  # of their worth: samples so close to it offer every flip seen
+SMALLEST = 1e-100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prices:
+    """rounds: at most so many price changes, before the flips are polished   chunk: samples searched at a time"""
+
+    rounds: int = 12
+    chunk: int = 4096
+
+    def __post_init__(self) -> None:
+        for name in ("rounds", "chunk"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise InputError(f"Prices.{name} = {shown(value)}: must be a whole number >= 1.")
+
+    def propose(self, problem: Problem, run: Run) -> Proposal:
+        rows = run.candidates_wanted(problem)
+        amounts = problem.ledger.amounts
+        traded = np.isfinite(amounts) & (amounts > 0)
+        nobody = bool((problem.ledger.count[amounts < 1] > 0).any())
+        if not len(problem.actionable) or not len(rows) or nobody:
+            return _nothing_to_trade(problem, rows)
+        start = np.where(traded, 1.0 / np.maximum(amounts, SMALLEST), 0.0)
+        held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), rows, size=self.chunk)
+        market = Market(problem, held, run, start)
+        market.open()
+        if traded.any():
+            market.settle(self.rounds)
+            market.polish()
+            market.settle(2)
+        prices = market.prices
+        parts = held.ask(lambda shard: shard.columns(prices, BAND))
+        bound = market.proved()
+        return Proposal(
+            rows=np.concatenate([rows[:0], *(p.rows for p in parts)]),
+            changes=np.concatenate([_no_changes(problem), *(p.changes for p in parts)]),
+            unreachable=np.concatenate([rows[:0], *held.ask(lambda shard: shard.rows_unreachable())]),
+            unusable=np.concatenate([rows[:0], *held.ask(lambda shard: shard.rows_unusable())]),
+            prices=dict(zip(problem.ledger.names, prices.tolist(), strict=True)),
+            bound=bound,
+            estimate=market.value if bound is None else None,
+            trace=market.trace,
+        )
+
+
+def _no_changes(problem: Problem) -> Floats:
+    return np.empty((0, len(problem.cohort.features)))
+
+
+def _nothing_to_trade(problem: Problem, rows: Rows) -> Proposal:
+    """Nothing can change, or nobody may be picked."""
+    fixed = rows if not len(problem.actionable) else rows[:0]
+    return Proposal(rows=rows[:0], changes=_no_changes(problem), unreachable=fixed, bound=0.0)
