@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from maxflip import Nearest
+from maxflip import Nearest, Prices
 from maxflip.solvers import Solver
 
 SOLVERS: list[Solver] = [
+    Prices(),
     Nearest(),
     Nearest(prices="unit"),
 ]

@@ -27,6 +27,7 @@ ROOMS = [
     ["choose"],
     ["solvers"],
     ["pipeline"],
+    ["study"],
     ["report"],
     ["files"],
     ["demo"],

@@ -19,7 +19,8 @@ from maxflip.errors import (
 from maxflip.pipeline import solve
 from maxflip.plan import Fate, Plan, Status
 from maxflip.problem import Problem
-from maxflip.solvers import Nearest
+from maxflip.solvers import Nearest, Prices
+from maxflip.study import Frontier, frontier, resolve
 
 __version__ = "0.1.0"
 
@@ -27,12 +28,14 @@ __all__ = [
     "Budget",
     "Cohort",
     "Fate",
+    "Frontier",
     "InputError",
     "MaxflipError",
     "ModelError",
     "Nearest",
     "OutputError",
     "Plan",
+    "Prices",
     "Problem",
     "ProblemError",
     "ResourceError",
@@ -41,5 +44,7 @@ __all__ = [
     "TorchClassifier",
     "UnsafeError",
     "VerifyError",
+    "frontier",
+    "resolve",
     "solve",
 ]

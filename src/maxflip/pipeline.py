@@ -47,10 +47,15 @@ def solve(
         where = judge.standing(problem, worker, tell)
         run = Run(Streams(seed), tell, worker, where, start)
         proposal = used.propose(problem, run)
-        ok = judge.admissible(problem, proposal.rows, proposal.changes)
-        rows, changes = proposal.rows[ok], proposal.changes[ok]
+        earlier_rows, earlier_changes = _earlier(problem, where, start)
+        rows = np.concatenate([proposal.rows, earlier_rows])
+        changes = np.concatenate([proposal.changes, earlier_changes])
+        ok = judge.admissible(problem, rows, changes)
+        is_earlier = np.flatnonzero(ok) >= len(proposal.rows)
+        rows, changes = rows[ok], changes[ok]
         must = problem.include[~where.already[problem.include]]
         chosen = choose(problem, rows, changes, must)
+        chosen = _no_worse(problem, rows, changes, must, chosen, np.flatnonzero(is_earlier))
         verdict = judge.verdict(problem, rows[chosen], changes[chosen])
     kept = chosen[verdict.kept]
     dropped = rows[chosen[~verdict.kept]]
@@ -70,6 +75,26 @@ def solve(
         seed=seed,
         seconds=time.monotonic() - began,
     )
+
+
+def _earlier(problem: Problem, where: judge.Standing, start: Plan | None) -> tuple[Rows, Floats]:
+    """The flips of an earlier plan that are still asked for, by id."""
+    if start is None:
+        return np.empty(0, np.int64), np.empty((0, len(problem.cohort.features)))
+    if start.features != problem.cohort.features:
+        raise InputError("start: the earlier plan has other features than the problem.")
+    position = problem.cohort.row_of
+    known = np.array([str(i) in position for i in start.ids], dtype=bool)
+    rows = np.array([position[str(i)] for i in start.ids[known]], dtype=np.int64)
+    asked = where.open[rows] & ~np.isin(rows, problem.exclude)
+    return rows[asked], start.changes[known][asked]
+
+
+def _no_worse(problem: Problem, rows: Rows, changes: Floats, must: Rows, chosen: Rows, earlier: Rows) -> Rows:
+    """The earlier plan's selection, where it still holds and is worth more than what was chosen."""
+    covers = bool(np.isin(must, rows[earlier]).all())
+    better = math.fsum(problem.worth[rows[earlier]]) > math.fsum(problem.worth[rows[chosen]])
+    return earlier if better and covers and problem.ledger.fits(changes[earlier]) else chosen
 
 
 def _plan(

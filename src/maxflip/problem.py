@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -114,6 +114,44 @@ class Problem:
         settle(self, "exclude", barred)
         settle(self, "guard", probed.guard)
         settle(self, "notices", (*_notices(people, weighed, boundaries), *probed.notices))
+
+    def changed(
+        self,
+        *,
+        budgets: Mapping[str, float | Budget] | None = None,
+        margin: float | None = None,
+        threshold: float | None = None,
+    ) -> Problem:
+        """The same question with these budgets replaced, or another margin or threshold. The model is not probed again.
+
+        A budget keeps its cost and what uses it where only a number is given.
+        """
+        faults = []
+        known = dict(self.budgets)
+        for name, given in (budgets or {}).items():
+            if name not in known and not isinstance(given, Budget):
+                faults.append(f"budgets: the problem has no budget {name!r}.{did_you_mean(str(name), known)}")
+            elif isinstance(given, Budget):
+                known[name] = given
+            else:
+                known[name] = Budget(given, known[name].uses, known[name].cost)
+        settled, budget_faults = _read_budgets(known, self.cohort.features)
+        faults += budget_faults
+        goal = self.goal
+        if margin is not None or threshold is not None:
+            faults += requirement_faults(margin, threshold)
+            if not faults:
+                required = float(threshold if threshold is not None else margin or 0.0)
+                goal = Goal(goal.wanted, required, threshold is not None, goal.distributions)
+        if faults:
+            raise ProblemError(faults)
+        other = object.__new__(Problem)
+        for part in fields(self):
+            object.__setattr__(other, part.name, getattr(self, part.name))
+        object.__setattr__(other, "goal", goal)
+        object.__setattr__(other, "budgets", settled)
+        object.__setattr__(other, "ledger", Ledger.compile(settled, self.cohort.features))
+        return other
 
     def __repr__(self) -> str:
         budgets = ", ".join(self.budgets)

@@ -77,7 +77,8 @@ def clear(
     for soft in softness:
         here = at(q, soft)
         for _ in range(STEPS):
-            if _imbalance(q, here, lowest) <= SETTLED * here.value:
+            # Below 0 no plan exists, so that prices would rise for ever: those who must be picked do not fit.
+            if here.value < 0 or _imbalance(q, here, lowest) <= SETTLED * here.value:
                 break
             moved = _newton_step(at, q, here, soft, lowest)
             if moved is None:

@@ -33,13 +33,15 @@ class Market:
     prices: Floats
     value: float = math.inf
     last: Cleared | None = None
+    rounds: int = 0
     trace: dict[str, list[Any]] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
 
-    def open(self) -> None:
-        """First flips, at prices that are contested."""
+    def open(self, *, scaled: bool) -> None:
+        """First flips; prices whose ratios alone mean something are scaled until they are contested."""
         self.held.ask(lambda shard: shard.first_flips(), stage="Finding first flips", watch=self.run.watch)
-        self.prices = self.prices * self._contested()
+        if scaled:
+            self.prices = self.prices * self._contested()
         self.value = self.dual(self.prices)
         self._note("first flips")
 
@@ -48,7 +50,7 @@ class Market:
         damping = 1.0
         for _ in range(rounds):
             cleared = self._cleared()
-            if self.value - cleared.value <= ENOUGH * self.value:
+            if cleared.value < 0 or self.value - cleared.value <= ENOUGH * self.value:
                 return
             # Prices multiply; so does a step half way.
             prices = self.prices * (cleared.prices / np.where(self.prices > 0, self.prices, 1.0)) ** damping
@@ -60,7 +62,9 @@ class Market:
             self._note("prices")
 
     def _reprice(self, prices: Floats) -> None:
-        self.held.ask(lambda shard: shard.reprice(prices, REACH), stage="Following the prices", watch=self.run.watch)
+        self.rounds += 1
+        stage = f"Following the prices, round {self.rounds}"
+        self.held.ask(lambda shard: shard.reprice(prices, REACH), stage=stage, watch=self.run.watch)
 
     def polish(self) -> None:
         """Everything the search knows, for those near the margin at the present prices."""

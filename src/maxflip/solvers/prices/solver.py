@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from maxflip.engine import Rows
 from maxflip.errors import InputError
@@ -46,9 +47,12 @@ class Prices:
         if not len(problem.actionable) or not len(rows) or nobody:
             return _nothing_to_trade(problem, rows)
         start = np.where(traded, 1.0 / np.maximum(amounts, SMALLEST), 0.0)
+        earlier = _earlier_prices(problem, run, traded)
+        if earlier is not None:
+            start = earlier
         held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), rows, size=self.chunk)
         market = Market(problem, held, run, start)
-        market.open()
+        market.open(scaled=earlier is None)
         if traded.any():
             market.settle(self.rounds)
             market.polish()
@@ -66,6 +70,14 @@ class Prices:
             estimate=market.value if bound is None else None,
             trace=market.trace,
         )
+
+
+def _earlier_prices(problem: Problem, run: Run, traded: NDArray[np.bool_]) -> Floats | None:
+    """Those of the plan to start from, if it has one for every budget that is traded."""
+    if run.start is None or run.start.prices is None:
+        return None
+    prices = np.array([run.start.prices.get(name, 0.0) for name in problem.ledger.names])
+    return np.where(traded, prices, 0.0) if (prices[traded] > 0).all() else None
 
 
 def _no_changes(problem: Problem) -> Floats:

@@ -1,0 +1,91 @@
+"""What is made of several solves: the same question with other budgets, warm-started from the answer at hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from maxflip.budgets import Budget
+from maxflip.engine import Engine
+from maxflip.errors import InputError
+from maxflip.pipeline import solve
+from maxflip.plan import Plan
+from maxflip.problem import Problem
+from maxflip.solvers import Solver
+from maxflip.suggest import shown
+from maxflip.watch import Watch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def resolve(
+    problem: Problem,
+    plan: Plan,
+    solver: Solver | None = None,
+    *,
+    budgets: Mapping[str, float | Budget] | None = None,
+    margin: float | None = None,
+    threshold: float | None = None,
+    seed: int = 0,
+    engine: Engine | None = None,
+    watch: Watch | None = None,
+) -> Plan:
+    """The problem again, with these budgets replaced and this margin or threshold, starting from its plan.
+
+    Never worse than `plan` where the problem only relaxes: larger budgets, a smaller margin.
+    """
+    asked = problem.changed(budgets=budgets, margin=margin, threshold=threshold)
+    return solve(asked, solver, seed=seed, start=plan, engine=engine, watch=watch)
+
+
+@dataclass(frozen=True, eq=False)
+class Frontier:
+    """What more or less of all budgets buys: one plan per scale, scales ascending."""
+
+    scales: tuple[float, ...]
+    plans: tuple[Plan, ...]
+
+    def table(self) -> pa.Table:
+        """scale, count, worth, bound, estimate (a pyarrow Table)"""
+        import pyarrow as pa
+
+        return pa.table(
+            {
+                "scale": pa.array(self.scales, pa.float64()),
+                "count": pa.array([p.count for p in self.plans], pa.int64()),
+                "worth": pa.array([p.worth for p in self.plans], pa.float64()),
+                "bound": pa.array([p.bound for p in self.plans], pa.float64()),
+                "estimate": pa.array([p.estimate for p in self.plans], pa.float64()),
+            }
+        )
+
+
+def frontier(
+    problem: Problem,
+    scales: Iterable[float],
+    solver: Solver | None = None,
+    *,
+    seed: int = 0,
+    engine: Engine | None = None,
+    watch: Watch | None = None,
+) -> Frontier:
+    """Solve with every budget multiplied by each of the scales, from the smallest up, each from the one before."""
+    ascending = sorted(set(_checked(scales)))
+    plans: list[Plan] = []
+    for scale in ascending:
+        scaled = {n: Budget(b.amount * scale, b.uses, b.cost) for n, b in problem.budgets.items()}
+        start = plans[-1] if plans else None
+        asked = problem.changed(budgets=scaled)
+        plans.append(solve(asked, solver, seed=seed, start=start, engine=engine, watch=watch))
+    return Frontier(tuple(ascending), tuple(plans))
+
+
+def _checked(scales: Iterable[float]) -> list[float]:
+    listed = list(scales)
+    bad = [s for s in listed if isinstance(s, bool) or not isinstance(s, (int, float)) or not 0 < s < math.inf]
+    if bad or not listed:
+        raise InputError(f"scales: got {shown(bad[0]) if bad else 'none'}; wanted finite numbers > 0.")
+    return [float(s) for s in listed]
