@@ -24,6 +24,7 @@ ROOMS = [
     ["problem"],
     ["judge"],
     ["plan", "flips", "program"],
+    ["relaxation"],
     ["choose"],
     ["solvers"],
     ["pipeline"],

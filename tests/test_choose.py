@@ -12,10 +12,11 @@ import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from maxflip import Budget, Problem, ProblemError
+from maxflip import Budget, Problem, ProblemError, relaxation
 from maxflip import program as programs
 from maxflip.budgets import Ledger
 from maxflip.choose import choose
+from tests.conftest import LONG
 from tests.examples import linear_problem
 
 Floats = NDArray[np.float64]
@@ -110,6 +111,110 @@ def test_ulp_tight_budgets_are_never_exceeded_and_not_wasted() -> None:
             assert len(chosen) == 4
             kept += 1
     assert 300 < kept < 1700  # whether the full amount was rounded up or down decides
+
+
+def tight_candidates(seed: int) -> tuple[Problem, NDArray[np.int64], Floats]:
+    """4 to 12 samples, many of them alike, and budgets that hold some subset exactly, but for a bit."""
+    rng = np.random.default_rng(seed)
+    n, width = int(rng.integers(4, 13)), int(rng.integers(1, 5))
+    changes = [
+        rng.normal(size=(n, width)),
+        np.round(rng.normal(size=(n, width)), 1) + 0.1,
+        rng.integers(1, 5, size=(n, width)) * 0.1,
+        np.sqrt(rng.integers(1, 6, size=(n, width))) * rng.choice([0.1, 0.3, 1 / 3]),
+    ][seed % 4] * 10.0 ** rng.integers(-2, 3)
+    subset = changes[rng.uniform(size=n) < 0.5]
+    names = tuple(f"x{i}" for i in range(width))
+    costs = rng.choice(["squared", "absolute"], size=width)
+    ample = {x: Budget(math.inf, {x: 1.0}, cost) for x, cost in zip(names, costs, strict=True)}
+    budgets = {}
+    for x, amount in zip(names, Ledger.compile(ample, names).spent(subset).tolist(), strict=True):
+        nearby = [amount, math.nextafter(amount, 0.0), math.nextafter(amount, math.inf)]
+        budgets[x] = Budget(nearby[int(rng.integers(0, 3))], {x: 1.0}, ample[x].cost)
+    problem = copy.copy(linear_problem(np.ones(width), np.zeros((n, width)), np.ones(width)))
+    object.__setattr__(problem, "ledger", Ledger.compile(budgets, names))
+    if seed % 3 == 0:
+        object.__setattr__(problem, "worth", rng.integers(1, 4, n).astype(float))
+    return problem, np.arange(n), changes
+
+
+def quick_brute_force(problem: Problem, changes: Floats) -> float:
+    """As brute_force, one candidate per sample; exact decisions only where rounded ones are near."""
+    sets = ((np.arange(2 ** len(changes))[:, None] >> np.arange(len(changes))) & 1).astype(bool)
+    worth = sets @ problem.worth
+    near = np.all(sets @ problem.ledger.consumption(changes) <= problem.ledger.amounts * (1 + 1e-9), axis=1)
+    by_worth = np.argsort(-worth, kind="stable")
+    return next(float(worth[s]) for s in by_worth if near[s] and problem.ledger.fits(changes[sets[s]]))
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_ulp_tight_ties_are_decided_as_brute_force_decides_them(block: int) -> None:
+    """A selection that overspends by one bit is not mended by dropping one if another of the same worth fits."""
+    size = 200 if LONG else 20
+    for seed in range(size * block, size * (block + 1)):
+        problem, rows, changes = tight_candidates(seed)
+        chosen = choose(problem, rows, changes)
+        assert problem.ledger.fits(changes[chosen])
+        assert float(problem.worth[chosen].sum()) == quick_brute_force(problem, changes), seed
+
+
+def random_shares(seed: int) -> relaxation.Candidates:
+    """2,000 samples with 1 to 3 candidates and 6 budgets: scarce, plentiful, alike, nearly proportional."""
+    rng = np.random.default_rng(seed)
+    sample = np.sort(np.concatenate([np.arange(2000), rng.integers(0, 2000, size=(seed % 3) * 1000)]))
+    shares = rng.normal(size=(len(sample), 6)) ** 2 * rng.lognormal(size=(len(sample), 1))
+    if seed % 5 == 1:
+        shares = rng.lognormal(size=(len(sample), 1)) * rng.uniform(0.95, 1.05, size=(len(sample), 6))
+    if seed % 5 == 2:
+        shares = np.round(shares)
+    shares /= shares.sum(axis=0) * rng.uniform(0.02, 0.4, 6) * (10.0 if seed % 5 == 3 else 1.0)
+    worth = np.ones(len(sample)) if seed % 2 else rng.uniform(0, 2, 2000)[sample]
+    must = (sample % 400 == 0) & (seed % 7 == 0)
+    return relaxation.Candidates(worth, shares, sample, must)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_relaxation_of_many_is_that_of_all(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a core of the samples or by one program over all of them: the same optimum, and prices that prove it."""
+    candidates = random_shares(seed)
+    direct = programs.relax(candidates.program(np.ones(6)))
+    monkeypatch.setattr(relaxation, "SMALL", 100)
+    monkeypatch.setattr(relaxation, "CORE", 60)
+    found = relaxation.relaxed(candidates)
+    assert direct is not None
+    assert found is not None
+    assert found.bound == pytest.approx(direct.bound, rel=1e-9)
+    assert float(candidates.worth @ found.x) == pytest.approx(direct.bound, rel=1e-8)
+    assert (candidates.share.T @ found.x <= 1 + 1e-8).all()
+    assert (candidates.per_sample_sum(found.x) <= 1 + 1e-8).all()
+    assert (candidates.per_sample_sum(found.x)[candidates.must_samples] >= 1 - 1e-8).all()
+    assert (found.prices >= 0).all()
+
+
+def test_the_core_is_what_solves_large_relaxations(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+
+    def counting(program: programs.Program) -> programs.Answer | None:
+        sizes.append(len(program.worth))
+        return programs.relax(program)
+
+    monkeypatch.setattr(relaxation, "relax", counting)
+    rng = np.random.default_rng(0)
+    shares = rng.normal(size=(40_000, 5)) ** 2
+    everyone = np.arange(40_000)
+    assert relaxation.relaxed(
+        relaxation.Candidates(np.ones(40_000), shares / shares.sum(axis=0) * 5, everyone, everyone < 0)
+    )
+    assert max(sizes) < 6000
+
+
+def test_where_a_sample_stands_in_the_cohort_does_not_matter() -> None:
+    """The same candidates in the same order of work, their rows renumbered."""
+    rng = np.random.default_rng(3)
+    rows, changes = np.repeat(np.arange(300), 2), rng.normal(size=(600, 3))
+    problem = linear_problem(np.ones(3), np.zeros((300, 3)) - 1.0, [20.0, 10.0, 30.0])
+    shuffle = rng.permutation(300)
+    assert choose(problem, rows, changes).tolist() == choose(problem, shuffle[rows], changes).tolist()
 
 
 def test_a_large_problem_meets_the_bound_of_its_relaxation() -> None:

@@ -14,6 +14,7 @@ from maxflip.exact import ExactSum, Floats, Power
 
 Cost = Literal["squared", "absolute", "count"]
 COSTS: tuple[Cost, ...] = ("squared", "absolute", "count")
+HUGE = 1e150  # changes above this have squares beyond float64
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,19 @@ class Ledger:
 
     def consumption(self, changes: Floats) -> Floats:
         """(c, F) changes -> (c, m) consumption, rounded: for solvers. Decisions use `fits`."""
-        return np.asarray(changes**2 @ self.squared.T + np.abs(changes) @ self.absolute.T + self.count)
+        if np.abs(changes).max(initial=0.0) < HUGE:
+            return np.asarray(changes**2 @ self.squared.T + np.abs(changes) @ self.absolute.T + self.count)
+        with np.errstate(over="ignore"):  # what is beyond float64 is inf, and fits no budget
+            return np.stack([self._consumption(r, changes) for r in range(len(self.names))], axis=1)
+
+    def _consumption(self, r: int, changes: Floats) -> Floats:
+        """(c,), whatever the size: a weight is multiplied in before the square, and a weight of 0 not at all."""
+        drawn = np.full(len(changes), self.count[r])
+        for i in np.flatnonzero(self.squared[r]):
+            drawn += (np.sqrt(self.squared[r, i]) * changes[:, i]) ** 2
+        for i in np.flatnonzero(self.absolute[r]):
+            drawn += self.absolute[r, i] * np.abs(changes[:, i])
+        return drawn
 
     def _exact(self, r: int, changes: Floats) -> ExactSum:
         parts: list[tuple[float, Floats, Power]] = []
@@ -86,6 +99,11 @@ class Ledger:
             for r, amount in enumerate(self.amounts)
             if not (len(changes) <= amount if self.count[r] else self._exact(r, changes).at_most(float(amount)))
         ]
+
+    def excess(self, r: int, changes: Floats) -> float:
+        """What the plan draws from budget r beyond its amount, rounded once."""
+        amount = float(self.amounts[r])
+        return len(changes) - amount if self.count[r] else self._exact(r, changes).beyond(amount)
 
     def fits(self, changes: Floats) -> bool:
         return not self.overspent(changes)

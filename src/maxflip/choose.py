@@ -5,45 +5,35 @@
 The paper's final program, with several candidates per sample allowed. Its linear relaxation has at most one fractional
 sample per budget, so nearly everyone is decided by it: those far from the margin keep what the relaxation says, and a
 small 0/1 program decides the band around it. The band widens until the relaxation's bound is met, or nearly so for many
-samples. Rows are scaled to budget 1, since the solver's tolerance is absolute; what it lets slip is repaired by exact
-arithmetic.
+samples. Rows are scaled to budget 1, since the solver's tolerance is absolute; what it lets slip is found by exact
+arithmetic, forbidden, and picked again.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from maxflip.budgets import Ledger
 from maxflip.engine import Rows
 from maxflip.errors import ProblemError
 from maxflip.exact import Floats
 from maxflip.problem import Problem
-from maxflip.program import TOLERANCE, Answer, Program, relax, solve_whole
+from maxflip.program import TOLERANCE, solve_whole
+from maxflip.relaxation import Candidates, Options, Relaxed, relaxed
+from maxflip.suggest import counted
 
-NODES = 2000
+NODES, MANY = 2000, 10_000  # nodes, and fewer in proportion for more samples than that: one more or less is little then
 BAND, PER_BUDGET = 100, 10  # samples in the first band, and so many more per budget
-TRIES = 100  # insertions that may fail by a rounding error before the rest is left alone
+CUTS, FEW_CUTS = 100, 3  # selections over budget by a rounding error that are forbidden; for more samples than EXACT
 WIDEST = 2000  # samples: a wider band that is known to be feasible is not tried
 EXACT = 1000  # samples up to which the optimum itself is sought
+EXACT_TERMS = 1_000_000  # numbers that may be summed exactly for insertions that fail by a rounding error
+ORDINARY = 40  # worths of up to 2 to this power, or down to its inverse, are left as they are
 
 Chosen = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class _Candidates:
-    """rows (c,)   worth (c,)   share (c, m) of each finite budget   must (c,): the sample has to be picked"""
-
-    rows: Rows
-    worth: Floats
-    share: Floats
-    must: NDArray[np.bool_]
-
-    @property
-    def whole_worth(self) -> bool:
-        return bool(np.all(self.worth == np.floor(self.worth)))
 
 
 def choose(problem: Problem, rows: Rows, changes: Floats, must: Rows | None = None) -> Chosen:
@@ -58,155 +48,180 @@ def choose(problem: Problem, rows: Rows, changes: Floats, must: Rows | None = No
     candidates, kept = _candidates(problem, rows, changes, needed)
     if not len(kept):
         return kept
-    picked = _pick(candidates)
+    picked = _within(problem, candidates, changes[kept])
     if picked is None:
         raise ProblemError(
-            f"include: the budgets do not suffice for the {len(needed)} samples that must be picked. "
+            f"include: the budgets do not suffice for {counted(len(needed), 'sample')} that must be picked. "
             "Raise the budgets or shorten the list."
         )
-    chosen = _repair(problem, candidates, changes[kept], picked)
+    chosen = _insert(problem, candidates, changes[kept], picked)
     return np.sort(kept[_first_of_equals(candidates, changes[kept], chosen)])
 
 
-def _candidates(problem: Problem, rows: Rows, changes: Floats, must: Rows) -> tuple[_Candidates, Chosen]:
+def _candidates(problem: Problem, rows: Rows, changes: Floats, must: Rows) -> tuple[Candidates, Chosen]:
     """Without infinite budgets, and without candidates that exceed a budget alone or are worth nothing."""
     ledger = problem.ledger
     finite = np.isfinite(ledger.amounts)
     amounts = ledger.amounts[finite]
     spent = ledger.consumption(changes)[:, finite]
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         share = np.where(spent > 0, spent / amounts, 0.0)
     is_must = np.isin(rows, must)
+    wanted = (problem.worth[rows] > 0) | is_must
     fits = (share <= 1.0 + TOLERANCE).all(axis=1)
-    kept = np.flatnonzero(fits & ((problem.worth[rows] > 0) | is_must))
+    kept = np.flatnonzero(fits & wanted)
     if len(np.setdiff1d(must, rows[kept])):
-        kept = np.flatnonzero((problem.worth[rows] > 0) | is_must)  # let the program find that it is infeasible
-    return _Candidates(rows[kept], problem.worth[rows[kept]], share[kept], is_must[kept]), kept
+        kept = np.flatnonzero(wanted)  # let the program find that it is infeasible
+        share = np.minimum(share, 2.0)
+    worth = problem.worth[rows[kept]]
+    return Candidates(worth * _scale(worth), share[kept], _in_order_of_appearance(rows[kept]), is_must[kept]), kept
 
 
-def _pick(candidates: _Candidates) -> Chosen | None:
-    """The optimum, or as near as the node limit allows; None if what must be picked does not fit."""
-    program, sample = _program(candidates)
-    relaxed = relax(program)
-    if relaxed is None:
+def _scale(worth: Floats) -> float:
+    """A power of two that brings huge and tiny worths to about 1; 1 for all others, so that whole ones stay whole."""
+    exponent = math.frexp(float(worth.max(initial=0.0)))[1]
+    return 1.0 if abs(exponent) <= ORDINARY else math.ldexp(1.0, -exponent)
+
+
+def _in_order_of_appearance(rows: Rows) -> Rows:
+    """0, 1, ... for the sample of each candidate, so that nothing depends on where it stands in the cohort."""
+    _, first, sample = np.unique(rows, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[sample]
+
+
+def _within(problem: Problem, candidates: Candidates, changes: Floats) -> Chosen | None:
+    """The optimum, or as near as the limits allow, within every budget exactly; None if what must be picked is not.
+
+    The program lets a budget slip by its tolerance. A selection that does so shows which candidates do not go together;
+    that is told to the program, and it picks again.
+    """
+    limit = relaxed(candidates)
+    if limit is None:
         return None
-    ceiling = np.floor(relaxed.bound + 1e-6) if candidates.whole_worth else relaxed.bound * (1 - 1e-9)
-    doubt = np.full(sample.max() + 1, np.inf)  # per sample: how little would turn the relaxation's mind
-    np.minimum.at(doubt, sample, np.where(np.abs(relaxed.x - np.round(relaxed.x)) > 1e-7, 0.0, np.abs(relaxed.reduced)))
+    cuts: list[tuple[Floats, float]] = []
+    cuts_left = CUTS if candidates.samples <= EXACT else FEW_CUTS
+    while True:
+        picked = _pick(candidates, limit, cuts)
+        over = [] if picked is None else problem.ledger.overspent(changes[picked])
+        if picked is None or not over:
+            return picked
+        if not cuts_left:
+            return _shed(problem, candidates, changes, picked)
+        cuts += [_too_many(problem.ledger, r, changes, picked) for r in over]
+        cuts_left -= 1
+
+
+def _too_many(ledger: Ledger, r: int, changes: Floats, picked: Chosen) -> tuple[Floats, float]:
+    """(row, most): row . z <= most holds for every selection within budget r, but not for the one picked.
+
+    Those picked overspend; leaving out the smallest changes nothing as long as they draw less than that. Of these, and
+    of all that draw as much as the largest of them, at least one must go.
+    """
+    load = ledger.consumption(changes)[:, r]
+    ascending = picked[np.argsort(load[picked], kind="stable")]
+    spare = np.cumsum(load[ascending]) < ledger.excess(r, changes[picked]) * (1.0 - 1e-6)
+    cover = ascending[~spare & ((load[ascending] > 0) | bool(ledger.count[r]))]
+    largest = load[cover[-1]]
+    drawn = (ledger.squared[r] > 0) | (ledger.absolute[r] > 0)
+    size = np.abs(changes[:, drawn])
+    above_all = size[cover[load[cover] >= largest * (1.0 - 1e-9)]].max(axis=0)
+    row = (load > largest * (1.0 + 1e-9)) | (size >= above_all).all(axis=1)
+    row[cover] = True
+    return row.astype(np.float64), float(len(cover) - 1)
+
+
+def _pick(candidates: Candidates, limit: Relaxed, cuts: list[tuple[Floats, float]]) -> Chosen | None:
+    """The optimum, or as near as the node limit allows; None if what must be picked does not fit."""
+    worth = candidates.worth
+    is_whole = bool(np.all(worth == np.floor(worth)))
+    ceiling = np.floor(limit.bound + 1e-6) if is_whole else limit.bound * (1 - 1e-9)
+    doubt = Options.at(limit.prices, candidates).doubt
+    doubt[candidates.sample[np.abs(limit.x - np.round(limit.x)) > 1e-7]] = 0.0
     by_doubt = np.argsort(doubt, kind="stable")
     band = BAND + PER_BUDGET * candidates.share.shape[1]
     # Beyond EXACT samples one less than the bound is good enough: closing that last one can take for ever.
-    allowed = 0.0 if len(doubt) <= EXACT else float(candidates.worth.max())
-    gap = 1.0 - 1e-6 if candidates.whole_worth else max(allowed, 1e-9 * max(1.0, relaxed.bound))
+    allowed = 0.0 if len(doubt) <= EXACT else float(worth.max())
+    gap = 1.0 - 1e-6 if is_whole else max(allowed, 1e-9 * max(1.0, limit.bound))
     best: Chosen | None = None
     while True:
         free = np.zeros(len(doubt), dtype=bool)
         free[by_doubt[:band]] = True
-        picked = _pick_in_band(program, relaxed, free[sample], gap)
-        if picked is not None and (best is None or candidates.worth[picked].sum() > candidates.worth[best].sum()):
+        picked = _pick_in_band(candidates, limit, cuts, free[candidates.sample], gap)
+        if picked is not None and (best is None or worth[picked].sum() > worth[best].sum()):
             best = picked
         if band >= len(doubt):
             return best
-        if best is not None and (candidates.worth[best].sum() >= ceiling - allowed or band >= WIDEST):
+        if best is not None and (worth[best].sum() >= ceiling - allowed or band >= WIDEST):
             return best
         band *= 8
 
 
-def _program(candidates: _Candidates) -> tuple[Program, Chosen]:
-    """The relaxation's program, and the sample (0, 1, ...) of each candidate.
-
-    A row per budget, and one per sample that has several candidates or must be picked with them.
-    """
-    _, sample, times = np.unique(candidates.rows, return_inverse=True, return_counts=True)
-    several = np.flatnonzero(times > 1)
-    in_group = np.isin(sample, several)
-    position = np.searchsorted(several, sample[in_group])
-    groups = sp.csr_matrix(
-        (np.ones(in_group.sum()), (position, np.flatnonzero(in_group))), shape=(len(several), len(sample))
-    )
-    group_must = np.zeros(len(several))
-    group_must[position] = candidates.must[in_group]
-    m = candidates.share.shape[1]
-    matrix = sp.csc_matrix(sp.vstack([sp.csr_matrix(candidates.share.T), groups]))
-    return Program(
-        worth=candidates.worth,
-        matrix=matrix,
-        row_lower=np.concatenate([np.full(m, -np.inf), np.where(group_must > 0, 1.0, -np.inf)]),
-        row_upper=np.ones(m + len(several)),
-        lower=np.where(candidates.must & ~in_group, 1.0, 0.0),
-        upper=np.ones(len(sample)),
-    ), sample
-
-
-def _pick_in_band(program: Program, relaxed: Answer, free: NDArray[np.bool_], gap: float) -> Chosen | None:
+def _pick_in_band(
+    candidates: Candidates, limit: Relaxed, cuts: list[tuple[Floats, float]], free: NDArray[np.bool_], gap: float
+) -> Chosen | None:
     """The 0/1 program over the free candidates, all others as the relaxation has them."""
-    fixed = np.where(free, 0.0, np.round(relaxed.x))
-    used = program.matrix @ fixed
-    inside = Program(
-        worth=program.worth[free],
-        matrix=program.matrix[:, free],
-        row_lower=program.row_lower - used,
-        row_upper=np.maximum(program.row_upper - used, 0.0),
-        lower=program.lower[free],
-        upper=program.upper[free],
-    )
-    answer = solve_whole(inside, gap=gap, nodes=NODES)
+    whole = np.where(free, 0.0, np.round(limit.x))
+    left = np.maximum(1.0 - candidates.share.T @ whole, 0.0)
+    program = candidates.of(free).program(left)
+    program = program.with_rows([(row[free], max(0.0, most - float(row @ whole))) for row, most in cuts])
+    answer = solve_whole(program, gap=gap, nodes=NODES * MANY // max(MANY, candidates.samples))
     if answer is None:
         return None
-    whole = fixed.copy()
     whole[free] = np.round(answer.x)
     return np.flatnonzero(whole > 0.5)
 
 
-def _first_of_equals(candidates: _Candidates, changes: Floats, chosen: Chosen) -> Chosen:
+def _first_of_equals(candidates: Candidates, changes: Floats, chosen: Chosen) -> Chosen:
     """The tie rule: of samples with the very same change and worth, those that come first are picked."""
-    if len(np.unique(candidates.share.sum(axis=1))) == len(candidates.rows):
+    if len(np.unique(candidates.share.sum(axis=1))) == len(candidates.worth):
         return chosen
-    _, sample, times = np.unique(candidates.rows, return_inverse=True, return_counts=True)
-    alike = np.column_stack([np.abs(changes), candidates.worth, times[sample], candidates.must])
+    times = np.bincount(candidates.sample)[candidates.sample]
+    alike = np.column_stack([np.abs(changes), candidates.worth, times, candidates.must])
     _, kind = np.unique(alike, axis=0, return_inverse=True)
     is_chosen = np.zeros(len(kind), dtype=bool)
     is_chosen[chosen] = True
-    single = times[sample] == 1
     by_kind = np.lexsort((np.arange(len(kind)), kind))
     starts = np.searchsorted(kind[by_kind], np.arange(kind.max() + 1))
     place = np.empty(len(kind), dtype=np.int64)
     place[by_kind] = np.arange(len(kind)) - starts[kind[by_kind]]
     picked_of_kind = np.bincount(kind, weights=is_chosen)
-    return np.flatnonzero(np.where(single, place < picked_of_kind[kind], is_chosen))
+    return np.flatnonzero(np.where(times == 1, place < picked_of_kind[kind], is_chosen))
 
 
-def _repair(problem: Problem, candidates: _Candidates, changes: Floats, picked: Chosen) -> Chosen:
-    """Within every budget exactly: drop what the solver's tolerance let slip in, then use what is left over."""
-    chosen = list(picked)
-    while over := problem.ledger.overspent(changes[chosen]):
-        finite = np.flatnonzero(np.isfinite(problem.ledger.amounts))
-        load = candidates.share[chosen][:, np.isin(finite, over)].sum(axis=1)
+def _shed(problem: Problem, candidates: Candidates, changes: Floats, picked: Chosen) -> Chosen | None:
+    """Within every budget exactly, by dropping what is worth least; None if what must be picked is too much."""
+    ledger, chosen = problem.ledger, list(picked)
+    while over := ledger.overspent(changes[chosen]):
+        r = over[0]
+        excess = ledger.excess(r, changes[chosen])
+        load = ledger.consumption(changes[chosen])[:, r]
         droppable = ~candidates.must[chosen] & (load > 0)
         if not droppable.any():
-            raise ProblemError("include: the budgets do not suffice for the samples that must be picked.")
+            return None
         worth = np.where(droppable, candidates.worth[chosen], np.inf)
-        # Among those worth least, the one that draws least: an overspend by rounding needs no more.
-        chosen.pop(int(np.lexsort((load, worth))[0]))
-    return _insert(problem, candidates, changes, chosen)
+        # Among those worth least, the smallest that is enough, or else the largest.
+        chosen.pop(int(np.lexsort((np.where(load >= excess, load, -load), load < excess, worth))[0]))
+    return np.array(chosen, dtype=np.int64)
 
 
-def _insert(problem: Problem, candidates: _Candidates, changes: Floats, chosen: list[int]) -> Chosen:
+def _insert(problem: Problem, candidates: Candidates, changes: Floats, picked: Chosen) -> Chosen:
+    """What is left over may do for one more."""
+    chosen = picked.tolist()
     left = 1.0 - candidates.share[chosen].sum(axis=0)
-    taken = np.isin(candidates.rows, candidates.rows[chosen])
-    refused = 0
+    taken = np.isin(candidates.sample, candidates.sample[chosen])
+    tries = EXACT_TERMS // max(1, len(chosen))
     while True:
         fits = ~taken & (candidates.share <= left + TOLERANCE).all(axis=1)
-        if not fits.any():
+        if not fits.any() or not tries:
             return np.array(chosen, dtype=np.int64)
         open_ = np.flatnonzero(fits)
         best = open_[np.lexsort((candidates.share[open_].sum(axis=1), -candidates.worth[open_]))[0]]
         if not problem.ledger.fits(changes[[*chosen, best]]):
             taken[best] = True  # within the tolerance, but not exactly
-            refused += 1
-            if refused > TRIES:
-                return np.array(chosen, dtype=np.int64)
+            tries -= 1
             continue
         chosen.append(int(best))
         left = left - candidates.share[best]
-        taken |= candidates.rows == candidates.rows[best]
+        taken |= candidates.sample == candidates.sample[best]

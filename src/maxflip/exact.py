@@ -81,13 +81,16 @@ class ExactSum:
     def _values(self) -> list[float]:
         return [v for array in self._floats for v in array.tolist()]
 
+    def _total(self) -> Fraction:
+        return sum(map(Fraction, self._values()), self._fraction)
+
     def at_most(self, amount: float) -> bool:
         """Whether the exact sum is <= amount."""
         if math.isinf(amount):
             return amount > 0
         if not self._fraction:
             return self._clearly_within(amount) or math.fsum([*self._values(), -amount]) <= 0.0
-        return sum(map(Fraction, self._values()), self._fraction) <= Fraction(amount)
+        return self._total() <= Fraction(amount)
 
     def _clearly_within(self, amount: float) -> bool:
         """A plain sum and its error bound (n roundings of at most 2**-53 of the sum of sizes) settle most cases."""
@@ -95,8 +98,19 @@ class ExactSum:
         count = sum(array.size for array in self._floats)
         return size * (1.0 + 4.0 * count * 2.0**-53) + 2.0**-1000 < amount
 
-    def rounded(self) -> float:
-        """The exact sum rounded to the nearest float64."""
+    def beyond(self, amount: float) -> float:
+        """The exact sum less a finite amount, rounded to the nearest float64."""
         if not self._fraction:
-            return math.fsum(self._values())
-        return float(sum(map(Fraction, self._values()), self._fraction))
+            return math.fsum([*self._values(), -amount])
+        return _nearest(self._total() - Fraction(amount))
+
+    def rounded(self) -> float:
+        """The exact sum rounded to the nearest float64; inf beyond the largest."""
+        return math.fsum(self._values()) if not self._fraction else _nearest(self._total())
+
+
+def _nearest(number: Fraction) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf

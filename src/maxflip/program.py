@@ -7,7 +7,7 @@ One thread and a fixed seed, so that the same program has the same answer; a lim
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from maxflip.exact import Floats
 
 TOLERANCE = 1e-9
+NOTHING = 1e-12  # coefficients below this are left out of a program
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,15 +27,24 @@ class Program:
     lower: Floats  # (c,)
     upper: Floats  # (c,)
 
+    def with_rows(self, rows: list[tuple[Floats, float]]) -> Program:
+        """And row . x <= most, for each (row, most)."""
+        return replace(
+            self,
+            matrix=sp.csc_matrix(sp.vstack([self.matrix, *(sp.csr_matrix(row) for row, _ in rows)])),
+            row_lower=np.concatenate([self.row_lower, np.full(len(rows), -np.inf)]),
+            row_upper=np.concatenate([self.row_upper, [most for _, most in rows]]),
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """x (c,); its value; an upper bound on the value of any x; reduced costs (c,), zero for whole programs."""
+    """x (c,); its value; an upper bound on the value of any x; what one more of each row is worth (none if whole)."""
 
     x: Floats
     value: float
     bound: float
-    reduced: Floats
+    duals: Floats
 
 
 def relax(program: Program) -> Answer | None:
@@ -73,6 +83,7 @@ def _highspy(program: Program, *, whole: bool, gap: float, nodes: int) -> Answer
     solver = highspy.Highs()
     options = {"output_flag": False, "threads": 1, "random_seed": 0, "parallel": "off"}
     options |= {"primal_feasibility_tolerance": TOLERANCE, "mip_feasibility_tolerance": TOLERANCE}
+    options |= {"small_matrix_value": NOTHING}
     if whole:
         options |= {"mip_abs_gap": gap, "mip_rel_gap": 0.0, "mip_max_nodes": nodes}
     for name, value in options.items():
@@ -87,8 +98,8 @@ def _highspy(program: Program, *, whole: bool, gap: float, nodes: int) -> Answer
     solution = solver.getSolution()
     x, value = np.array(solution.col_value), float(info.objective_function_value)
     if whole:
-        return Answer(x, value, float(info.mip_dual_bound), np.zeros_like(x))
-    return Answer(x, value, value, np.array(solution.col_dual))
+        return Answer(x, value, float(info.mip_dual_bound), np.empty(0))
+    return Answer(x, value, value, np.array(solution.row_dual))
 
 
 def _scipy_relax(program: Program) -> Answer | None:
@@ -101,8 +112,10 @@ def _scipy_relax(program: Program) -> Answer | None:
     result = linprog(-program.worth, A_ub=rows, b_ub=right, bounds=bounds, method="highs")
     if result.x is None:
         return None
-    reduced = -(result.lower.marginals + result.upper.marginals)
-    return Answer(result.x, -result.fun, -result.fun, reduced)
+    duals = -result.ineqlin.marginals
+    upper, lower = duals[: len(program.row_upper)], duals[len(program.row_upper) :]
+    upper[finite_low] -= lower
+    return Answer(result.x, -result.fun, -result.fun, upper)
 
 
 def _scipy_whole(program: Program, nodes: int) -> Answer | None:
@@ -118,4 +131,4 @@ def _scipy_whole(program: Program, nodes: int) -> Answer | None:
     )
     if result.x is None:
         return None
-    return Answer(result.x, -result.fun, -result.mip_dual_bound, np.zeros_like(result.x))
+    return Answer(result.x, -result.fun, -result.mip_dual_bound, np.empty(0))

@@ -37,3 +37,11 @@ def listed(names: Iterable[str], most: int = 10) -> str:
     quoted = [repr(n) for n in names]
     rest = len(quoted) - most
     return ", ".join(quoted[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def counted(number: int, noun: str) -> str:
+    """
+    >>> counted(1, "sample"), counted(2000, "sample")
+    ('1 sample', '2,000 samples')
+    """
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -1,0 +1,269 @@
+"""The linear relaxation of choosing among very many candidates, by a small core of them.
+
+    max  sum_c v_c z_c    s.t.  sum_c a_rc z_c <= 1 for every budget r,   at most one c per sample,   0 <= z <= 1
+
+At prices u >= 0 of the budgets a sample takes the option that nets most, v_c - u.a_c, or nothing (0), and
+
+    L(u) = sum_r u_r + sum_samples max(0, max_c v_c - u.a_c)   >=   the optimum.
+
+Near the right prices nearly every sample's mind is made up. So the prices are guessed from a part of the samples and
+polished on all of them; those still in doubt go into a small program, and all others keep what they would take. When
+the value of what is taken meets L at the program's prices, both are the optimum; until then more go into the program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from maxflip.exact import Floats
+from maxflip.program import Answer, Program, relax
+
+SMALL = 4000  # samples that are handed to the program as they are
+PART = 8  # every so manieth sample guesses the prices
+CORE = 1000  # samples in doubt in the first core
+STEPS, SHORTEST = 5, 1e-3  # of Newton's method, and the part of one that is no more worth taking
+DECIDED = 1e-9  # odds
+CLOSED = 1e-9  # of the bound: a gap that rounding explains
+
+Mask = NDArray[np.bool_]
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """worth (c,)   share (c, m) of each budget   sample (c,): 0, 1, ... in order of appearance   must (c,)"""
+
+    worth: Floats
+    share: Floats
+    sample: Indices
+    must: Mask
+
+    @cached_property
+    def samples(self) -> int:
+        return int(self.sample.max()) + 1
+
+    @cached_property
+    def _by_sample(self) -> tuple[Indices, Indices]:
+        """Candidates sorted by sample, and where each sample begins."""
+        order = np.argsort(self.sample, kind="stable")
+        return order, np.searchsorted(self.sample[order], np.arange(self.samples))
+
+    @cached_property
+    def must_samples(self) -> Mask:
+        found = np.zeros(self.samples, dtype=bool)
+        found[self.sample[self.must]] = True
+        return found
+
+    def per_sample_max(self, values: Floats) -> Floats:
+        order, starts = self._by_sample
+        return np.asarray(np.maximum.reduceat(values[order], starts))
+
+    def per_sample_sum(self, values: Floats) -> Floats:
+        order, starts = self._by_sample
+        return np.asarray(np.add.reduceat(values[order], starts))
+
+    def of(self, kept: Mask) -> Candidates:
+        """Those candidates, their samples counted anew."""
+        number = np.cumsum(np.bincount(self.sample[kept], minlength=self.samples) > 0) - 1
+        return Candidates(self.worth[kept], self.share[kept], number[self.sample[kept]], self.must[kept])
+
+    def program(self, capacity: Floats) -> Program:
+        """A row per budget, and one per sample that has several candidates."""
+        times = np.bincount(self.sample)
+        several = np.flatnonzero(times > 1)
+        in_group = times[self.sample] > 1
+        position = np.searchsorted(several, self.sample[in_group])
+        groups = sp.csr_matrix(
+            (np.ones(in_group.sum()), (position, np.flatnonzero(in_group))), shape=(len(several), len(self.sample))
+        )
+        m = self.share.shape[1]
+        return Program(
+            worth=self.worth,
+            matrix=sp.csc_matrix(sp.vstack([sp.csr_matrix(self.share.T), groups])),
+            row_lower=np.concatenate([np.full(m, -np.inf), np.where(self.must_samples[several], 1.0, -np.inf)]),
+            row_upper=np.concatenate([capacity, np.ones(len(several))]),
+            lower=np.where(self.must & ~in_group, 1.0, 0.0),
+            upper=np.ones(len(self.sample)),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """What each sample would take at given prices: `taken` (samples,) a candidate or -1, by how much it is the best."""
+
+    net: Floats  # (c,) worth less price
+    best: Floats  # (samples,)
+    taken: Indices
+    doubt: Floats  # (samples,) >= 0
+
+    @classmethod
+    def at(cls, prices: Floats, candidates: Candidates) -> Options:
+        net = candidates.worth - candidates.share @ prices
+        first = candidates.per_sample_max(net)
+        is_first = np.flatnonzero(net == first[candidates.sample])[::-1]  # of equals, the one that comes first
+        leader = np.empty(candidates.samples, dtype=np.int64)
+        leader[candidates.sample[is_first]] = is_first
+        rest = net.copy()
+        rest[leader] = -np.inf
+        second = candidates.per_sample_max(rest)
+        nothing = np.where(candidates.must_samples, -np.inf, 0.0)
+        best = np.maximum(first, nothing)
+        return cls(
+            net=net,
+            best=best,
+            taken=np.where(first > nothing, leader, -1),
+            doubt=best - np.maximum(second, np.minimum(first, nothing)),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxed:
+    """x (c,); the optimum, which bounds every selection; prices (m,) that prove it."""
+
+    x: Floats
+    bound: float
+    prices: Floats
+
+
+def relaxed(candidates: Candidates) -> Relaxed | None:
+    """None if what must be picked does not fit."""
+    if candidates.samples > SMALL and candidates.share.shape[1]:
+        part = candidates.of(candidates.sample % PART == 0)
+        guess = relaxed(Candidates(part.worth, part.share * PART, part.sample, part.must))
+        found = _by_core(candidates, guess.prices / PART) if guess is not None else None
+        if found is not None:
+            return found
+    answer = relax(candidates.program(np.ones(candidates.share.shape[1])))
+    return None if answer is None else Relaxed(answer.x, answer.bound, _prices(answer, candidates))
+
+
+def _prices(answer: Answer, candidates: Candidates) -> Floats:
+    return np.maximum(answer.duals[: candidates.share.shape[1]], 0.0)
+
+
+def _by_core(candidates: Candidates, prices: Floats) -> Relaxed | None:
+    """None if the core would have to hold a good part of the samples."""
+    # At prices of nothing all candidates of a sample are alike; a thousandth of the worth tells them apart.
+    prices = _polished(candidates, np.maximum(prices, 1e-3 * candidates.worth.sum() / len(prices)))
+    options = Options.at(prices, candidates)
+    size = CORE
+    while size < candidates.samples // 2:
+        step = _one_core(candidates, options, prices, size)
+        if step is None:
+            return None
+        x, suggested, bought = step
+        after = Options.at(suggested, candidates)
+        bound = float(suggested.sum() + after.best.sum())
+        if not bought and bound - float(candidates.worth @ x) <= CLOSED * max(1.0, abs(bound)):
+            return Relaxed(x, bound, suggested)
+        if bound < prices.sum() + options.best.sum():
+            prices, options = suggested, after
+        size *= 2
+    return None
+
+
+def _polished(candidates: Candidates, prices: Floats) -> Floats:
+    """Prices nearer to the minimum of L, by Newton steps on L with its corners rounded, ever less."""
+    # The fewer samples a guess comes from, the more of them it leaves in doubt.
+    count = min(candidates.samples // PART, int(40 * candidates.samples**0.5))
+    while count > CORE // 4:
+        width = float(np.partition(Options.at(prices, candidates).doubt, count)[count])
+        if width == 0.0:
+            break
+        rounded = _Rounded.at(prices, candidates, width)
+        for _ in range(STEPS):
+            step = rounded.newton_step(candidates)
+            length = 1.0
+            while length > SHORTEST:
+                further = _Rounded.at(np.maximum(prices + length * step, 0.0), candidates, width)
+                if further.value < rounded.value:
+                    break
+                length /= 4
+            else:
+                break
+            gained, prices, rounded = rounded.value - further.value, further.prices, further
+            if gained < width:
+                break
+        count //= 4
+    return prices
+
+
+@dataclass(frozen=True, eq=False)
+class _Rounded:
+    """sum_r u_r + sum_samples width log sum_options exp(net / width): L, and at most width log(options) more each."""
+
+    prices: Floats
+    width: float
+    value: float
+    gradient: Floats
+    odds: Floats  # (c,) of each candidate to be taken
+
+    @classmethod
+    def at(cls, prices: Floats, candidates: Candidates, width: float) -> _Rounded:
+        net = candidates.worth - candidates.share @ prices
+        nothing = np.where(candidates.must_samples, -np.inf, 0.0)
+        best = np.maximum(candidates.per_sample_max(net), nothing)
+        size = np.exp((net - best[candidates.sample]) / width)
+        total = candidates.per_sample_sum(size) + np.exp((nothing - best) / width)
+        odds = size / total[candidates.sample]
+        value = float(prices.sum() + (best + width * np.log(total)).sum())
+        return cls(prices, width, value, 1.0 - candidates.share.T @ odds, odds)
+
+    def newton_step(self, candidates: Candidates) -> Floats:
+        """To the minimum of the quadratic model over prices >= 0."""
+        from scipy.optimize import nnls
+
+        undecided = candidates.per_sample_max(np.minimum(self.odds, 1.0 - self.odds)) > DECIDED
+        inside = undecided[candidates.sample]
+        if not inside.any():
+            return np.zeros_like(self.prices)
+        part = candidates.of(inside)
+        weighted = part.share * self.odds[inside][:, None]
+        means = part.per_sample_sum(weighted)
+        curvature = (part.share.T @ weighted - means.T @ means) / self.width
+        scale = np.sqrt(np.maximum(np.diag(curvature), 1e-12 * np.diag(curvature).max()))
+        root = np.linalg.cholesky(curvature / np.outer(scale, scale) + 1e-6 * np.eye(len(scale))).T
+        # min |root v - aim| over v = scale * (prices + step) >= 0
+        aim = root @ (scale * self.prices) - np.linalg.solve(root.T, self.gradient / scale)
+        return np.asarray(nnls(root, aim)[0] / scale - self.prices)
+
+
+def _one_core(
+    candidates: Candidates, options: Options, prices: Floats, size: int
+) -> tuple[Floats, Floats, bool] | None:
+    """x, the prices it suggests, and whether it needs more than there is; None if the program's solver gives up.
+
+    Those outside the core may overspend, so the core may buy more of a budget, at more than it seems to be worth.
+    """
+    m = candidates.share.shape[1]
+    by_doubt = np.argpartition(options.doubt, size)
+    width = options.doubt[by_doubt[size]]
+    in_core = np.zeros(candidates.samples, dtype=bool)
+    in_core[by_doubt[:size]] = True
+    x = np.zeros(len(candidates.worth))
+    settled = options.taken[~in_core]
+    x[settled[settled >= 0]] = 1.0
+    rivals = in_core[candidates.sample] & (options.net >= options.best[candidates.sample] - width)
+    inside = candidates.of(rivals)
+    program = inside.program(1.0 - candidates.share.T @ x)
+    dear = 4.0 * prices + (prices.max() or options.best.sum())
+    more = sp.csc_matrix((-np.ones(m), (np.arange(m), np.arange(m))), shape=(program.matrix.shape[0], m))
+    answer = relax(
+        Program(
+            worth=np.concatenate([program.worth, -dear]),
+            matrix=sp.csc_matrix(sp.hstack([program.matrix, more])),
+            row_lower=program.row_lower,
+            row_upper=program.row_upper,
+            lower=np.concatenate([program.lower, np.zeros(m)]),
+            upper=np.concatenate([program.upper, np.full(m, np.inf)]),
+        )
+    )
+    if answer is None:
+        return None
+    x[np.flatnonzero(rivals)] = answer.x[:-m]
+    return x, _prices(answer, inside), bool(answer.x[-m:].max() > 0)
