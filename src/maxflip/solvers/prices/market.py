@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from maxflip.engine import Held
 from maxflip.exact import Floats
@@ -20,7 +22,7 @@ from maxflip.solvers.proposal import Run
 REACH = 2.0  # samples whose flip would cost this many times their worth are not searched again
 NEARBY = 1.2  # ... nor polished, beyond this
 ENOUGH = 1e-4  # rounds end when the model promises less than this part of the dual's value
-DAMPED = 0.5  # how far to go where the model led astray
+SHORTER, SHORTEST = 0.3, 0.02  # parts of the way to go where the model led astray
 
 
 @dataclass(eq=False)
@@ -46,25 +48,41 @@ class Market:
         self._note("first flips")
 
     def settle(self, rounds: int) -> None:
-        """Clear, go there, look again; until the model promises nothing more."""
-        damping = 1.0
-        for _ in range(rounds):
-            cleared = self._cleared()
-            if cleared.value < 0 or self.value - cleared.value <= ENOUGH * self.value:
-                return
-            # Prices multiply; so does a step half way.
-            prices = self.prices * (cleared.prices / np.where(self.prices > 0, self.prices, 1.0)) ** damping
-            self._reprice(prices)
-            value = self.dual(prices)
-            damping = 1.0 if value < self.value else damping * DAMPED
-            if value < self.value:
-                self.prices, self.value = prices, value
-            self._note("prices")
+        """Clear, go there, look again; until the model promises nothing more.
 
-    def _reprice(self, prices: Floats) -> None:
+        The model is right where it was made, and D is convex: if all the way leads too far, a part of it does not.
+        """
+        way = 0.0
+        for _ in range(rounds):
+            if way < SHORTEST:
+                cleared, here, way = self._cleared(), self.prices, 1.0
+                if cleared.value < 0 or self.value - cleared.value <= ENOUGH * self.value:
+                    return
+            ratio = np.where(self.traded, cleared.prices / np.where(self.traded, here, 1.0), 0.0)
+            way = 0.0 if self.visit(here * ratio**way) else way * SHORTER
+
+    def visit(self, prices: Floats) -> bool:
+        """Flips at these prices; whether they are better ones."""
         self.rounds += 1
         stage = f"Following the prices, round {self.rounds}"
         self.held.ask(lambda shard: shard.reprice(prices, REACH), stage=stage, watch=self.run.watch)
+        value = self.dual(prices)
+        better = value < self.value
+        if better:
+            self.prices, self.value = prices, value
+        self._note("prices")
+        return better
+
+    @cached_property
+    def traded(self) -> NDArray[np.bool_]:
+        """(m,): budgets that have a price; empty and unlimited ones have none."""
+        amounts = self.problem.ledger.amounts
+        return np.asarray(np.isfinite(amounts) & (amounts > 0))
+
+    @cached_property
+    def typical_worth(self) -> float:
+        worth = self.problem.worth[self.problem.worth > 0]
+        return float(np.median(worth)) if len(worth) else 1.0
 
     def polish(self) -> None:
         """Everything the search knows, for those near the margin at the present prices."""
@@ -95,10 +113,8 @@ class Market:
         return Terms.total(self.held.ask(lambda shard: shard.terms(prices, softness)), len(prices))
 
     def _cleared(self) -> Cleared:
-        worth = self.problem.worth[self.problem.worth > 0]
-        typical = float(np.median(worth)) if len(worth) else 1.0
         softness = ANNEALED if self.last is None else WARM
-        self.last = clear(self._evaluate, self.problem.ledger.amounts, self.prices, typical, softness)
+        self.last = clear(self._evaluate, self.problem.ledger.amounts, self.prices, self.typical_worth, softness)
         return self.last
 
     def _contested(self) -> float:

@@ -34,6 +34,10 @@ class Columns:
     rows: Rows
     changes: Floats
 
+    @classmethod
+    def all(cls, parts: list[Columns]) -> Columns:
+        return cls(np.concatenate([p.rows for p in parts]), np.concatenate([p.changes for p in parts]))
+
 
 class Shard:
     def __init__(self, problem: Problem, rows: Rows, prices: Floats) -> None:
@@ -142,10 +146,9 @@ class Shard:
         return own - shared.T @ (part[:, None] * shared)
 
     def gains(self, prices: Floats) -> Floats:
-        """(B,) v_j - C_j at these prices, by the flips known; -inf where there is none"""
-        surface = self._at(prices, softness=0.0)
-        gain = self.worth - self._cost(surface) - float(prices @ self.problem.ledger.count)
-        return torch.where(self.found, gain, -torch.inf).cpu().numpy()
+        """(B,) v_j - C_j at these prices, by all flips known; -inf where there is none"""
+        best = self._best(self._at(prices, softness=0.0))
+        return np.asarray((self.worth - best.cost - float(prices @ self.problem.ledger.count)).cpu().numpy())
 
     def value(self, prices: Floats) -> float:
         """sum_j max(0, v_j - C_j), without the max for those who must be picked"""
@@ -184,12 +187,16 @@ class Shard:
         return np.asarray(self.rows[(self.surface.broken & ~self.found).cpu().numpy()])
 
     def columns(self, prices: Floats, band: float) -> Columns:
-        """The flip of each sample, and for those within `band` of their worth every flip seen."""
-        gain = self.gains(prices)
-        near = torch.as_tensor(np.abs(gain) <= band * self.problem.worth[self.rows], device=self.worth.device)
-        rows, changes = [self.rows[self.found.cpu().numpy()]], [self.change[self.found]]
+        """The cheapest flip of each sample at these prices; and of samples that cost about what they are worth, all
+        flips that cost little more. `band`: how much that is, in parts of their worth."""
+        surface = self._at(prices, softness=0.0)
+        best = self._best(surface)
+        slack = band * self.worth
+        near = (self.worth - best.cost - float(prices @ self.problem.ledger.count)).abs() <= slack
+        rows, changes = [self.rows[best.found.cpu().numpy()]], [best.change[best.found]]
         for at, change in self.seen:
-            other = near[at] & (change != self.change[at]).any(dim=1)
+            price = cost(change, surface.squared, surface.absolute)
+            other = near[at] & (price <= (best.cost + slack)[at]) & (change != best.change[at]).any(dim=1)
             rows.append(self.rows[at[other].cpu().numpy()])
             changes.append(change[other])
         every = np.concatenate(rows)
@@ -212,7 +219,7 @@ class Shard:
 
     def _best(self, surface: Surface) -> gradient.Best:
         """What is known, at the surface's prices: a flip that was the cheapest at others need not be so here."""
-        best = gradient.Best(self.change.clone(), torch.where(self.found, self._cost(surface), torch.inf))
+        best = gradient.Best.none(self.change)
         for at, change in self.seen:
             price = cost(change, surface.squared, surface.absolute)
             best.record(at, change, price, torch.zeros_like(price))

@@ -17,6 +17,7 @@ from maxflip.engine import Rows
 from maxflip.errors import InputError
 from maxflip.exact import Floats
 from maxflip.problem import Problem
+from maxflip.solvers.prices.closing import FEW, Closing
 from maxflip.solvers.prices.market import Market
 from maxflip.solvers.prices.shard import Shard
 from maxflip.solvers.proposal import Proposal, Run
@@ -42,30 +43,32 @@ class Prices:
     def propose(self, problem: Problem, run: Run) -> Proposal:
         rows = run.candidates_wanted(problem)
         amounts = problem.ledger.amounts
-        traded = np.isfinite(amounts) & (amounts > 0)
         nobody = bool((problem.ledger.count[amounts < 1] > 0).any())
         if not len(problem.actionable) or not len(rows) or nobody:
             return _nothing_to_trade(problem, rows)
+        traded = np.isfinite(amounts) & (amounts > 0)
         start = np.where(traded, 1.0 / np.maximum(amounts, SMALLEST), 0.0)
         earlier = _earlier_prices(problem, run, traded)
         if earlier is not None:
             start = earlier
         held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), rows, size=self.chunk)
         market = Market(problem, held, run, start)
+        closing = Closing(market)
         market.open(scaled=earlier is None)
         if traded.any():
             market.settle(self.rounds)
             market.polish()
             market.settle(2)
-        prices = market.prices
-        parts = held.ask(lambda shard: shard.columns(prices, BAND))
+            if len(rows) <= FEW:
+                closing.run(3 * self.rounds)
+        columns = closing.columns(BAND)
         bound = market.proved()
         return Proposal(
-            rows=np.concatenate([rows[:0], *(p.rows for p in parts)]),
-            changes=np.concatenate([_no_changes(problem), *(p.changes for p in parts)]),
+            rows=columns.rows,
+            changes=columns.changes,
             unreachable=np.concatenate([rows[:0], *held.ask(lambda shard: shard.rows_unreachable())]),
             unusable=np.concatenate([rows[:0], *held.ask(lambda shard: shard.rows_unusable())]),
-            prices=dict(zip(problem.ledger.names, prices.tolist(), strict=True)),
+            prices=dict(zip(problem.ledger.names, market.prices.tolist(), strict=True)),
             bound=bound,
             estimate=market.value if bound is None else None,
             trace=market.trace,
@@ -80,11 +83,8 @@ def _earlier_prices(problem: Problem, run: Run, traded: NDArray[np.bool_]) -> Fl
     return np.where(traded, prices, 0.0) if (prices[traded] > 0).all() else None
 
 
-def _no_changes(problem: Problem) -> Floats:
-    return np.empty((0, len(problem.cohort.features)))
-
-
 def _nothing_to_trade(problem: Problem, rows: Rows) -> Proposal:
     """Nothing can change, or nobody may be picked."""
     fixed = rows if not len(problem.actionable) else rows[:0]
-    return Proposal(rows=rows[:0], changes=_no_changes(problem), unreachable=fixed, bound=0.0)
+    none = np.empty((0, len(problem.cohort.features)))
+    return Proposal(rows=rows[:0], changes=none, unreachable=fixed, bound=0.0)
