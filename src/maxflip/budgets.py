@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxflip.exact import ExactSum, Floats, Power
+from maxflip.frozen import Frozen, read_only
 
 Cost = Literal["squared", "absolute", "count"]
 COSTS: tuple[Cost, ...] = ("squared", "absolute", "count")
@@ -31,7 +32,7 @@ class Budget:
 
 
 @dataclass(frozen=True, eq=False)
-class Ledger:
+class Ledger(Frozen):
     """Budgets r = 1..m over features i = 1..F: a_r(d) = sum_i squared_ri d_i^2 + absolute_ri |d_i| + count_r.
 
     amounts (m,)   squared, absolute (m, F)   count (m,) of 0 and 1
@@ -54,10 +55,10 @@ class Ledger:
                 weights[budget.cost][r, position[name]] = weight
         return cls(
             names=tuple(budgets),
-            amounts=np.array([b.amount for b in budgets.values()], dtype=np.float64),
-            squared=weights["squared"],
-            absolute=weights["absolute"],
-            count=np.array([float(b.cost == "count") for b in budgets.values()]),
+            amounts=read_only(np.array([b.amount for b in budgets.values()], dtype=np.float64)),
+            squared=read_only(weights["squared"]),
+            absolute=read_only(weights["absolute"]),
+            count=read_only(np.array([float(b.cost == "count") for b in budgets.values()])),
         )
 
     @cached_property
