@@ -22,8 +22,9 @@ HUGE = 1e150  # changes above this have squares beyond float64
 class Budget:
     """sum over picked samples j and features i of uses_i * phi(change_ji) <= amount.
 
-    phi is the square ("squared", the paper) or the absolute value ("absolute"); cost "count" instead counts picked
-    samples. Without `uses` the budget is that of the feature it is named after, with weight 1.
+    amount  number >= 0; 0 freezes what it weighs, inf is no limit
+    uses    {feature: weight >= 0}; None: the feature that the budget is named after, with weight 1
+    cost    what phi is: "squared" (d * d, the paper), "absolute" (|d|); or "count": picked samples, and no `uses`
     """
 
     amount: float

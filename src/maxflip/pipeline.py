@@ -32,9 +32,14 @@ def solve(
     engine: Engine | None = None,
     watch: Watch | None = None,
 ) -> Plan:
-    """Whom to pick and what to change. The same seed gives the same plan.
+    """Whom to pick and what to change.
 
-    `start` is an earlier plan for solvers that can go on from one; `watch` is told what happens meanwhile.
+    problem  what is asked
+    solver   an object such as Nearest(); None: Nearest()
+    seed     whole number; the same seed gives the same plan
+    start    an earlier Plan, for solvers that can go on from one; None: from nothing
+    engine   who does the work; None: this process
+    watch    function that is told what happens (maxflip.watch.Event); None: nobody
     """
     _check_arguments(problem, solver, seed, start, engine, watch)
     seed = int(seed)

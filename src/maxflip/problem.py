@@ -68,6 +68,24 @@ class Problem(Frozen):
         include: Iterable[str | int] | None = None,
         exclude: Iterable[str | int] | None = None,
     ) -> None:
+        """All by keyword; every fault is listed in one ProblemError (or InputError, for the cohort's own).
+
+        classifier  TorchClassifier or SklearnClassifier
+        cohort      a Cohort, or what Cohort.table takes: an array, tensor, nested list or frame
+        target      the wanted output column (1) or class name ("good"); a set: any of these; a list, array or Series:
+                    one per sample; an (n, k) array: label distributions, whose likeliest class is wanted
+        budgets     {name: amount or Budget}: a plain amount is the squared change of the feature of that name
+        features    names that pick and order a frame's columns, or name an array's (x0, x1, ...); None: all columns
+        units       {feature: unit}, for reports
+        margin      in [0, 1): p(wanted) - p(best other) must reach it; give this or threshold
+        threshold   in (0, 1): p(wanted) must reach it
+        limits      {feature: (low, high)}, either side None, a number or one per sample; {feature: "observed"} or
+                    "observed" for all: the cohort's own range; None: none
+        directions  {feature: "up" or "down"}: the only way it may go; None: both
+        worth       one number >= 0 per sample, or {id: number}; None: 1 each
+        include     ids that must be picked; those in the wanted class already are left alone
+        exclude     ids that must never be picked
+        """
         _check_classifier(classifier)
         people = as_cohort(cohort, features, units)
         classifier.check_features(people.features)
