@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 import torch
@@ -24,12 +23,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("long"):
             item.add_marker(pytest.mark.skip(reason="long: run by `make test-long`"))
-
-
-@pytest.fixture(scope="session")
-def shared_data() -> Path:
-    """The folder with the public data sets; tests that need it say so by asking for it."""
-    folder = os.environ.get("MAXFLIP_DATA")
-    if not folder:
-        pytest.skip("needs the public data sets: set MAXFLIP_DATA to their folder")
-    return Path(folder)

@@ -17,7 +17,7 @@ SOURCE = ROOT / "src" / "maxflip"
 
 # docs/architecture.md draws this list: a room imports from the lines above it.
 ROOMS = [
-    ["errors", "streams", "watch", "suggest", "exact"],
+    ["errors", "streams", "watch", "suggest", "exact", "frozen"],
     ["frames"],
     ["cohort", "classifiers", "budgets", "engine"],
     ["goal", "limits"],

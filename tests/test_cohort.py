@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import torch
 
 from maxflip import Cohort, InputError
+from tests.test_problem import WRONG, works_or_says_why
 
 VALUES = np.array([[61.0, 27.5], [48.0, 31.0], [70.0, 22.25]])
 COLUMNS = {"age": [61.0, 48.0, 70.0], "bmi": [27.5, 31.0, 22.25]}
@@ -137,7 +139,7 @@ def test_all_bad_cells_are_listed_with_a_count() -> None:
         (pd.DataFrame([[1.0, 2.0]], columns=["a", "a"]), {}, ["column 1", "column 2"]),
         (pd.DataFrame([[1.0, 2.0]], columns=["BMI", "bmi "]), {}, ["'BMI' (column 1) and 'bmi ' (column 2)"]),
         (pd.DataFrame({"a": [1.0]}), {"features": ["a", "a"]}, ["named 2 times"]),
-        (np.zeros((2, 2)), {"features": ["a"]}, ["1 names for 2 columns"]),
+        (np.zeros((2, 2)), {"features": ["a"]}, ["1 name for 2 columns"]),
         (np.zeros((2, 1)), {"ids": ["a"]}, ["1 given for 2 rows"]),
         (np.zeros((2, 1)), {"ids": ["a", "a"]}, ["stands in row 1 and row 2", "unique"]),
         (np.zeros((2, 1)), {"ids": ["a", ""]}, ["row 2", "empty"]),
@@ -164,3 +166,15 @@ def test_several_faults_are_listed_at_once() -> None:
     with pytest.raises(InputError) as caught:
         Cohort.table(frame, id="who")
     assert len(caught.value.problems) == 4
+
+
+@pytest.mark.parametrize("value", WRONG, ids=lambda v: repr(v)[:30])
+def test_wrong_types_are_told_in_words(value: Any) -> None:
+    works_or_says_why("cohort", lambda: Cohort.table(value))
+    for argument in ("features", "id", "ids", "units", "source"):
+        works_or_says_why("", functools.partial(Cohort.table, VALUES, **{argument: value}))
+
+
+def test_ids_come_from_one_place() -> None:
+    with pytest.raises(InputError, match="not both"):
+        Cohort.table(pd.DataFrame({"who": IDS, **COLUMNS}), id="who", ids=IDS)

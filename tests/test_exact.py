@@ -64,3 +64,20 @@ def test_shared_and_mixed_budgets(pairs: list[tuple[float, float]], u: float, v:
     assert ledger.spent(changes)[0] == float(true)
     rounded = ledger.consumption(changes).sum(axis=0)[0]
     assert math.isclose(rounded, float(true), rel_tol=1e-9, abs_tol=1e-300)
+
+
+def test_changes_of_any_size_have_a_consumption() -> None:
+    """No inf * 0, and a tiny weight makes a huge change ordinary; what is beyond float64 is inf and fits nowhere."""
+    budgets = {
+        "a": Budget(math.inf, {"a": 1.0}),
+        "b": Budget(5.0, {"b": 1.0}),
+        "h": Budget(9.0, {"a": 1e-300}),
+        "k": Budget(9.0, {"a": 1e-200}, "absolute"),
+    }
+    ledger = Ledger.compile(budgets, ("a", "b"))
+    changes = np.array([[1e150, 2.0], [1e200, 1.0]])
+    np.testing.assert_allclose(ledger.consumption(changes), [[1e300, 4, 1, 1e-50], [math.inf, 1, 1e100, 1]])
+    assert ledger.overspent(changes) == [2]
+    assert ledger.spent(changes)[0] == math.inf
+    assert ledger.excess(1, changes) == 0.0
+    assert ledger.excess(2, changes) == float(exactly(1e-300, [1e150, 1e200], 2) - 9)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import functools
+import math
+import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,8 +15,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+from torch import nn
 
-from maxflip import Budget, Cohort, InputError, Problem, ProblemError, TorchClassifier
+from maxflip import Budget, Cohort, InputError, Nearest, Problem, ProblemError, TorchClassifier, solve
 from tests.examples import linear_net, linear_problem, small_net
 
 X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [-1.0, 0.0, 2.0]])
@@ -33,6 +40,112 @@ def faults(**options: Any) -> str:
     with pytest.raises(ProblemError) as caught:
         problem(**options)
     return str(caught.value)
+
+
+WRONG: list[Any] = [
+    None, 0, -1, True, "q", "", b"a", 1.5, math.nan, math.inf, 1j, 10**400, object(), object, len, range(3),
+    [], [1], ["q"], [[1], [1, 2]], [None], [[]], [math.nan] * 3, [1j] * 3, [object()] * 3, ["x"] * 3, [10**400] * 3,
+    (1, 2), {1, 2}, set(), {"a", 1}, {}, {"a": 1}, {1: 2}, {None: 1}, {"a": None}, {"a": "x"}, {"a": [1]}, {"a": {}},
+    {"a": object()}, {"a": math.nan}, {"a": 10**400}, {"a": (1, 2, 3)}, {"a": (10**400, 1)}, {"a": (1j, 2)},
+    np.float64(0.3), np.int64(1), np.array(0.5), np.array([1, 2]), np.array(["q"]), np.complex128(1),
+    torch.tensor(0.5), torch.tensor([1.0, 2.0]), nn.Linear(3, 2), Nearest, Nearest(), {"a": Budget(1.0)},
+]  # fmt: skip
+
+
+def works_or_says_why(argument: str, call: Callable[[], object]) -> None:
+    """Nothing but our own errors, and those name the argument and are sentences, not dumps."""
+    try:
+        call()
+    except InputError as error:
+        told = error.problems
+    else:
+        return
+    assert argument in "\n".join(told)
+    assert "Error(" not in told[0]
+    assert len(told[0]) < 300
+
+
+@pytest.mark.parametrize("value", WRONG, ids=lambda v: repr(v)[:30])
+def test_wrong_types_are_told_in_words(value: Any) -> None:
+    named = ["classifier", "target", "budgets", "features", "units", "margin", "limits", "directions"]
+    for argument in [*named, "worth", "include", "exclude"]:
+        works_or_says_why(argument, functools.partial(problem, **{argument: value}))
+    works_or_says_why("cohort", lambda: problem(cohort=value, features=None))
+    works_or_says_why("threshold", lambda: problem(margin=None, threshold=value))
+    for field in ("amount", "uses", "cost"):
+        given: dict[str, Any] = {"amount": 1.0, "uses": {"a": 1.0}} | {field: value}
+        budget = Budget(**given)
+        works_or_says_why("budgets.h", functools.partial(problem, budgets={"a": 1.0, "h": budget}))
+    works_or_says_why("budgets.h.uses.a", lambda: problem(budgets={"b": 1.0, "h": Budget(1.0, {"a": value})}))
+
+
+@pytest.mark.parametrize("value", WRONG, ids=lambda v: repr(v)[:30])
+def test_wrong_types_of_solve_are_told_in_words(value: Any) -> None:
+    p = problem(cohort=X[:1])
+    works_or_says_why("problem", lambda: solve(value))
+    for argument in ("solver", "seed", "start", "engine"):
+        works_or_says_why(argument, functools.partial(solve, p, **{argument: value}))
+    if not callable(value):
+        works_or_says_why("watch", lambda: solve(p, watch=value))
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        ({"classifier": nn.Linear(3, 2)}, ["TorchClassifier(net, output='logits')"]),
+        ({"classifier": LogisticRegression()}, ["SklearnClassifier(model)"]),
+        ({"classifier": TorchClassifier}, ["classifier", "wanted a TorchClassifier(...)"]),
+        ({"budgets": {1: 2.0}}, ["the name 1 is no text"]),
+        ({"budgets": {"h": Budget(1.0, ["a"])}}, ["budgets.h.uses = ['a']: must be {feature: weight}"]),  # type: ignore[arg-type]
+        ({"target": [[1], [1, 0]]}, ["target: got [[1], [1, 0]]"]),
+        ({"target": [0, 1]}, ["a list gives one class per sample", "give a set"]),
+        ({"margin": "0.1"}, ["margin = '0.1'"]),
+        ({"include": 5}, ["include: got 5; wanted a list of ids"]),
+        ({"worth": {"0": 1.0}}, ["worth: says nothing of 2 samples: '1', '2'"]),
+        ({"worth": "much"}, ["worth: got 'much'; wanted one number >= 0 per sample"]),
+        ({"worth": [1e308] * 3}, ["worth: numbers as large as 1e+308 have no sum"]),
+    ],
+)
+def test_the_words_say_what_to_do(options: Any, parts: list[str]) -> None:
+    text = faults(**options)
+    for part in parts:
+        assert part in text
+
+
+def test_a_solver_is_made_not_named() -> None:
+    with pytest.raises(InputError, match=r"got the class Nearest; wanted a solver: Nearest\(\)"):
+        solve(problem(), Nearest)  # type: ignore[arg-type]
+    assert isinstance(solve(problem(), seed=np.int64(3)).seed, int)  # type: ignore[arg-type]
+
+
+def test_a_text_is_no_cohort() -> None:
+    with pytest.raises(InputError, match="cohort: got str; wanted a 2-dimensional array"):
+        problem(cohort="people.csv", features=None)
+
+
+def test_nothing_in_a_problem_can_be_written_to_and_it_pickles() -> None:
+    p = problem(limits={"a": (np.zeros(3), 9.0)}, include=["0"], exclude=["1"], units={"a": "kg"})
+    for q in (p, pickle.loads(pickle.dumps(p)), copy.deepcopy(p)):
+        arrays = [q.worth, q.include, q.exclude, q.cohort.values, q.cohort.ids, q.limits.lower, q.ledger.amounts]
+        for array in arrays:
+            with pytest.raises(ValueError, match="read-only"):
+                array[:1] = 0
+        for mapping in (q.budgets, q.budgets["a"].uses, q.cohort.units):
+            with pytest.raises(TypeError):
+                mapping["a"] = 2  # type: ignore[index]
+        assert q.budgets == p.budgets == {"a": Budget(4.0, {"a": 1.0}), "b": Budget(1.0, {"b": 1.0})}
+        assert repr(solve(q)) == repr(solve(p))
+
+
+def test_columns_of_1e300_may_stand_still_but_not_change() -> None:
+    net = TorchClassifier(linear_net([1.0, 0.0]), output="logits")
+    for size in (1e200, 1e300, 1.7e308):
+        x = np.array([[-1.0, size], [-2.0, -size], [-3.0, 0.0]])
+        options: dict[str, Any] = {"classifier": net, "cohort": x, "features": None, "target": 1}
+        plan = solve(problem(budgets={"x0": 7.0}, **options))
+        assert plan.count == 2
+        text = faults(budgets={"x0": 7.0, "x1": 1.0}, **options)
+        assert f"column 'x1' has values as large as {size:.3g} and draws on a budget" in text
 
 
 def test_a_problem_is_frozen_and_prints_itself() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxflip.exact import ExactSum, Floats, Power
+from maxflip.frozen import Frozen, read_only
 
 Cost = Literal["squared", "absolute", "count"]
 COSTS: tuple[Cost, ...] = ("squared", "absolute", "count")
@@ -21,8 +22,9 @@ HUGE = 1e150  # changes above this have squares beyond float64
 class Budget:
     """sum over picked samples j and features i of uses_i * phi(change_ji) <= amount.
 
-    phi is the square ("squared", the paper) or the absolute value ("absolute"); cost "count" instead counts picked
-    samples. Without `uses` the budget is that of the feature it is named after, with weight 1.
+    amount  number >= 0; 0 freezes what it weighs, inf is no limit
+    uses    {feature: weight >= 0}; None: the feature that the budget is named after, with weight 1
+    cost    what phi is: "squared" (d * d, the paper), "absolute" (|d|); or "count": picked samples, and no `uses`
     """
 
     amount: float
@@ -31,7 +33,7 @@ class Budget:
 
 
 @dataclass(frozen=True, eq=False)
-class Ledger:
+class Ledger(Frozen):
     """Budgets r = 1..m over features i = 1..F: a_r(d) = sum_i squared_ri d_i^2 + absolute_ri |d_i| + count_r.
 
     amounts (m,)   squared, absolute (m, F)   count (m,) of 0 and 1
@@ -54,10 +56,10 @@ class Ledger:
                 weights[budget.cost][r, position[name]] = weight
         return cls(
             names=tuple(budgets),
-            amounts=np.array([b.amount for b in budgets.values()], dtype=np.float64),
-            squared=weights["squared"],
-            absolute=weights["absolute"],
-            count=np.array([float(b.cost == "count") for b in budgets.values()]),
+            amounts=read_only(np.array([b.amount for b in budgets.values()], dtype=np.float64)),
+            squared=read_only(weights["squared"]),
+            absolute=read_only(weights["absolute"]),
+            count=read_only(np.array([float(b.cost == "count") for b in budgets.values()])),
         )
 
     @cached_property

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,13 +16,14 @@ from numpy.typing import NDArray
 from maxflip.errors import SHOWN, InputError
 from maxflip.exact import Floats
 from maxflip.frames import Column, columns_of
-from maxflip.suggest import did_you_mean, listed, shown, visible
+from maxflip.frozen import Frozen, FrozenMap, read_only
+from maxflip.suggest import counted, did_you_mean, listed, shown, visible
 
 Text = NDArray[np.object_]  # of str
 
 
 @dataclass(frozen=True, eq=False)
-class Cohort:
+class Cohort(Frozen):
     """A table: values (n, F) float64, read-only; one id per row; a name (and perhaps a unit) per column.
 
     >>> cohort = Cohort.table([[61.0, 27.5], [48.0, 31.0]], features=["age", "bmi"], ids=["P-1", "P-2"])
@@ -54,8 +56,10 @@ class Cohort:
         `id` names the frame's id column; `ids` gives them directly; a pandas index that is not a plain 0, 1, ... is
         taken as ids. Every fault of the data is listed in one InputError.
         """
-        if isinstance(features, str):
-            raise InputError(f"features: got the text {features!r}; wanted a list of names.")
+        faults = _argument_faults(features, id, ids, units, source)
+        if faults:
+            raise InputError(faults)
+        features = None if features is None else [str(n) for n in features]
         columns, index = columns_of(data, features, source)
         names = [c.name for c in columns]
         faults = name_faults(names, features, id, source)
@@ -76,12 +80,11 @@ class Cohort:
         faults += [f"units.{n}: {source} has no feature of that name.{did_you_mean(n, wanted)}" for n in unknown]
         if faults:
             raise InputError(faults)
-        values.setflags(write=False)
         return cls(
-            values=values,
+            values=read_only(values),
             features=tuple(wanted),
-            units=dict(units or {}),
-            given_ids=texts,
+            units=FrozenMap(units or {}),
+            given_ids=None if texts is None else read_only(texts),
             whole_features=tuple(n for n in wanted if by_name[n].is_whole),
             ignored=tuple(n for n in names if n not in wanted and n != id),
             source=source,
@@ -95,7 +98,7 @@ class Cohort:
         """(n,) texts."""
         if self.given_ids is not None:
             return self.given_ids
-        return np.array([str(j) for j in range(len(self))], dtype=object)
+        return read_only(np.array([str(j) for j in range(len(self))], dtype=object))
 
     @cached_property
     def order(self) -> NDArray[np.int64]:
@@ -117,6 +120,9 @@ def as_cohort(data: Any, features: Sequence[str] | None, units: Mapping[str, str
     """What Problem was given, as a Cohort."""
     if not isinstance(data, Cohort):
         return Cohort.table(data, features=features, units=units)
+    faults = _argument_faults(features, None, None, units, data.source)
+    if faults:
+        raise InputError(faults)
     if features is not None and tuple(features) != data.features:
         raise InputError(
             f"features: the Cohort already has {listed(data.features)}. Leave `features` out, or name them when "
@@ -127,8 +133,44 @@ def as_cohort(data: Any, features: Sequence[str] | None, units: Mapping[str, str
     return data
 
 
+def is_listing(value: Any) -> bool:
+    """Whether it can be gone through from first to last: a list, an array, a Series; no text, no mapping, no set."""
+    if isinstance(value, (str, bytes, Mapping, AbstractSet)) or getattr(value, "ndim", 1) == 0:
+        return False
+    return isinstance(value, Iterable)
+
+
+def _argument_faults(features: Any, id_: Any, ids: Any, units: Any, source: Any) -> list[str]:
+    """Arguments of the wrong kind altogether."""
+    faults = []
+    if isinstance(features, str):
+        faults.append(f"features: got the text {shown(features)}; wanted a list of names.")
+    elif features is not None and (
+        not is_listing(features) or not hasattr(features, "__len__") or any(not isinstance(n, str) for n in features)
+    ):
+        faults.append(f"features: got {shown(features)}; wanted a list of names (texts).")
+    if id_ is not None and not isinstance(id_, str):
+        faults.append(f"id: got {shown(id_)}; wanted the name of the id column (a text).")
+    if ids is not None and not is_listing(ids):
+        faults.append(f"ids: got {shown(ids)}; wanted a list with one id per row.")
+    if id_ is not None and ids is not None:
+        faults.append("id, ids: give the name of the id column or the ids themselves, not both.")
+    if units is not None and not (
+        isinstance(units, Mapping) and all(isinstance(text, str) for pair in units.items() for text in pair)
+    ):
+        faults.append(f"units: got {shown(units)}; wanted {{feature: unit}}, both texts.")
+    if not isinstance(source, str):
+        faults.append(f"source: got {shown(source)}; wanted a text, such as a file name.")
+    return faults
+
+
 def in_cohort_order(values: Any, cohort: Cohort) -> Any:
-    """A pandas Series by its labels, where they are the cohort's ids; anything else by position, as it is."""
+    """A pandas Series by its labels, where they are the cohort's ids; anything else by position, as it is.
+
+    Tensors come as arrays.
+    """
+    if hasattr(values, "detach"):
+        return values.detach().cpu().numpy()
     index = getattr(values, "index", None)
     if index is None or not hasattr(values, "iloc") or getattr(values, "ndim", 1) != 1:
         return values
@@ -142,6 +184,13 @@ def in_cohort_order(values: Any, cohort: Cohort) -> Any:
             "belongs to whom. Give it the ids as index, or pass series.to_numpy() in the cohort's order."
         )
     return values.to_numpy()[[place[i] for i in cohort.ids.tolist()]]
+
+
+def real_numbers(values: Any) -> Floats:
+    """A new float64 array; TypeError, ValueError or OverflowError where they are no real numbers."""
+    if np.iscomplexobj(values):
+        raise TypeError("complex numbers are no real ones")
+    return np.array(values, dtype=np.float64)
 
 
 def _plain(name: str) -> str:
@@ -180,7 +229,7 @@ def _read_ids(raw: Any, n: int, name: str, source: str) -> tuple[Text | None, li
         return None, []
     cells = list(raw)
     if len(cells) != n:
-        return None, [f"ids: {len(cells)} given for {n} rows of {source}. Give one per row."]
+        return None, [f"ids: {len(cells):,} given for {counted(n, 'row')} of {source}. Give one per row."]
     faults: list[str] = []
     kinds = {type(c) for c in cells if isinstance(c, (str, int, np.integer)) and not isinstance(c, bool)}
     if str in kinds and len(kinds) > 1:
@@ -235,9 +284,8 @@ def _read_values(columns: list[Column], ids: Text | None, source: str) -> tuple[
                 f"{source}: column {column.name!r}, row {j + 1}{who}: {what}; features must be finite numbers."
             )
     if cells:
-        plural = "s" if bad_columns > 1 else ""
         faults.append(
-            f"{source}: {cells} such cell{'s' if cells > 1 else ''} in {bad_columns} column{plural}. "
+            f"{source}: {counted(cells, 'such cell')} in {counted(bad_columns, 'column')}. "
             "Correct them, fill them in, or drop the rows."
         )
     return values, faults

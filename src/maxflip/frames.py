@@ -10,7 +10,7 @@ import numpy as np
 
 from maxflip.errors import InputError
 from maxflip.exact import Floats
-from maxflip.suggest import shown
+from maxflip.suggest import counted, shown
 
 _EXACT_INTEGERS = 2**53
 
@@ -106,7 +106,8 @@ def _array_columns(data: Any, names: Sequence[str] | None, source: str) -> list[
     if array.ndim != 2:
         raise InputError(f"{source}: has shape {array.shape}; wanted two dimensions, (samples, features).")
     if names is not None and len(names) != array.shape[1]:
-        raise InputError(f"features: {len(names)} names for {array.shape[1]} columns of {source}. Give one per column.")
+        named, held = counted(len(names), "name"), counted(array.shape[1], "column")
+        raise InputError(f"features: {named} for {held} of {source}. Give one per column.")
     labels = list(names) if names is not None else [f"x{i}" for i in range(array.shape[1])]
     unusable = "" if array.dtype.kind in "fiubO" else str(array.dtype)
     whole = array.dtype.kind in "iub"

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from maxflip.engine import Engine, Rows
 from maxflip.exact import Floats
 from maxflip.problem import Problem
-from maxflip.watch import Watch
+from maxflip.suggest import listed
+from maxflip.watch import Notice, Watch
 
 ALONE = 1000  # of the flips that pass most narrowly, so many are tried one at a time too
 
@@ -52,6 +53,9 @@ def standing(problem: Problem, engine: Engine, watch: Watch) -> Standing:
     likeliest_wanted[rows] = np.concatenate([w for _, w in parts])
     unusable = ~np.isfinite(confidence)
     already = ~unusable & (confidence >= problem.goal.required)
+    there = problem.cohort.ids[problem.include[already[problem.include]]]
+    if len(there):
+        watch(Notice(f"include: already in the wanted class, so there is nothing to change: {listed(there)}."))
     return Standing(confidence, already, unusable, ~unusable & ~already & likeliest_wanted)
 
 

@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxflip.cohort import Cohort, in_cohort_order
+from maxflip.cohort import Cohort, in_cohort_order, real_numbers
 from maxflip.exact import Floats
+from maxflip.frozen import Frozen, read_only
 from maxflip.suggest import did_you_mean, shown
 
 DIRECTIONS = {"up": 1, "down": -1}
 
 
 @dataclass(frozen=True, eq=False)
-class Limits:
+class Limits(Frozen):
     """min(lower, x) <= x + d <= max(upper, x);  d >= 0 where direction is 1, d <= 0 where it is -1.
 
     lower, upper: (1, F) for all samples, or (n, F)   direction (F,) of -1, 0, 1
@@ -84,7 +85,7 @@ def read_limits(limits: Any, directions: Any, cohort: Cohort, weighed: set[str])
         problem = _unknown("directions", name, features, weighed)
         if problem:
             faults.append(problem)
-        elif word not in DIRECTIONS:
+        elif not isinstance(word, str) or word not in DIRECTIONS:
             faults.append(f"directions.{name} = {shown(word)}: must be 'up' or 'down'.")
         else:
             direction[features.index(name)] = DIRECTIONS[word]
@@ -95,10 +96,10 @@ def read_limits(limits: Any, directions: Any, cohort: Cohort, weighed: set[str])
     for name, (low, high) in sides.items():
         i = features.index(name)
         lower[:, i], upper[:, i] = low, high
-    return Limits(lower, upper, direction), faults
+    return Limits(read_only(lower), read_only(upper), read_only(direction)), faults
 
 
-def _unknown(where: str, name: str, features: tuple[str, ...], weighed: set[str]) -> str:
+def _unknown(where: str, name: object, features: tuple[str, ...], weighed: set[str]) -> str:
     if name not in features:
         return f"{where}.{name}: no feature is called {name!r}.{did_you_mean(name, features)}"
     if name not in weighed:
@@ -114,9 +115,10 @@ def _pair(name: str, pair: Any, cohort: Cohort) -> tuple[tuple[Any, Any], list[s
         return (None, None), [f"limits.{name} = {shown(pair)}: must be a pair (low, high), or 'observed'."]
     sides: list[Any] = []
     for value, open_end in zip(pair, (-np.inf, np.inf), strict=True):
+        in_order = open_end if value is None else in_cohort_order(value, cohort)
         try:
-            side = np.asarray(open_end if value is None else in_cohort_order(value, cohort), dtype=np.float64)
-        except (TypeError, ValueError):
+            side = real_numbers(in_order)
+        except (TypeError, ValueError, OverflowError):
             return (None, None), [f"limits.{name}: {shown(value)} is no number and no array of numbers."]
         if side.shape not in ((), (len(cohort),)):
             return (None, None), [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import platform
 import time
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,12 +32,17 @@ def solve(
     engine: Engine | None = None,
     watch: Watch | None = None,
 ) -> Plan:
-    """Whom to pick and what to change. The same seed gives the same plan.
+    """Whom to pick and what to change.
 
-    `start` is an earlier plan for solvers that can go on from one; `watch` is told what happens meanwhile.
+    problem  what is asked
+    solver   an object such as Nearest(); None: Nearest()
+    seed     whole number; the same seed gives the same plan
+    start    an earlier Plan, for solvers that can go on from one; None: from nothing
+    engine   who does the work; None: this process
+    watch    function that is told what happens (maxflip.watch.Event); None: nobody
     """
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        raise InputError(f"seed = {shown(seed)}: must be a whole number.")
+    _check_arguments(problem, solver, seed, start, engine, watch)
+    seed = int(seed)
     began = time.monotonic()
     tell = watch or silent
     for text in problem.notices:
@@ -95,6 +101,26 @@ def _no_worse(problem: Problem, rows: Rows, changes: Floats, must: Rows, chosen:
     covers = bool(np.isin(must, rows[earlier]).all())
     better = math.fsum(problem.worth[rows[earlier]]) > math.fsum(problem.worth[rows[chosen]])
     return earlier if better and covers and problem.ledger.fits(changes[earlier]) else chosen
+
+
+def _check_arguments(problem: Any, solver: Any, seed: Any, start: Any, engine: Any, watch: Any) -> None:
+    faults = []
+    if not isinstance(problem, Problem):
+        faults.append(f"problem: got {shown(problem)}; wanted a Problem(...).")
+    if isinstance(solver, type):
+        faults.append(f"solver: got the class {solver.__name__}; wanted a solver: {solver.__name__}().")
+    elif solver is not None and not callable(getattr(solver, "propose", None)):
+        faults.append(f"solver: got {shown(solver)}; wanted a solver, such as Nearest().")
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
+        faults.append(f"seed = {shown(seed)}: must be a whole number.")
+    if start is not None and not isinstance(start, Plan):
+        faults.append(f"start: got {shown(start)}; wanted an earlier Plan.")
+    if engine is not None and (isinstance(engine, type) or not callable(getattr(engine, "map", None))):
+        faults.append(f"engine: got {shown(engine)}; wanted an Engine, such as Local().")
+    if watch is not None and (isinstance(watch, type) or not callable(watch)):
+        faults.append(f"watch: got {shown(watch)}; wanted a function that takes an event.")
+    if faults:
+        raise InputError(faults)
 
 
 def _plan(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -13,14 +14,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from maxflip.budgets import COSTS, Budget, Ledger
+from maxflip.budgets import COSTS, HUGE, Budget, Ledger
 from maxflip.classifiers import Classifier, LinearForm, probe
-from maxflip.cohort import Cohort, as_cohort, in_cohort_order
+from maxflip.cohort import Cohort, as_cohort, in_cohort_order, is_listing, real_numbers
 from maxflip.errors import ProblemError
 from maxflip.exact import Floats
+from maxflip.frozen import Frozen, FrozenMap, read_only
 from maxflip.goal import Goal, requirement_faults, resolve_target
 from maxflip.limits import Limits, read_limits
-from maxflip.suggest import did_you_mean, shown
+from maxflip.suggest import counted, did_you_mean, listed, shown
 
 Rows = NDArray[np.int64]
 
@@ -29,7 +31,7 @@ SAFE_RATIO = 1e8  # beyond this, columns of such different size make gradient st
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Problem:
+class Problem(Frozen):
     """max sum_j v_j z_j   s.t.  sum_j z_j a_r(d_j) <= B_r,   confidence(x_j + d_j) >= required where z_j = 1,
                                  x_j + d_j inside its limits,   z_j in {0, 1}
 
@@ -66,6 +68,25 @@ class Problem:
         include: Iterable[str | int] | None = None,
         exclude: Iterable[str | int] | None = None,
     ) -> None:
+        """All by keyword; every fault is listed in one ProblemError (or InputError, for the cohort's own).
+
+        classifier  TorchClassifier or SklearnClassifier
+        cohort      a Cohort, or what Cohort.table takes: an array, tensor, nested list or frame
+        target      the wanted output column (1) or class name ("good"); a set: any of these; a list, array or Series:
+                    one per sample; an (n, k) array: label distributions, whose likeliest class is wanted
+        budgets     {name: amount or Budget}: a plain amount is the squared change of the feature of that name
+        features    names that pick and order a frame's columns, or name an array's (x0, x1, ...); None: all columns
+        units       {feature: unit}, for reports
+        margin      in [0, 1): p(wanted) - p(best other) must reach it; give this or threshold
+        threshold   in (0, 1): p(wanted) must reach it
+        limits      {feature: (low, high)}, either side None, a number or one per sample; {feature: "observed"} or
+                    "observed" for all: the cohort's own range; None: none
+        directions  {feature: "up" or "down"}: the only way it may go; None: both
+        worth       one number >= 0 per sample, or {id: number}; None: 1 each
+        include     ids that must be picked; those in the wanted class already are left alone
+        exclude     ids that must never be picked
+        """
+        _check_classifier(classifier)
         people = as_cohort(cohort, features, units)
         classifier.check_features(people.features)
         faults = requirement_faults(margin, threshold)
@@ -83,6 +104,7 @@ class Problem:
             for j in np.intersect1d(picked, barred)
         ]
         faults += _overflow_faults(people, classifier)
+        faults += _size_faults(people, weighed)
         if not budget_faults and not weighed:
             faults.append(
                 "budgets: no feature draws on a budget, so nothing can change. Give at least one feature a budget."
@@ -91,9 +113,7 @@ class Problem:
             raise ProblemError(faults)
 
         probed = probe(classifier, people.values, people.where)
-        wanted, distributions, target_faults = resolve_target(
-            in_cohort_order(target, people), len(people), probed.classes, classifier.classes
-        )
+        wanted, distributions, target_faults = _read_target(target, people, probed.classes, classifier.classes)
         required = float(threshold if threshold is not None else margin or 0.0)
         if required + 2 * probed.guard >= 1.0:
             target_faults.append(
@@ -106,12 +126,12 @@ class Problem:
         settle(self, "classifier", classifier)
         settle(self, "cohort", people)
         settle(self, "goal", Goal(wanted, required, threshold is not None, distributions))
-        settle(self, "budgets", settled)
+        settle(self, "budgets", FrozenMap(settled))
         settle(self, "ledger", Ledger.compile(settled, people.features))
         settle(self, "limits", boundaries)
-        settle(self, "worth", values)
-        settle(self, "include", picked)
-        settle(self, "exclude", barred)
+        settle(self, "worth", read_only(values))
+        settle(self, "include", read_only(picked))
+        settle(self, "exclude", read_only(barred))
         settle(self, "guard", probed.guard)
         settle(self, "notices", (*_notices(people, weighed, boundaries), *probed.notices))
 
@@ -149,7 +169,7 @@ class Problem:
         for part in fields(self):
             object.__setattr__(other, part.name, getattr(self, part.name))
         object.__setattr__(other, "goal", goal)
-        object.__setattr__(other, "budgets", settled)
+        object.__setattr__(other, "budgets", FrozenMap(settled))
         object.__setattr__(other, "ledger", Ledger.compile(settled, self.cohort.features))
         return other
 
@@ -204,39 +224,49 @@ def _read_budgets(budgets: Any, features: tuple[str, ...]) -> tuple[dict[str, Bu
     settled: dict[str, Budget] = {}
     faults: list[str] = []
     for name, given in budgets.items():
+        if not isinstance(name, str):
+            faults.append(f"budgets: the name {shown(name)} is no text. Name a budget by a text, such as its feature.")
+            continue
         budget = given if isinstance(given, Budget) else Budget(given)
         problems = _budget_faults(name, budget, features)
         faults += [f"budgets.{name}{p}" for p in problems]
         if not problems:
             own = None if budget.cost == "count" else {name: 1.0}
-            settled[name] = Budget(float(budget.amount), dict(budget.uses) if budget.uses else own, budget.cost)
+            uses = budget.uses or own
+            settled[name] = Budget(float(budget.amount), None if uses is None else FrozenMap(uses), budget.cost)
     return settled, faults
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    """Of a real type, and no integer beyond float64."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return False
+    return not isinstance(value, int) or abs(value) <= sys.float_info.max
 
 
 def _budget_faults(name: str, budget: Budget, features: tuple[str, ...]) -> list[str]:
     faults = []
-    if not _is_number(budget.amount) or (isinstance(budget.amount, int) and budget.amount > sys.float_info.max):
+    uses: Any = budget.uses
+    if not _is_number(budget.amount):
         faults.append(f" = {shown(budget.amount)}: must be a number >= 0; inf for no limit.")
     elif math.isnan(budget.amount) or budget.amount < 0:
         faults.append(f" = {budget.amount}: must be >= 0. Use 0 to freeze the feature, inf for no limit.")
-    if budget.cost not in COSTS:
+    if not isinstance(budget.cost, str) or budget.cost not in COSTS:
         return [*faults, f".cost = {shown(budget.cost)}: must be 'squared', 'absolute' or 'count'."]
+    if uses is not None and not isinstance(uses, Mapping):
+        return [*faults, f".uses = {shown(uses)}: must be {{feature: weight}}."]
     if budget.cost == "count":
-        if budget.uses:
+        if uses:
             faults.append(".uses: a count budget counts people and uses no features. Leave `uses` out.")
         return faults
-    if not budget.uses:
+    if not uses:
         if name not in features:
             faults.append(
                 f": no feature is called {name!r}.{did_you_mean(name, features)} A budget of another name says which "
                 "features use it."
             )
         return faults
-    for feature, weight in budget.uses.items():
+    for feature, weight in uses.items():
         if feature not in features:
             faults.append(f".uses.{feature}: no feature is called {feature!r}.{did_you_mean(feature, features)}")
         if not _is_number(weight) or not 0 <= weight < math.inf:
@@ -248,25 +278,62 @@ def _read_worth(worth: Any, cohort: Cohort) -> tuple[Floats, list[str]]:
     n = len(cohort)
     if worth is None:
         return np.ones(n), []
+    if isinstance(worth, Mapping):
+        without = [i for i in cohort.ids.tolist() if i not in worth]
+        if without:
+            return np.ones(n), [f"worth: says nothing of {counted(len(without), 'sample')}: {listed(without)}."]
+        worth = [worth[i] for i in cohort.ids.tolist()]
+    in_order = in_cohort_order(worth, cohort)
     try:
-        listed_worth = [worth[i] for i in cohort.ids] if isinstance(worth, Mapping) else in_cohort_order(worth, cohort)
-        values = np.array(listed_worth, dtype=np.float64)
-    except (TypeError, ValueError, KeyError) as error:
-        return np.ones(n), [f"worth: {error!r}; wanted one number >= 0 per sample."]
+        values = real_numbers(in_order)
+    except (TypeError, ValueError, OverflowError):
+        return np.ones(n), [f"worth: got {shown(worth)}; wanted one number >= 0 per sample."]
     if values.shape != (n,):
         return np.ones(n), [f"worth: shape {values.shape}; wanted one number per sample, ({n},)."]
     bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+    if not len(bad) and values.max() > sys.float_info.max / (2 * n):
+        return values, [f"worth: numbers as large as {values.max():.3g} have no sum in float64. Use another unit."]
     return values, [f"worth: {cohort.where(j)}: {values[j]}; must be a finite number >= 0." for j in bad.tolist()]
 
 
 def _read_ids(name: str, ids: Iterable[str | int] | None, cohort: Cohort) -> tuple[Rows, list[str]]:
     if isinstance(ids, str):
-        return np.empty(0, np.int64), [f"{name}: got the text {ids!r}; wanted a list of ids."]
+        return np.empty(0, np.int64), [f"{name}: got the text {shown(ids)}; wanted a list of ids."]
+    if ids is not None and not is_listing(ids) and not isinstance(ids, AbstractSet):
+        return np.empty(0, np.int64), [f"{name}: got {shown(ids)}; wanted a list of ids."]
     texts = [] if ids is None else [str(i) for i in ids]
     unknown = [t for t in texts if t not in cohort.row_of] if texts else []
-    faults = [f"{name}: no sample has the id {t!r}.{did_you_mean(t, cohort.ids[:1000])}" for t in unknown]
+    faults = [f"{name}: no sample has the id {shown(t)}.{did_you_mean(t, cohort.ids[:1000])}" for t in unknown]
     rows = sorted({cohort.row_of[t] for t in texts if t not in unknown}) if texts else []
     return np.array(rows, dtype=np.int64), faults
+
+
+def _read_target(
+    target: Any, cohort: Cohort, classes: int, names: tuple[str, ...] | None
+) -> tuple[Any, Any, list[str]]:
+    in_order = in_cohort_order(target, cohort)
+    try:
+        wanted, distributions, faults = resolve_target(in_order, len(cohort), classes, names)
+    except (TypeError, ValueError, KeyError, OverflowError):
+        kinds = "an output column, a class name, a set of them, or one of them per sample"
+        return None, None, [f"target: got {shown(target)}; wanted {kinds}."]
+    if faults and isinstance(target, (list, tuple)) and len(target) != len(cohort):
+        faults.append("target: a list gives one class per sample. For any of several classes, give a set: {...}.")
+    return wanted, distributions, faults
+
+
+def _check_classifier(classifier: Any) -> None:
+    if isinstance(classifier, torch.nn.Module):
+        raise ProblemError(
+            "classifier: got a torch module. Wrap it, and say what it returns: "
+            "TorchClassifier(net, output='logits') or output='probabilities'."
+        )
+    if hasattr(classifier, "predict_proba") or hasattr(classifier, "decision_function"):
+        raise ProblemError("classifier: got a scikit-learn model. Wrap it: SklearnClassifier(model).")
+    if isinstance(classifier, type) or not hasattr(classifier, "log_probabilities"):
+        raise ProblemError(
+            f"classifier: got {shown(classifier)}; wanted a TorchClassifier(...) or a SklearnClassifier(...)."
+        )
 
 
 def _overflow_faults(cohort: Cohort, classifier: Classifier) -> list[str]:
@@ -276,6 +343,17 @@ def _overflow_faults(cohort: Cohort, classifier: Classifier) -> list[str]:
         f"{cohort.source}: column {cohort.features[i]!r}, {cohort.where(int(j))}: {cohort.values[j, i]:.6g} "
         f"is beyond the model's {str(classifier.dtype).removeprefix('torch.')}, whose largest number is {largest:.6g}."
         for j, i in cells
+    ]
+
+
+def _size_faults(cohort: Cohort, weighed: set[str]) -> list[str]:
+    """Columns that may change, with values whose squares are beyond float64. Frozen ones may be of any size."""
+    largest = np.abs(cohort.values).max(axis=0)
+    return [
+        f"{cohort.source}: column {name!r} has values as large as {size:.3g} and draws on a budget; a column that may "
+        f"change must stay below {HUGE:.0e}. Use another unit, or give it no budget."
+        for name, size in zip(cohort.features, largest.tolist(), strict=True)
+        if name in weighed and size >= HUGE
     ]
 
 
@@ -290,9 +368,10 @@ def _notices(cohort: Cohort, weighed: set[str], limits: Limits) -> list[str]:
     if widened:
         cells = ", ".join(f"{cohort.features[i]} {count}" for i, count in widened.items())
         notices.append(f"Start values outside their limits widen them for that sample: {cells}.")
-    spread = np.ptp(cohort.values, axis=0)
+    with np.errstate(over="ignore"):  # the range of a frozen column may be beyond float64: that is far enough
+        spread = np.ptp(cohort.values, axis=0)
     moving = spread[spread > 0]
-    if len(moving) and moving.max() > SAFE_RATIO * moving.min():
+    if len(moving) and moving.max() / SAFE_RATIO > moving.min():
         small, large = (cohort.features[int(np.flatnonzero(spread == v)[0])] for v in (moving.min(), moving.max()))
         notices.append(
             f"Ranges differ by more than 1e8 ({small!r}: {moving.min():.2g}, {large!r}: {moving.max():.2g}); "

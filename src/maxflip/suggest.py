@@ -6,12 +6,14 @@ import difflib
 from collections.abc import Iterable
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: object, known: Iterable[str]) -> str:
     """' Did you mean 'chol'?' or nothing.
 
     >>> did_you_mean("cholesterl", ["age", "cholesterol"])
     " Did you mean 'cholesterol'?"
     """
+    if not isinstance(name, str):
+        return ""
     lowered = {k.casefold(): k for k in known}
     close = difflib.get_close_matches(name.casefold(), lowered, n=1, cutoff=0.6)
     return f" Did you mean {lowered[close[0]]!r}?" if close else ""

@@ -1,0 +1,56 @@
+"""What is given once and never changed after: mappings and arrays that refuse to be written to, and that pickle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+K = TypeVar("K")
+V = TypeVar("V")
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+class FrozenMap(Mapping[K, V]):
+    """A copy of a mapping, without a way to change it.
+
+    >>> FrozenMap({"bmi": 2.0})
+    {'bmi': 2.0}
+    """
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Mapping[K, V]) -> None:
+        self._items = dict(items)
+
+    def __getitem__(self, key: K) -> V:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __repr__(self) -> str:
+        return repr(self._items)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenMap, (self._items,)
+
+
+def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
+    array.setflags(write=False)
+    return array
+
+
+class Frozen:
+    """A frozen dataclass whose arrays are read-only; numpy forgets that when it unpickles them."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for value in state.values():
+            if isinstance(value, np.ndarray):
+                read_only(value)
+        self.__dict__.update(state)

@@ -1,0 +1,57 @@
+"""docs/api.md shows every public name, with the signature it has, and its examples run."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import maxflip
+
+PAGE = (Path(__file__).parent.parent / "docs" / "api.md").read_text()
+
+
+def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    space: dict[str, Any] = {}
+    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    assert len(blocks) > 5
+    for block in blocks:
+        exec(block, space)
+    assert space["plan"].count > 0
+    assert space["events"]
+    assert (tmp_path / "plan.html").exists()
+
+
+@pytest.mark.parametrize("name", maxflip.__all__)
+def test_every_public_name_is_on_the_page(name: str) -> None:
+    assert re.search(rf"`{name}\b|^## .*\b{name}\b", PAGE, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "name", ["Budget", "Problem", "solve", "Nearest", "TorchClassifier", "SklearnClassifier", "Cohort.table"]
+)
+def test_signatures_are_the_true_ones(name: str) -> None:
+    thing: Any = maxflip
+    for part in name.split("."):
+        thing = getattr(thing, part)
+    parameters = [p.replace(annotation=inspect.Parameter.empty) for p in inspect.signature(thing).parameters.values()]
+    text = str(inspect.Signature(parameters)).replace("'", '"')
+    assert f"`{name}{text}`" in PAGE
+
+
+@pytest.mark.parametrize(
+    ("thing", "text"),
+    [
+        (maxflip.Problem, maxflip.Problem.__init__.__doc__),
+        (maxflip.Budget, maxflip.Budget.__doc__),
+        (maxflip.solve, maxflip.solve.__doc__),
+    ],
+    ids=["Problem", "Budget", "solve"],
+)
+def test_help_has_a_line_for_every_argument(thing: Any, text: str) -> None:
+    for name in inspect.signature(thing).parameters:
+        assert re.search(rf"^\s+{name}  ", text, re.MULTILINE), name
