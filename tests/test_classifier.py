@@ -169,7 +169,7 @@ def test_dropout_and_batch_norm_are_used_in_eval_mode() -> None:
 @pytest.mark.parametrize(
     ("options", "part"),
     [
-        ({"output": "logit"}, "'logits' or 'probabilities'"),
+        ({"output": "logit"}, "'logits', 'probabilities' or 'decision'"),
         ({"output": "logits", "classes": ["a", "a"]}, "different names"),
         ({"output": "logits", "batch_size": 0}, "batch_size"),
         ({"output": "logits", "dtype": torch.int64}, "floating point"),

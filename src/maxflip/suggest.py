@@ -37,3 +37,8 @@ def listed(names: Iterable[str], most: int = 10) -> str:
     quoted = [repr(n) for n in names]
     rest = len(quoted) - most
     return ", ".join(quoted[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def first_line(error: BaseException) -> str:
+    """What an exception of someone else's code says, on one line and without its full stop."""
+    return (str(error).strip().splitlines() or ["no message"])[0][:300].rstrip(".")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from maxflip.classifiers import log_scores
 from maxflip.engine import Rows
 from maxflip.flips.halfspace import cost
 from maxflip.flips.prices import FeaturePrices
@@ -63,7 +64,7 @@ class Surface:
 
     def _margin(self, d: torch.Tensor, at: torch.Tensor, guards: float = LIFT) -> torch.Tensor:
         x = self.x[at].index_add(1, self.columns, d)
-        log_p = self.problem.classifier.log_probabilities(x)
+        log_p = log_scores(self.problem.classifier, x)
         return self.problem.goal.log_margin(log_p, self.wanted[at], guards * self.problem.guard)
 
     def margin(self, d: torch.Tensor, at: torch.Tensor, guards: float = LIFT) -> torch.Tensor:
