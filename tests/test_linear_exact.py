@@ -63,8 +63,8 @@ def _alike(net: torch.nn.Linear, members: int, seed: int) -> list[torch.nn.Linea
     for _ in range(members - 1):
         other = copy.deepcopy(net)
         with torch.no_grad():
-            other.weight += 0.3 * torch.tensor(rng.normal(size=other.weight.shape))
-            other.bias += 0.3 * torch.tensor(rng.normal(size=other.bias.shape))
+            other.weight.add_(0.3 * torch.tensor(rng.normal(size=other.weight.shape)))
+            other.bias.add_(0.3 * torch.tensor(rng.normal(size=other.bias.shape)))
         nets.append(other)
     return nets
 
