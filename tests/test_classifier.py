@@ -240,6 +240,17 @@ def test_a_model_that_never_answers_is_not_waited_for(monkeypatch: pytest.Monkey
     assert net.training
 
 
+def test_a_model_that_minds_the_thread_is_not_blamed() -> None:
+    """A caller's context, say a default device, is not there in another thread."""
+
+    def picky(z: torch.Tensor) -> torch.Tensor:
+        if threading.current_thread() is not threading.main_thread():
+            raise RuntimeError("not here")
+        return z
+
+    assert probed(Wrapped(picky)).classes == 2
+
+
 def test_what_a_model_raises_after_the_probe_is_its_own_fault() -> None:
     def too_many(z: torch.Tensor) -> torch.Tensor:
         if len(z) > 256:
@@ -295,6 +306,18 @@ def test_a_saturated_softmax_is_no_fault() -> None:
         probed(nn.Sequential(linear_net([1e5, 0, 0, 0], dtype=torch.float32), nn.Softmax(1)), "probabilities").classes
         == 2
     )
+
+
+def test_large_logits_that_round_differently_in_other_batches_are_no_coupling() -> None:
+    """Two logits near 1e4, apart by little: their rounding shows in the probabilities, and the guard covers it."""
+
+    def large(z: torch.Tensor) -> torch.Tensor:
+        both = z + 1e4
+        return torch.cat([both[:, :1], both[:, 1:] * (1 + 2e-7 * (len(z) == 1))], dim=1)
+
+    result = probed(Wrapped(large))
+    assert 1e-3 < result.guard < 1e-2
+    assert any("rounds differently" in notice for notice in result.notices)
 
 
 def test_probabilities_called_logits_are_noticed() -> None:

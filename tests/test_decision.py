@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -118,9 +119,15 @@ def test_wrong_requirements(options: dict[str, Any], part: str) -> None:
         Problem(classifier=classifier, cohort=[[0.0]], target=1, budgets={"x0": 1.0}, **options)
 
 
-def test_the_units_are_said() -> None:
+def test_the_units_are_said(tmp_path: Path) -> None:
     problem = decision_problem(linear_net([1.0]), [[-1.0]], 3.0)
     assert any("decision values, not probabilities" in notice for notice in problem.notices)
+    plan = solve(problem)
+    plan.save(tmp_path / "plan")
+    assert Plan.load(tmp_path / "plan").notices == problem.notices
+    assert Plan.load(tmp_path / "plan").confidence_after == pytest.approx([3.0], rel=1e-6)
+    plan.report(tmp_path / "plan.html")
+    assert "decision values, not probabilities" in (tmp_path / "plan.html").read_text()
     assert "output='decision'" in repr(problem.classifier)
     with pytest.raises(InputError, match="no probabilities"):
         TorchClassifier(linear_net([1.0]), output="decision").probabilities(torch.zeros(1, 1, dtype=torch.float64))

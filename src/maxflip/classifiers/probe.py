@@ -84,22 +84,22 @@ def _probe_member(member: Member, values: Floats, where: Callable[[int], str]) -
 
 def _check_answers(member: Member, x: torch.Tensor) -> None:
     """Whether it answers at all, to many rows, a few and one: in a thread of its own, which a hang can keep."""
-    failures: list[BaseException] = []
-
-    def ask(rows: torch.Tensor) -> None:
-        try:
-            _call(member, rows)
-        except BaseException as error:  # reported below, in the caller's thread
-            failures.append(error)
-
     for rows in (x, x[:FEW], x[:1]):
-        thread = threading.Thread(target=ask, args=(rows.clone(),), daemon=True)
+        failures: list[BaseException] = []
+
+        def ask(rows: torch.Tensor = rows, failures: list[BaseException] = failures) -> None:
+            try:
+                _call(member, rows.clone())
+            except BaseException as error:
+                failures.append(error)
+
+        thread = threading.Thread(target=ask, daemon=True)
         thread.start()
         thread.join(PATIENCE)
         if thread.is_alive():
             raise ModelError(f"the model did not answer within {PATIENCE:g} s to a batch of shape {tuple(rows.shape)}.")
         if failures:
-            raise failures[0]
+            _call(member, rows.clone())  # what it raises in the caller's own thread counts
 
 
 def _check_calls(member: Member, x: torch.Tensor, where: Callable[[int], str]) -> tuple[torch.Tensor, list[str]]:
@@ -225,28 +225,35 @@ def _has_gradient(member: Member, x: torch.Tensor) -> bool:
 
 def _rounding_between_batches(member: Member, x: torch.Tensor) -> tuple[float, list[str]]:
     """The guard: what is safe for the dtype, or four times what was seen between batches, if that is more."""
-    with torch.no_grad():
-        whole = member.scores(x)
-        backwards = member.scores(x.flip(0)).flip(0)
-        half = (len(x) + 1) // 2
-        halves = torch.cat([member.scores(part) for part in (x[:half], x[half:]) if len(part)])
-        alone = torch.cat([member.scores(x[j : j + 1]) for j in range(min(ALONE, len(x)))])
-    seen = max(
-        float((backwards - whole).abs().max()),
-        float((halves - whole).abs().max()),
-        float((alone - whole[: len(alone)]).abs().max()),
-    )
-    size = (float(whole.abs().max()) or 1.0) if member.is_decision else 1.0
+    seen, size = _apart_in_batches(member.scores, x)
     eps = torch.finfo(member.dtype).eps
+    size = size if member.is_decision else 1.0
     if seen > ROUNDING * eps * size:
-        kind = "decision values" if member.is_decision else "probabilities"
-        raise ModelError(
-            f"a row's output depends on the other rows of its batch ({kind} differ by {seen:.2g}). Batch "
-            "statistics or a ranking over the batch cannot be used: a flip must hold for a person alone."
-        )
+        # Large logits round by large amounts, which is no coupling of rows.
+        in_output, output_size = _apart_in_batches(member.raw, x)
+        if in_output > ROUNDING * eps * output_size:
+            kind = "decision values" if member.is_decision else "probabilities"
+            raise ModelError(
+                f"a row's output depends on the other rows of its batch ({kind} differ by {seen:.2g}). Batch "
+                "statistics or a ranking over the batch cannot be used: a flip must hold for a person alone."
+            )
     guard = max(GUARDS.get(member.dtype, 8 * eps) * size, 4 * member.apart)
     if 4 * seen > guard:
         return 4 * seen, [
             f"The model rounds differently in other batches (by {seen:.2g}); a flip must pass by {4 * seen:.2g}."
         ]
     return guard, []
+
+
+def _apart_in_batches(ask: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> tuple[float, float]:
+    """How far the answers for the same rows in other batches are apart, and how large they are."""
+    half = (len(x) + 1) // 2
+    with torch.no_grad():
+        whole = ask(x)
+        others = [
+            ask(x.flip(0)).flip(0),
+            torch.cat([ask(part) for part in (x[:half], x[half:]) if len(part)]),
+            torch.cat([ask(x[j : j + 1]) for j in range(min(ALONE, len(x)))]),
+        ]
+    seen = max(float((other - whole[: len(other)]).abs().max()) for other in others)
+    return seen, float(whole.abs().max()) or 1.0
