@@ -84,7 +84,7 @@ def test_networks_are_searched_in_their_own_units() -> None:
     np.testing.assert_allclose(plan.confidence_after, z[:, 2] - z[:, :2].max(axis=1), rtol=1e-9)
 
 
-@pytest.mark.parametrize("factor", [2.0**-30, 2.0**30])
+@pytest.mark.parametrize("factor", [2.0**-60, 2.0**60])
 @pytest.mark.parametrize("kind", ["linear", "network"])
 def test_other_units_of_the_decision_values_change_nothing(factor: float, kind: str) -> None:
     """The guard is relative to the size of the outputs."""

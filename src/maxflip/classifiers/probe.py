@@ -29,8 +29,8 @@ CHANGED = 8.0  # units of rounding by which an output must move to have changed:
 NO_GRADIENT = "Gradients must reach the input: remove detach(), no_grad() and rounding from the model."
 GUARDS = {torch.float64: 1e-9, torch.float32: 1e-6}  # of probabilities; of decision values, relative to their size
 IN_OWN_UNITS = (
-    "The model gives decision values, not probabilities: the margin and every confidence are in the model's own units "
-    "(a wanted class leads every unwanted one by so much; of two classes, by decision_function)."
+    "The model gives decision values, not probabilities: the margin and every confidence are in the model's own units. "
+    "They say by how much the wanted class leads every unwanted one; of two classes, decision_function or its negative."
 )
 
 

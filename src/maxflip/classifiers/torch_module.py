@@ -154,9 +154,10 @@ def _example_tensor(module: object) -> torch.Tensor | None:
 def _remedy(module: object, x: torch.Tensor) -> str:
     """What the structure of the module says about a batch that it does not take."""
     if isinstance(module, torch.fx.GraphModule):
-        given = next(n for n in module.graph.nodes if n.op == "placeholder").meta.get("val")
-        if isinstance(given, torch.Tensor) and given.ndim == x.ndim and int(given.shape[-1]) != x.shape[-1]:
-            return f" It was exported for {int(given.shape[-1])} features; the cohort has {x.shape[-1]}."
+        examples = [node.meta.get("val") for node in module.graph.nodes if node.op == "placeholder"]
+        widths = [int(e.shape[1]) for e in examples if isinstance(e, torch.Tensor) and e.ndim == 2]
+        if widths and widths[0] != x.shape[1]:
+            return f" It was exported for {widths[0]} features; the cohort has {x.shape[1]}."
         return (
             " An exported model must take any number of rows: "
             "torch.export.export(net, (x,), dynamic_shapes=({0: torch.export.Dim('rows')},))."

@@ -88,14 +88,15 @@ class _Logits:
 
     @classmethod
     def of(cls, surface: Surface, forms: Forms) -> _Logits:
-        weights = [form.weight.to(surface.x.device) for form in forms]
-        starts = [surface.x @ w.T + form.bias.to(w.device) for w, form in zip(weights, forms, strict=True)]
+        weights = [form.weight.to(surface.x.device) / surface.unit for form in forms]
+        offsets = [form.bias.to(surface.x.device) / surface.unit for form in forms]
+        starts = [surface.x @ w.T + b for w, b in zip(weights, offsets, strict=True)]
         return cls(torch.stack(starts, dim=1), torch.stack(weights)[:, :, surface.columns])
 
 
 def cheapest(surface: Surface, model: _Logits, at: torch.Tensor, guards: float, ahead: float = 0.0) -> Exact:
     """For the samples `at`, over all wanted classes: confidence >= required + guards * guard, h >= ahead * scale."""
-    aim = surface.problem.goal.required + guards * surface.problem.guard
+    aim = (surface.problem.goal.required + guards * surface.problem.guard) / surface.unit
     aim = max(aim, 1e-12) if surface.problem.goal.is_threshold else aim
     best = Exact(torch.zeros_like(surface.low[at]), torch.full_like(model.start[at, 0, 0], torch.inf))
     price = best.lower.clone()
