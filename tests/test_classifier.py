@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import copy
+import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
 from torch import nn
 
-from maxflip import InputError, ModelError, TorchClassifier
+from maxflip import InputError, ModelError, Problem, ResourceError, SklearnClassifier, TorchClassifier, solve
 from maxflip.classifiers import probe
 from tests.examples import linear_net, small_net
 
@@ -90,10 +93,50 @@ class NoGradient(nn.Module):
             return result
 
 
+def exported(net: nn.Module, features: int, any_rows: bool = True) -> nn.Module:
+    shapes = ({0: torch.export.Dim("rows")},) if any_rows else None
+    return torch.export.export(net.eval(), (torch.zeros(2, features),), dynamic_shapes=shapes).module()
+
+
 def raises_on_one_row(z: torch.Tensor) -> torch.Tensor:
     if len(z) == 1:
         raise RuntimeError("one row is too few")
     return z
+
+
+def raises_on_odd_rows(z: torch.Tensor) -> torch.Tensor:
+    if len(z) > 1 and len(z) % 2:
+        raise ValueError("in pairs, please")
+    return z
+
+
+def leaves(z: torch.Tensor) -> torch.Tensor:
+    sys.exit(len(z))
+
+
+class Remembering(nn.Module):
+    """A buffer that appears, grows or goes, or a part that is added, when the model is called."""
+
+    seen: torch.Tensor | None
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.net, self.how = small_net(4), how
+        self.register_buffer("seen", torch.zeros(0, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.how == "appears":
+            self.register_buffer("last", x.detach().clone())
+        elif self.how == "grows" and self.seen is not None:
+            self.seen = torch.cat([self.seen, x.detach()])
+        elif self.how == "grows in place" and self.seen is not None:
+            self.seen.resize_(len(self.seen) + 1, 4).zero_()
+        elif self.how == "goes":
+            self.seen = None
+        elif self.how == "part":
+            self.extra = nn.Linear(1, 1)
+        result: torch.Tensor = self.net(x)
+        return result
 
 
 BREACHES: list[tuple[str, Any, str, list[str]]] = [
@@ -120,8 +163,33 @@ BREACHES: list[tuple[str, Any, str, list[str]]] = [
         "logits",
         ["raised RuntimeError on a batch of shape (256, 4)"],
     ),
-    ("wrong width", small_net(5), "logits", ["raised RuntimeError", "(256, 4)"]),
+    (
+        "wrong width",
+        small_net(5),
+        "logits",
+        ["raised RuntimeError", "(256, 4)", "first linear layer takes 5 features; the cohort has 4"],
+    ),
+    (
+        "wrong width, exported",
+        exported(small_net(5), 5),
+        "logits",
+        ["(256, 4)", "exported for 5 features; the cohort has 4"],
+    ),
+    ("two rows only, exported", exported(small_net(4), 4, any_rows=False), "logits", ["Dim('rows')"]),
     ("one row refused", Wrapped(raises_on_one_row), "logits", ["(1, 4)", "one row is too few"]),
+    ("odd rows refused", Wrapped(raises_on_odd_rows), "logits", ["raised ValueError on a batch of shape (3, 4)"]),
+    ("sys.exit", Wrapped(leaves), "logits", ["raised SystemExit on a batch of shape (256, 4)"]),
+    ("rounded probabilities", Wrapped(lambda z: torch.softmax(torch.round(9 * z), 1)), "probabilities", ["is zero"]),
+    (
+        "finely rounded, saturated",
+        Wrapped(lambda z: torch.softmax(torch.round(1e4 * z), 1)),
+        "probabilities",
+        ["gradient is zero although"],
+    ),
+    *(
+        (f"memory, {how}", Remembering(how), "logits", ["changes its own buffers"])
+        for how in ("appears", "grows", "grows in place", "goes", "part")
+    ),
 ]
 
 
@@ -147,12 +215,109 @@ def test_a_stateful_model_gets_its_buffers_back() -> None:
     assert float(module.calls) == 5.0
 
 
+@pytest.mark.parametrize("how", ["appears", "grows", "grows in place", "goes", "part"])
+def test_a_remembering_model_forgets(how: str) -> None:
+    module = Remembering(how)
+    with pytest.raises(ModelError):
+        probed(module)
+    assert list(module.state_dict()) == ["seen", *(f"net.{name}" for name in module.net.state_dict())]
+    assert module.seen is not None
+    assert module.seen.shape == (0, 4)
+
+
+def test_a_model_that_never_answers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["maxflip.classifiers.probe"], "PATIENCE", 0.05)
+    release = threading.Event()
+
+    def hang(z: torch.Tensor) -> torch.Tensor:
+        release.wait()
+        return z
+
+    net = Wrapped(hang).train()
+    with pytest.raises(ModelError, match=r"did not answer within 0.05 s to a batch of shape \(256, 4\)"):
+        probed(net)
+    release.set()
+    assert net.training
+
+
+def test_a_model_that_minds_the_thread_is_not_blamed() -> None:
+    """A caller's context, say a default device, is not there in another thread."""
+
+    def picky(z: torch.Tensor) -> torch.Tensor:
+        if threading.current_thread() is not threading.main_thread():
+            raise RuntimeError("not here")
+        return z
+
+    assert probed(Wrapped(picky)).classes == 2
+
+
+def test_what_a_model_raises_after_the_probe_is_its_own_fault() -> None:
+    def too_many(z: torch.Tensor) -> torch.Tensor:
+        if len(z) > 256:
+            raise ValueError("too many rows")
+        return z
+
+    def too_large(z: torch.Tensor) -> torch.Tensor:
+        if len(z) > 256:
+            raise torch.OutOfMemoryError("3 TiB")
+        return z
+
+    for then, error, message in (
+        (too_many, ModelError, r"raised ValueError on a batch of shape \(300, 4\).*too many rows"),
+        (too_large, ResourceError, r"out of memory on a batch of shape \(300, 4\).*batch_size than 8192"),
+    ):
+        classifier = TorchClassifier(Wrapped(then), output="logits")
+        problem = Problem(classifier=classifier, cohort=X, target=1, margin=0.1, budgets={"x0": 1.0})
+        with pytest.raises(error, match=message):
+            solve(problem)
+
+
+@pytest.mark.parametrize("kind", ["network", "linear", "scikit-learn"])
+def test_a_caller_in_inference_mode_gets_the_same_plan(kind: str) -> None:
+    model = LogisticRegression().fit(X[:, :2], X[:, 0] > 0)
+    net = {"network": small_net(2), "linear": linear_net([1.0, 0.5]), "scikit-learn": None}[kind]
+
+    def plan() -> Any:
+        classifier = SklearnClassifier(model) if net is None else TorchClassifier(net, output="logits")
+        budgets = {"x0": 9.0, "x1": 9.0}
+        return solve(Problem(classifier=classifier, cohort=X[:40, :2], target=1, margin=0.1, budgets=budgets))
+
+    outside = plan()
+    with torch.inference_mode():
+        inside = plan()
+    assert outside.count > 0
+    np.testing.assert_array_equal(outside.changes, inside.changes)
+
+
+def test_no_saturated_softmax_is_refused() -> None:
+    """The last two: probabilities still move by 1e-18, but the gradient is rounded to zero."""
+    rng = np.random.default_rng(0)
+    cases = [(10 ** rng.uniform(0, 3), float(rng.normal() * 3)) for _ in range(300)]
+    for w, x in [*cases, (32.75, 2.27), (32.75, 1.27)]:
+        for dtype in (torch.float32, torch.float64):
+            module = nn.Sequential(linear_net([w], dtype=dtype), nn.Softmax(1))
+            classifier = TorchClassifier(module, output="probabilities")
+            assert probe(classifier, np.array([[x]]), str).classes == 2
+
+
 def test_a_saturated_softmax_is_no_fault() -> None:
     """In float32 both the output and its gradient are flat: nothing is wrong with such a model."""
     assert (
         probed(nn.Sequential(linear_net([1e5, 0, 0, 0], dtype=torch.float32), nn.Softmax(1)), "probabilities").classes
         == 2
     )
+
+
+def test_large_logits_that_round_differently_in_other_batches_are_no_coupling() -> None:
+    """Two logits near 1e4, apart by little: their rounding shows in the probabilities, and the guard covers it."""
+
+    def large(z: torch.Tensor) -> torch.Tensor:
+        both = z + 1e4
+        return torch.cat([both[:, :1], both[:, 1:] * (1 + 2e-7 * (len(z) == 1))], dim=1)
+
+    result = probed(Wrapped(large))
+    assert 1e-3 < result.guard < 1e-2
+    assert any("rounds differently" in notice for notice in result.notices)
 
 
 def test_probabilities_called_logits_are_noticed() -> None:
@@ -169,7 +334,7 @@ def test_dropout_and_batch_norm_are_used_in_eval_mode() -> None:
 @pytest.mark.parametrize(
     ("options", "part"),
     [
-        ({"output": "logit"}, "'logits' or 'probabilities'"),
+        ({"output": "logit"}, "'logits', 'probabilities' or 'decision'"),
         ({"output": "logits", "classes": ["a", "a"]}, "different names"),
         ({"output": "logits", "batch_size": 0}, "batch_size"),
         ({"output": "logits", "dtype": torch.int64}, "floating point"),

@@ -38,10 +38,10 @@ def assert_lawful(problem: Problem, plan: Plan) -> None:
     assert (plan.changes[:, ~problem.ledger.actionable] == 0).all()
     assert np.array_equal(plan.selected, np.flatnonzero(plan.fates == Fate.FLIPPED))
     for row, d in zip(plan.selected, plan.changes, strict=True):
-        p = _probabilities(problem, problem.cohort.values[row] + d)
-        before = _probabilities(problem, problem.cohort.values[row])
-        assert _confidence(problem, p, row) >= problem.goal.required
-        assert _confidence(problem, before, row) < problem.goal.required + problem.guard
+        after = [_confidence(problem, p, row) for p in _scores(problem, problem.cohort.values[row] + d)]
+        before = [_confidence(problem, p, row) for p in _scores(problem, problem.cohort.values[row])]
+        assert min(after) >= problem.goal.required
+        assert min(before) < problem.goal.required + problem.guard
     assert sum(plan.fate_counts().values()) == len(problem)
     assert plan.worth == math.fsum(problem.worth[plan.selected])
     assert plan.bound is None or plan.worth <= plan.bound + 1e-9
@@ -49,9 +49,10 @@ def assert_lawful(problem: Problem, plan: Plan) -> None:
     assert plan.prices is None or all(price >= 0 for price in plan.prices.values())
 
 
-def _probabilities(problem: Problem, x: Any) -> Any:
+def _scores(problem: Problem, x: Any) -> Any:
+    """Of each model, alone."""
     with problem.classifier.borrowed(), torch.no_grad():
-        return problem.classifier.probabilities(torch.tensor(x)[None])[0].numpy()
+        return [member.scores(torch.tensor(x)[None])[0].numpy() for member in problem.classifier.members]
 
 
 def _confidence(problem: Problem, p: Any, row: int) -> float:

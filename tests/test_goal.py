@@ -28,8 +28,8 @@ def test_the_smooth_margin_has_the_sign_of_the_raw_test(
     mask[rng.permutation(classes)[:wanted_count]] = True
     wanted = mask.expand(n, -1)
     goal = Goal(mask.numpy()[None], required, is_threshold)
-    slack = goal.confidence(torch.softmax(z, 1), wanted) - required - 1e-9
-    m = goal.log_margin(torch.log_softmax(z, 1), wanted, 1e-9)
+    slack = goal.confidence(torch.softmax(z, 1)[:, None], wanted) - required - 1e-9
+    m = goal.log_margin(torch.log_softmax(z, 1)[:, None], wanted, 1e-9)
     clear = slack.abs() > 1e-12
     assert torch.equal((m >= 0)[clear], (slack >= 0)[clear])
     assert bool((m >= 0).any())
@@ -37,7 +37,7 @@ def test_the_smooth_margin_has_the_sign_of_the_raw_test(
 
 
 def test_confidence_by_hand() -> None:
-    p = torch.tensor([[0.5, 0.3, 0.2]], dtype=torch.float64)
+    p = torch.tensor([[[0.5, 0.3, 0.2]]], dtype=torch.float64)
     for wanted, margin, mass in (([0], 0.2, 0.5), ([1], -0.2, 0.3), ([1, 2], -0.2, 0.5), ([0, 2], 0.2, 0.7)):
         mask = torch.zeros(1, 3, dtype=torch.bool)
         mask[0, wanted] = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from maxflip import Budget, Problem, TorchClassifier
+from maxflip import Budget, Ensemble, Problem, TorchClassifier
 from maxflip.flips import FeaturePrices, cheapest_flips
 from maxflip.flips.convex import Bent, cheapest_into_convex, dual_bound
 from maxflip.flips.halfspace import cost
@@ -23,8 +24,10 @@ Floats = NDArray[np.float64]
 KINDS = ["squared", "absolute", "mixed", "limits", "directions", "threshold"]
 
 
-def random_problem(kind: str, classes: int, seed: int, n: int = 10, hard: str = "no") -> tuple[Problem, FeaturePrices]:
-    """n samples in the plane or in space, and the prices of `kind`."""
+def random_problem(
+    kind: str, classes: int, seed: int, n: int = 10, hard: str = "no", members: int = 1, output: Any = "logits"
+) -> tuple[Problem, FeaturePrices]:
+    """n samples in the plane or in space, and the prices of `kind`; several members are alike, but not the same."""
     rng = np.random.default_rng(seed)
     width = {"wide": 30, "raw": 8}.get(hard, int(rng.integers(2, 4)))
     scale = 10.0 ** rng.uniform(-3, 3, width) if hard == "raw" else np.ones(width)
@@ -41,7 +44,7 @@ def random_problem(kind: str, classes: int, seed: int, n: int = 10, hard: str = 
     if kind == "directions":
         options["directions"] = {"x0": "up"}
     problem = Problem(
-        classifier=TorchClassifier(net, output="logits"),
+        classifier=Ensemble([TorchClassifier(m, output=output) for m in _alike(net, members, seed)]),
         cohort=rng.normal(size=(n, width)) * scale,
         target=0,
         budgets={f"x{i}": Budget(1.0) for i in range(width)},
@@ -52,6 +55,18 @@ def random_problem(kind: str, classes: int, seed: int, n: int = 10, hard: str = 
     if kind == "mixed":
         squared[0] = 0.0
     return problem, FeaturePrices(squared, absolute)
+
+
+def _alike(net: torch.nn.Linear, members: int, seed: int) -> list[torch.nn.Linear]:
+    rng = np.random.default_rng([seed, members])
+    nets = [net]
+    for _ in range(members - 1):
+        other = copy.deepcopy(net)
+        with torch.no_grad():
+            other.weight.add_(0.3 * torch.tensor(rng.normal(size=other.weight.shape)))
+            other.bias.add_(0.3 * torch.tensor(rng.normal(size=other.bias.shape)))
+        nets.append(other)
+    return nets
 
 
 def solve_exactly(problem: Problem, prices: FeaturePrices) -> tuple[Surface, torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -115,6 +130,30 @@ def test_exact_to_seven_digits_and_proved_to_nine(kind: str, classes: int) -> No
             witness = general_solver(surface, int(at[c]), change[c].numpy())
             assert float(upper[c]) <= witness * (1 + 1e-7) + 1e-9
     assert proved >= 125
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("classes", "members", "output"),
+    [(2, 2, "logits"), (2, 4, "logits"), (3, 2, "logits"), (5, 3, "logits"), (4, 1, "decision"), (3, 2, "decision")],
+)
+def test_several_models_and_decision_values_are_exact_too(kind: str, classes: int, members: int, output: str) -> None:
+    if (kind, output) == ("threshold", "decision"):
+        return
+    proved = 0
+    for seed in range(3 if not LONG else 30):
+        problem, prices = random_problem(kind, classes, seed, n=40, members=members, output=output)
+        surface, change, lower, at = solve_exactly(problem, prices)
+        upper = cost(change, surface.squared, surface.absolute)
+        reachable = torch.isfinite(lower)
+        assert bool((surface.margin(change, at)[reachable] >= -1e-9).all())
+        gap = ((upper - lower) / upper.clamp_min(1e-12))[reachable]
+        assert bool((gap.abs() <= 1e-9).all()), (seed, float(gap.abs().max()))
+        proved += len(gap)
+        for c in torch.nonzero(reachable).flatten().tolist()[: int(seed == 0) if not LONG else 10]:
+            witness = general_solver(surface, int(at[c]), change[c].numpy())
+            assert float(upper[c]) <= witness * (1 + 1e-7) + 1e-9
+    assert proved >= 30
 
 
 @pytest.mark.parametrize("kind", KINDS)

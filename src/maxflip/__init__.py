@@ -4,7 +4,7 @@ A plan moves predictions, not outcomes.
 """
 
 from maxflip.budgets import Budget
-from maxflip.classifiers import SklearnClassifier, TorchClassifier
+from maxflip.classifiers import Ensemble, SklearnClassifier, Tempered, TorchClassifier
 from maxflip.cohort import Cohort
 from maxflip.errors import (
     InputError,
@@ -27,6 +27,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Budget",
     "Cohort",
+    "Ensemble",
     "Fate",
     "Frontier",
     "InputError",
@@ -41,6 +42,7 @@ __all__ = [
     "ResourceError",
     "SklearnClassifier",
     "Status",
+    "Tempered",
     "TorchClassifier",
     "UnsafeError",
     "VerifyError",

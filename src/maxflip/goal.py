@@ -1,7 +1,10 @@
-"""Goal: when does a sample pass? The confidence test on probabilities, and a smooth form of it to search along.
+"""Goal: when does a sample pass? The confidence test on a model's scores, and a smooth form of it to search along.
 
 margin m:     confidence = max p[wanted] - max p[unwanted] >= m        (the paper, for one wanted class)
 threshold t:  confidence = sum p[wanted]                   >= t
+
+p are probabilities; or decision values, and then the margin is in their units and there is no threshold. Of several
+models the least confident one counts: scores have the shape (B, M, k) for M models.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ class Goal:
     required: float
     is_threshold: bool
     distributions: Floats | None = None
+    is_decision: bool = False
 
     def wanted_for(self, rows: NDArray[np.int64], device: torch.device | str = "cpu") -> torch.Tensor:
         """(B, k) bool"""
@@ -37,40 +41,54 @@ class Goal:
         return torch.as_tensor(mask, device=device).expand(len(rows), -1)
 
     def confidence(self, p: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-        """p (B, k), wanted (B, k) -> (B,). NaN where p is not finite."""
+        """p (B, M, k), wanted (B, k) -> (B,). NaN where p is not finite."""
+        mask = wanted[:, None]
         if self.is_threshold:
-            return torch.where(wanted, p, 0.0).sum(dim=1)
-        best_wanted = torch.where(wanted, p, _NEVER).amax(dim=1)
-        best_unwanted = torch.where(wanted, _NEVER, p).amax(dim=1)
-        return best_wanted - best_unwanted
+            each = torch.where(mask, p, 0.0).sum(dim=2)
+        else:
+            each = torch.where(mask, p, _NEVER).amax(dim=2) - torch.where(mask, _NEVER, p).amax(dim=2)
+        return torch.where(torch.isfinite(p).all(dim=2), each, torch.nan).amin(dim=1)
 
     def log_margin(self, log_p: torch.Tensor, wanted: torch.Tensor, lift: float) -> torch.Tensor:
-        """(B,): >= 0 exactly where confidence >= required + lift, but steep where probabilities are flat.
+        """log_p (B, M, k) -> (B,): >= 0 where confidence >= required + lift, but steep where probabilities are flat.
 
         threshold t:            log P - log(1 - P) - logit t,  P the wanted mass
         margin m, two classes:  log p_w - log p_u - 2 artanh m
         margin m:               max log p_w - log(max p_u + m)
+        decision values:        max p_w - max p_u - m
         """
-        aim = self.required + lift
+        aim, mask = self.required + lift, wanted[:, None]
         if self.is_threshold:
-            inside = torch.where(wanted, log_p, _NEVER).logsumexp(dim=1)
-            outside = torch.where(wanted, _NEVER, log_p).logsumexp(dim=1)
-            return inside - outside - math.log(aim / (1.0 - aim))
-        best_wanted = torch.where(wanted, log_p, _NEVER).amax(dim=1)
-        best_unwanted = torch.where(wanted, _NEVER, log_p).amax(dim=1)
-        if log_p.shape[1] == 2:
-            return best_wanted - best_unwanted - 2.0 * math.atanh(aim)
-        return best_wanted - torch.logaddexp(best_unwanted, torch.full_like(best_unwanted, math.log(aim)))
+            inside = torch.where(mask, log_p, _NEVER).logsumexp(dim=2)
+            outside = torch.where(mask, _NEVER, log_p).logsumexp(dim=2)
+            return (inside - outside - math.log(aim / (1.0 - aim))).amin(dim=1)
+        best_wanted = torch.where(mask, log_p, _NEVER).amax(dim=2)
+        best_unwanted = torch.where(mask, _NEVER, log_p).amax(dim=2)
+        if self.is_decision:
+            each = best_wanted - best_unwanted - aim
+        elif log_p.shape[2] == 2:
+            each = best_wanted - best_unwanted - 2.0 * math.atanh(aim)
+        else:
+            each = best_wanted - torch.logaddexp(best_unwanted, torch.full_like(best_unwanted, math.log(aim)))
+        return each.amin(dim=1)
 
 
-def requirement_faults(margin: Any, threshold: Any) -> list[str]:
+def requirement_faults(margin: Any, threshold: Any, is_decision: bool = False) -> list[str]:
     """Exactly one of the two, inside its interval."""
     if (margin is None) == (threshold is None):
         got = "both" if margin is not None else "neither"
         return [f"goal: give margin or threshold, one of the two; got {got}."]
+    if is_decision and threshold is not None:
+        return [
+            f"threshold = {shown(threshold)}: a threshold is a probability, and this classifier gives decision values. "
+            "Give a margin, in the units of its decision values; or calibrate the model."
+        ]
     name, value, low_open = ("margin", margin, False) if margin is not None else ("threshold", threshold, True)
     interval = "(0, 1)" if low_open else "[0, 1)"
     is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if is_decision:
+        fits = is_number and 0 <= value < math.inf
+        return [] if fits else [f"margin = {shown(value)}: must be a finite number >= 0, in units of decision values."]
     if not is_number or not (0 < value < 1 or (value == 0 and not low_open)):
         return [f"{name} = {shown(value)}: must lie in {interval}; it is a probability."]
     return []

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from maxflip.classifiers import scores
 from maxflip.engine import Engine, Rows
 from maxflip.exact import Floats
 from maxflip.problem import Problem
@@ -60,15 +61,17 @@ def standing(problem: Problem, engine: Engine, watch: Watch) -> Standing:
 
 
 def _evaluate(problem: Problem, rows: Rows, changes: Floats | None) -> tuple[Floats, Mask]:
-    """Confidence (B,), NaN where the output is not finite, and whether the likeliest class is wanted (B,)."""
+    """Confidence (B,), NaN where the output is not finite, and whether the likeliest class is wanted (B,).
+
+    Of several models: in every one of them.
+    """
     values = problem.cohort.values[rows]
     x = torch.tensor(values if changes is None else values + changes, device=problem.classifier.device)
     wanted = problem.goal.wanted_for(rows, problem.classifier.device)
     with torch.no_grad():
-        p = problem.classifier.probabilities(x)
+        p = scores(problem.classifier, x)
         confidence = problem.goal.confidence(p, wanted)
-        confidence = torch.where(torch.isfinite(p).all(dim=1), confidence, torch.nan)
-        likeliest = wanted.gather(1, p.nan_to_num(nan=-1.0).argmax(dim=1, keepdim=True))[:, 0]
+        likeliest = wanted.gather(1, p.nan_to_num().argmax(dim=2)).all(dim=1)
     return confidence.cpu().numpy(), likeliest.cpu().numpy()
 
 

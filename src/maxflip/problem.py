@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -89,7 +89,7 @@ class Problem(Frozen):
         _check_classifier(classifier)
         people = as_cohort(cohort, features, units)
         classifier.check_features(people.features)
-        faults = requirement_faults(margin, threshold)
+        faults = requirement_faults(margin, threshold, classifier.is_decision)
         settled, budget_faults = _read_budgets(budgets, people.features)
         weighed = {name for b in settled.values() for name, weight in (b.uses or {}).items() if weight > 0}
         boundaries, limit_faults = read_limits(limits, directions, people, weighed)
@@ -115,7 +115,7 @@ class Problem(Frozen):
         probed = probe(classifier, people.values, people.where)
         wanted, distributions, target_faults = _read_target(target, people, probed.classes, classifier.classes)
         required = float(threshold if threshold is not None else margin or 0.0)
-        if required + 2 * probed.guard >= 1.0:
+        if not classifier.is_decision and required + 2 * probed.guard >= 1.0:
             target_faults.append(
                 f"{required} is too close to 1: the model's rounding needs a guard of {probed.guard:.2g}."
             )
@@ -125,7 +125,7 @@ class Problem(Frozen):
         settle = object.__setattr__
         settle(self, "classifier", classifier)
         settle(self, "cohort", people)
-        settle(self, "goal", Goal(wanted, required, threshold is not None, distributions))
+        settle(self, "goal", Goal(wanted, required, threshold is not None, distributions, classifier.is_decision))
         settle(self, "budgets", FrozenMap(settled))
         settle(self, "ledger", Ledger.compile(settled, people.features))
         settle(self, "limits", boundaries)
@@ -159,10 +159,10 @@ class Problem(Frozen):
         faults += budget_faults
         goal = self.goal
         if margin is not None or threshold is not None:
-            faults += requirement_faults(margin, threshold)
+            faults += requirement_faults(margin, threshold, goal.is_decision)
             if not faults:
                 required = float(threshold if threshold is not None else margin or 0.0)
-                goal = Goal(goal.wanted, required, threshold is not None, goal.distributions)
+                goal = replace(goal, required=required, is_threshold=threshold is not None)
         if faults:
             raise ProblemError(faults)
         other = object.__new__(Problem)
@@ -192,18 +192,24 @@ class Problem(Frozen):
         return np.where(deviation > 0, deviation, 1.0)
 
     @cached_property
-    def linear(self) -> LinearForm | None:
-        """The model's linear form, where its structure shows one and its answers agree with it."""
-        form = self.classifier.linear(len(self.cohort.features))
-        if form is None:
-            return None
+    def linear(self) -> tuple[LinearForm, ...] | None:
+        """The linear form of each member, where the structure of all shows one and their answers agree with it."""
+        forms = []
         x = torch.tensor(self.cohort.values[:: max(1, len(self) // AGREE_ON)])
         x = torch.cat([x, x.flip(0) * 1.5 - x * 0.5])  # also between and beyond the samples
-        with self.classifier.borrowed(), torch.no_grad():
-            said = self.classifier.probabilities(x.to(self.classifier.device)).cpu()
-        shown = torch.softmax(x @ form.weight.T + form.bias, dim=1)
-        agree = torch.finfo(self.classifier.dtype).eps ** 0.5
-        return form if bool(((said - shown).abs() <= agree).all()) else None
+        for member in self.classifier.members:
+            form = member.linear(len(self.cohort.features))
+            if form is None:
+                return None
+            with member.borrowed(), torch.no_grad():
+                said = member.scores(x).cpu()
+            values = x @ form.weight.T + form.bias
+            shown = values if member.is_decision else torch.softmax(values, dim=1)
+            size = said.abs().max() if member.is_decision else 1.0
+            if not bool(((said - shown).abs() <= size * torch.finfo(member.dtype).eps ** 0.5).all()):
+                return None
+            forms.append(form)
+        return tuple(forms)
 
     def box(self, rows: Rows) -> tuple[Floats, Floats]:
         """(B, F) smallest and largest change of each value: 0 for frozen features, and low <= 0 <= high."""

@@ -47,3 +47,8 @@ def counted(number: int, noun: str) -> str:
     ('1 sample', '2,000 samples')
     """
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def first_line(error: BaseException) -> str:
+    """What an exception of someone else's code says, on one line and without its full stop."""
+    return (str(error).strip().splitlines() or ["no message"])[0][:300].rstrip(".")

@@ -1,8 +1,22 @@
-"""One protocol (probabilities and what to take gradients of) and one adapter per kind of model."""
+"""One protocol (scores and what to take gradients of), one adapter per kind of model, and what is made of several."""
 
-from maxflip.classifiers.base import Classifier, LinearForm
+from maxflip.classifiers.base import Classifier, LinearForm, Member, log_scores, scores
+from maxflip.classifiers.ensemble import Ensemble
 from maxflip.classifiers.probe import Probed, probe
 from maxflip.classifiers.sklearn_model import SklearnClassifier
+from maxflip.classifiers.tempered import Tempered
 from maxflip.classifiers.torch_module import TorchClassifier
 
-__all__ = ["Classifier", "LinearForm", "Probed", "SklearnClassifier", "TorchClassifier", "probe"]
+__all__ = [
+    "Classifier",
+    "Ensemble",
+    "LinearForm",
+    "Member",
+    "Probed",
+    "SklearnClassifier",
+    "Tempered",
+    "TorchClassifier",
+    "log_scores",
+    "probe",
+    "scores",
+]

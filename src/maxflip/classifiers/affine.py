@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from maxflip.classifiers.base import LinearForm
+from maxflip.classifiers.base import LinearForm, Scores
 
 
 class NotAffine(Exception):
@@ -257,15 +257,15 @@ class _Unguarded(torch.fx.Interpreter):
         return result[0] if isinstance(result, (tuple, list)) and len(result) == 1 else result
 
 
-def linear_form(module: Callable[[Any], Any], width: int, output: str) -> LinearForm | None:
-    """The module's logits as weight x + bias over `width` features, or None if that is not shown."""
+def linear_form(module: Callable[[Any], Any], width: int, output: Scores) -> LinearForm | None:
+    """The module's logits, or decision values, as weight x + bias over `width` features; None if that is not shown."""
     run = _Unguarded(module) if isinstance(module, torch.fx.GraphModule) else module
     try:
         result = run(Affine(torch.eye(width, dtype=torch.float64), torch.zeros(width, dtype=torch.float64)))
     except Exception:
         # Code that expects a real tensor may fail in any way it likes; then nothing is shown.
         return None
-    may_end_by = ("softmax",) if output == "probabilities" else ("", "log_softmax")
+    may_end_by = {"probabilities": ("softmax",), "logits": ("", "log_softmax"), "decision": ("",)}[output]
     if not isinstance(result, Affine) or result.ended_by not in may_end_by:
         return None
     return LinearForm(result.matrix, result.offset.expand(len(result.matrix)).clone())

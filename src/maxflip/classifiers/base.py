@@ -5,25 +5,39 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import torch
+
+Scores = Literal["logits", "probabilities", "decision"]
 
 
 @dataclass(frozen=True, eq=False)
 class LinearForm:
-    """logits(x) = weight x + bias, proved from the model's structure.   weight (k, F)   bias (k,)   float64, CPU"""
+    """logits(x), or decision values, = weight x + bias, proved from the model's structure.
+
+    weight (k, F)   bias (k,)   float64, CPU
+    """
 
     weight: torch.Tensor
     bias: torch.Tensor
 
 
-class Classifier(Protocol):
-    """Class probabilities of a batch of samples, and something to take gradients of.
+class Snapshot(Protocol):
+    """A model as it was found."""
 
-    Inputs are float64 (B, F); they are cast to `dtype` on `device` at this door and nowhere else. Outputs are
-    float64 (B, k). Callers hold `borrowed()` open around any call.
-    """
+    def put_back(self) -> bool:
+        """Undo what calls have altered; whether there was anything to undo."""
+        ...
+
+
+class Classifier(Protocol):
+    """One or more models over the same features and classes; a sample passes when it passes in every one of them."""
+
+    @property
+    def members(self) -> Sequence[Member]:
+        """The models; of a plain classifier, itself alone."""
+        ...
 
     @property
     def classes(self) -> tuple[str, ...] | None: ...
@@ -34,24 +48,12 @@ class Classifier(Protocol):
     @property
     def batch_size(self) -> int: ...
     @property
-    def apart(self) -> float:
-        """By how much its probabilities may differ from those of the model that the user has."""
+    def is_decision(self) -> bool:
+        """Whether scores are decision values, in the model's own units, instead of probabilities."""
         ...
 
     def borrowed(self) -> AbstractContextManager[None]:
-        """The model ready for use (eval mode); on leaving, it is as it was found."""
-        ...
-
-    def raw(self, x: torch.Tensor) -> torch.Tensor:
-        """The model's own output, unchecked, in its own dtype: for the probe."""
-        ...
-
-    def probabilities(self, x: torch.Tensor) -> torch.Tensor:
-        """(B, F) -> (B, k): what the judge and the auditor look at."""
-        ...
-
-    def log_probabilities(self, x: torch.Tensor) -> torch.Tensor:
-        """(B, F) -> (B, k), differentiable, without the saturation of the probabilities themselves."""
+        """The model ready for use (eval mode, gradients possible); on leaving, it is as it was found."""
         ...
 
     def check_features(self, features: Sequence[str]) -> None:
@@ -62,10 +64,50 @@ class Classifier(Protocol):
         """A sentence for each of the columns `changing` that no amount can change for this model."""
         ...
 
-    def state(self) -> list[torch.Tensor]:
+
+class Member(Classifier, Protocol):
+    """A single model: its scores for a batch of samples, and something to take gradients of.
+
+    Inputs are float64 (B, F); they are cast to `dtype` on `device` at this door and nowhere else. Scores are
+    float64 (B, k). Callers hold `borrowed()` open around any call.
+    """
+
+    @property
+    def output(self) -> Scores:
+        """What `raw` returns."""
+        ...
+
+    @property
+    def apart(self) -> float:
+        """By how much its scores may differ from those of the model that the user has."""
+        ...
+
+    def raw(self, x: torch.Tensor) -> torch.Tensor:
+        """The model's own output, unchecked, in its own dtype: for the probe. ModelError where the model raises."""
+        ...
+
+    def scores(self, x: torch.Tensor) -> torch.Tensor:
+        """(B, F) -> (B, k): what the judge and the auditor look at: probabilities, or decision values."""
+        ...
+
+    def log_scores(self, x: torch.Tensor) -> torch.Tensor:
+        """(B, F) -> (B, k), differentiable: log-probabilities, which do not saturate; or decision values."""
+        ...
+
+    def snapshot(self) -> Snapshot:
         """Everything that a call could alter: parameters and buffers."""
         ...
 
     def linear(self, width: int) -> LinearForm | None:
         """The model's linear form over `width` features, where it has one."""
         ...
+
+
+def scores(classifier: Classifier, x: torch.Tensor) -> torch.Tensor:
+    """(B, F) -> (B, M, k): of every member"""
+    return torch.stack([member.scores(x).to(x.device) for member in classifier.members], dim=1)
+
+
+def log_scores(classifier: Classifier, x: torch.Tensor) -> torch.Tensor:
+    """(B, F) -> (B, M, k): of every member"""
+    return torch.stack([member.log_scores(x).to(x.device) for member in classifier.members], dim=1)

@@ -6,23 +6,32 @@ says what was seen and what to do.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-from maxflip.classifiers.base import Classifier
+from maxflip.classifiers.base import Classifier, Member
 from maxflip.errors import ModelError
 from maxflip.exact import Floats
+from maxflip.suggest import first_line
 
 ROWS = 256
 ALONE = 16  # rows tried one at a time
+FEW = 3  # rows: an odd number
+PATIENCE = 60.0  # seconds for a first answer to ROWS rows, to a few and to one
 # Rounding in a first layer grows with its width; a real coupling of rows is far above this many units of it.
 ROUNDING = 1000.0
 BISECTIONS = 40
+CHANGED = 8.0  # units of rounding by which an output must move to have changed: a saturated softmax moves by less
 NO_GRADIENT = "Gradients must reach the input: remove detach(), no_grad() and rounding from the model."
-GUARDS = {torch.float64: 1e-9, torch.float32: 1e-6}
+GUARDS = {torch.float64: 1e-9, torch.float32: 1e-6}  # of probabilities; of decision values, relative to their size
+IN_OWN_UNITS = (
+    "The model gives decision values, not probabilities: the margin and every confidence are in the model's own units. "
+    "They say by how much the wanted class leads every unwanted one; of two classes, decision_function or its negative."
+)
 
 
 @dataclass(frozen=True)
@@ -36,20 +45,35 @@ class Probed:
 
 def probe(classifier: Classifier, values: Floats, where: Callable[[int], str]) -> Probed:
     """values (n, F); `where(row)` names a row in messages."""
+    members = classifier.members
+    seen: list[Probed] = []
+    for number, member in enumerate(members, 1):
+        try:
+            seen.append(_probe_member(member, values, where))
+        except ModelError as error:
+            if len(members) == 1:
+                raise
+            raise ModelError([f"member {number} of {len(members)}: {p}" for p in error.problems]) from error
+    if len({probed.classes for probed in seen}) > 1:
+        each = ", ".join(str(probed.classes) for probed in seen)
+        raise ModelError(f"the members have different numbers of classes: {each}. They must have the same classes.")
+    notices = [notice for probed in seen for notice in probed.notices]
+    notices += [IN_OWN_UNITS] if classifier.is_decision else []
+    return Probed(seen[0].classes, max(probed.guard for probed in seen), tuple(dict.fromkeys(notices)))
+
+
+def _probe_member(member: Member, values: Floats, where: Callable[[int], str]) -> Probed:
     rows = np.unique(np.linspace(0, len(values) - 1, min(ROWS, len(values))).astype(int))
-    x = torch.tensor(values[rows], device=classifier.device)
-    state_before = [t.clone() for t in classifier.state()]
-    try:
-        with classifier.borrowed():
-            out, notices = _check_calls(classifier, x, lambda j: where(int(rows[j])))
-            guard, rounding_notices = _rounding_between_batches(classifier, x)
-            _check_gradient(classifier, x, out)
-    finally:
-        altered = any(not _same(a, b) for a, b in zip(state_before, classifier.state(), strict=True))
-        if altered:
-            with torch.no_grad():
-                for kept, now in zip(state_before, classifier.state(), strict=True):
-                    now.copy_(kept)
+    with member.borrowed():
+        x = torch.tensor(values[rows], device=member.device)
+        found = member.snapshot()
+        try:
+            _check_answers(member, x)
+            out, notices = _check_calls(member, x, lambda j: where(int(rows[j])))
+            guard, rounding_notices = _rounding_between_batches(member, x)
+            _check_gradient(member, x, out)
+        finally:
+            altered = found.put_back()
     if altered:
         raise ModelError(
             "the model changes its own buffers or parameters when it is called, so its answers depend on earlier "
@@ -58,23 +82,36 @@ def probe(classifier: Classifier, values: Floats, where: Callable[[int], str]) -
     return Probed(int(out.shape[1]), guard, (*notices, *rounding_notices))
 
 
-def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Equal, where NaN equals NaN."""
-    return bool(torch.all((a == b) | ((a != a) & (b != b))))  # noqa: PLR0124
+def _check_answers(member: Member, x: torch.Tensor) -> None:
+    """Whether it answers at all, to many rows, a few and one: in a thread of its own, which a hang can keep."""
+    for rows in (x, x[:FEW], x[:1]):
+        failures: list[BaseException] = []
+
+        def ask(rows: torch.Tensor = rows, failures: list[BaseException] = failures) -> None:
+            try:
+                _call(member, rows.clone())
+            except BaseException as error:
+                failures.append(error)
+
+        thread = threading.Thread(target=ask, daemon=True)
+        thread.start()
+        thread.join(PATIENCE)
+        if thread.is_alive():
+            raise ModelError(f"the model did not answer within {PATIENCE:g} s to a batch of shape {tuple(rows.shape)}.")
+        if failures:
+            _call(member, rows.clone())  # what it raises in the caller's own thread counts
 
 
-def _check_calls(
-    classifier: Classifier, x: torch.Tensor, where: Callable[[int], str]
-) -> tuple[torch.Tensor, list[str]]:
-    given = x.to(classifier.dtype)  # already cast, so that the door passes this very tensor on
+def _check_calls(member: Member, x: torch.Tensor, where: Callable[[int], str]) -> tuple[torch.Tensor, list[str]]:
+    given = x.to(member.dtype)  # already cast, so that the door passes this very tensor on
     kept = given.clone()
-    out = _call(classifier, given)
-    _check_shape(out, x, classifier.classes)
+    out = _call(member, given)
+    _check_shape(out, x, member.classes)
     if not torch.equal(given, kept):
         raise ModelError("the model changes its input in place. Have forward work on a copy: x = x.clone().")
     _check_finite(out, where)
-    notices = _check_output_kind(classifier, out)
-    if not torch.equal(_call(classifier, x.clone()), out):
+    notices = _check_output_kind(member, out)
+    if not torch.equal(_call(member, x.clone()), out):
         raise ModelError(
             "the model's output changes between two calls on the same rows. Something in it is random or remembers "
             "(dropout applied by hand, a generator, a cache): switch it off in eval mode."
@@ -82,26 +119,9 @@ def _check_calls(
     return out, notices
 
 
-def _call(classifier: Classifier, x: torch.Tensor) -> torch.Tensor:
-    try:
-        with torch.no_grad():
-            return classifier.raw(x)
-    except Exception as error:
-        hint = ""
-        if isinstance(getattr(classifier, "module", None), torch.fx.GraphModule):
-            hint = (
-                " An exported model must take any number of rows: "
-                "torch.export.export(net, (x,), dynamic_shapes=({0: torch.export.Dim('rows')},))."
-            )
-        shape = tuple(x.shape)
-        raise ModelError(
-            f"the model raised {type(error).__name__} on a batch of shape {shape}, {classifier.dtype}: "
-            f"{_first_line(error)}.{hint}"
-        ) from error
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or ["no message"])[0][:300].rstrip(".")
+def _call(member: Member, x: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad(), torch.inference_mode(False):  # these are the thread's own
+        return member.raw(x)
 
 
 def _check_shape(out: object, x: torch.Tensor, classes: tuple[str, ...] | None) -> None:
@@ -119,7 +139,7 @@ def _check_shape(out: object, x: torch.Tensor, classes: tuple[str, ...] | None) 
             f"the model returned {out.shape[1]} columns, but {len(classes)} classes are named: {list(classes)}."
         )
     if not out.is_floating_point():
-        raise ModelError(f"the model returned {out.dtype}; wanted floating point logits or probabilities.")
+        raise ModelError(f"the model returned {out.dtype}; wanted floating point numbers.")
 
 
 def _check_finite(out: torch.Tensor, where: Callable[[int], str]) -> None:
@@ -129,13 +149,13 @@ def _check_finite(out: torch.Tensor, where: Callable[[int], str]) -> None:
         raise ModelError(f"the model's output is not finite for {len(bad)} of {len(out)} rows tried: {first}.")
 
 
-def _check_output_kind(classifier: Classifier, out: torch.Tensor) -> list[str]:
+def _check_output_kind(member: Member, out: torch.Tensor) -> list[str]:
     z = out.double()
     sums = z.sum(dim=1)
-    tolerance = max(1e-5, 8 * torch.finfo(classifier.dtype).eps)
+    tolerance = max(1e-5, 8 * torch.finfo(member.dtype).eps)
     in_range = bool(((z >= 0) & (z <= 1 + tolerance)).all())
     sum_to_one = bool(((sums - 1).abs() <= tolerance).all())
-    if getattr(classifier, "output", None) == "probabilities":
+    if member.output == "probabilities":
         worst = int((sums - 1).abs().argmax())
         if not in_range:
             raise ModelError(
@@ -150,70 +170,74 @@ def _check_output_kind(classifier: Classifier, out: torch.Tensor) -> list[str]:
         return []
     if in_range and sum_to_one:
         return [
-            "The model's rows lie in [0, 1] and sum to 1, as probabilities do, but output='logits' was given. If they "
-            "are probabilities, set output='probabilities'."
+            f"The model's rows lie in [0, 1] and sum to 1, as probabilities do, but output={member.output!r} was "
+            "given. If they are probabilities, set output='probabilities'."
         ]
     return []
 
 
-def _check_gradient(classifier: Classifier, x: torch.Tensor, out: torch.Tensor) -> None:
-    if _has_gradient(classifier, x):
+def _check_gradient(member: Member, x: torch.Tensor, out: torch.Tensor) -> None:
+    if _has_gradient(member, x):
         return
     # Zero everywhere: saturated, which is fine, or piecewise constant, which is not. Go to where the output changes:
     # there a saturated model has a slope, and a step has none.
     spread = x.std(dim=0, unbiased=False)
     step = torch.where(spread > 0, spread, torch.ones_like(spread))
+    rounding = CHANGED * torch.finfo(member.dtype).eps * out.double().abs().amax(dim=1, keepdim=True)
+
+    def moved(to: torch.Tensor, among: torch.Tensor) -> torch.Tensor:
+        return ((_call(member, to).double() - out[among].double()).abs() > rounding[among]).any(dim=1)
+
+    everyone = torch.arange(len(x), device=x.device)
+    steps_seen = False
     for there in (x + step, x - step):
-        changed = (_call(classifier, there) != out).any(dim=1)
-        if not changed.any():
+        at = everyone[moved(there, everyone)]
+        if not len(at):
             continue
-        near, far, start = x[changed], there[changed], out[changed]
+        near, far = x[at], there[at]
         for _ in range(BISECTIONS):
             middle = (near + far) / 2
-            if _has_gradient(classifier, middle):
+            if _has_gradient(member, middle):
                 return
-            same = (_call(classifier, middle) == start).all(dim=1, keepdim=True)
-            near, far = torch.where(same, middle, near), torch.where(same, far, middle)
+            beyond = moved(middle, at)[:, None]
+            near, far = torch.where(beyond, near, middle), torch.where(beyond, middle, far)
+        steps_seen = True
+    if steps_seen:
         raise ModelError(f"the model's gradient is zero although its output changes with the input. {NO_GRADIENT}")
 
 
-def _has_gradient(classifier: Classifier, x: torch.Tensor) -> bool:
+def _has_gradient(member: Member, x: torch.Tensor) -> bool:
     leaf = x.clone().requires_grad_(True)
-    try:
-        with torch.enable_grad():
-            out = classifier.raw(leaf)
-            weights = torch.arange(1, out.shape[1] + 1, device=out.device)  # unlike: probabilities sum to a constant
-            score = (out.double() * weights).sum()
-    except Exception as error:
-        raise ModelError(
-            f"the model raised {type(error).__name__} when gradients are on: {_first_line(error)}."
-        ) from error
+    with torch.enable_grad():
+        out = member.raw(leaf)
+        weights = torch.arange(1, out.shape[1] + 1, device=out.device)  # unlike: probabilities sum to a constant
+        score = (out.double() * weights).sum()
     if not out.requires_grad:
         raise ModelError(f"the model gives no gradient. {NO_GRADIENT}")
-    (gradient,) = torch.autograd.grad(score, leaf, allow_unused=True)
+    try:
+        (gradient,) = torch.autograd.grad(score, leaf, allow_unused=True)
+    except Exception as error:
+        raise ModelError(
+            f"the model raised {type(error).__name__} when its gradient was taken: {first_line(error)}."
+        ) from error
     return gradient is not None and bool(gradient.abs().sum() > 0)
 
 
-def _rounding_between_batches(classifier: Classifier, x: torch.Tensor) -> tuple[float, list[str]]:
+def _rounding_between_batches(member: Member, x: torch.Tensor) -> tuple[float, list[str]]:
     """The guard: what is safe for the dtype, or four times what was seen between batches, if that is more."""
-    with torch.no_grad():
-        whole = classifier.probabilities(x)
-        backwards = classifier.probabilities(x.flip(0)).flip(0)
-        half = (len(x) + 1) // 2
-        halves = torch.cat([classifier.probabilities(part) for part in (x[:half], x[half:]) if len(part)])
-        alone = torch.cat([_alone(classifier, x[j : j + 1]) for j in range(min(ALONE, len(x)))])
-    seen = max(
-        float((backwards - whole).abs().max()),
-        float((halves - whole).abs().max()),
-        float((alone - whole[: len(alone)]).abs().max()),
-    )
-    eps = torch.finfo(classifier.dtype).eps
-    if seen > ROUNDING * eps:
-        raise ModelError(
-            f"a row's output depends on the other rows of its batch (probabilities differ by {seen:.2g}). Batch "
-            "statistics or a ranking over the batch cannot be used: a flip must hold for a person alone."
-        )
-    guard = max(GUARDS.get(classifier.dtype, 8 * eps), 4 * classifier.apart)
+    seen, size = _apart_in_batches(member.scores, x)
+    eps = torch.finfo(member.dtype).eps
+    size = size if member.is_decision else 1.0
+    if seen > ROUNDING * eps * size:
+        # Large logits round by large amounts, which is no coupling of rows.
+        in_output, output_size = _apart_in_batches(member.raw, x)
+        if in_output > ROUNDING * eps * output_size:
+            kind = "decision values" if member.is_decision else "probabilities"
+            raise ModelError(
+                f"a row's output depends on the other rows of its batch ({kind} differ by {seen:.2g}). Batch "
+                "statistics or a ranking over the batch cannot be used: a flip must hold for a person alone."
+            )
+    guard = max(GUARDS.get(member.dtype, 8 * eps) * size, 4 * member.apart)
     if 4 * seen > guard:
         return 4 * seen, [
             f"The model rounds differently in other batches (by {seen:.2g}); a flip must pass by {4 * seen:.2g}."
@@ -221,6 +245,15 @@ def _rounding_between_batches(classifier: Classifier, x: torch.Tensor) -> tuple[
     return guard, []
 
 
-def _alone(classifier: Classifier, row: torch.Tensor) -> torch.Tensor:
-    _call(classifier, row)  # for its error message, where a single row is refused
-    return classifier.probabilities(row)
+def _apart_in_batches(ask: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> tuple[float, float]:
+    """How far the answers for the same rows in other batches are apart, and how large they are."""
+    half = (len(x) + 1) // 2
+    with torch.no_grad():
+        whole = ask(x)
+        others = [
+            ask(x.flip(0)).flip(0),
+            torch.cat([ask(part) for part in (x[:half], x[half:]) if len(part)]),
+            torch.cat([ask(x[j : j + 1]) for j in range(min(ALONE, len(x)))]),
+        ]
+    seen = max(float((other - whole[: len(other)]).abs().max()) for other in others)
+    return seen, float(whole.abs().max()) or 1.0

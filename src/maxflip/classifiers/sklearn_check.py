@@ -1,9 +1,9 @@
-"""A conversion is believed after the original has been asked: both must give the same probabilities."""
+"""A conversion is believed after the original has been asked: both must give the same scores."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -18,22 +18,29 @@ SPREADS = (0.3, 1.0, 3.0)
 TOLERANCE = 1e-6
 
 
-def check_agreement(model: Any, logits: nn.Module, seen: Seen, names: tuple[str, ...] | None) -> float:
-    """How far softmax(logits(x)) is from model.predict_proba(x) on rows like those of its training; rounding at most.
+def check_agreement(
+    model: Any, converted: nn.Module, output: Literal["logits", "decision"], seen: Seen, names: tuple[str, ...] | None
+) -> float:
+    """How far the conversion's scores are from the model's own on rows like those of its training: rounding at most.
 
-    Raises ModelError otherwise.
+    softmax(logits) from predict_proba, or decision values from decision_function. Raises ModelError otherwise.
     """
     x = _rows_like_training(seen)
+    method = "predict_proba" if output == "logits" else "decision_function"
     with warnings.catch_warnings(action="ignore"):  # what it has to say about its own training was said there
-        expected = np.asarray(model.predict_proba(_table(x, names)))
+        expected = np.asarray(getattr(model, method)(_table(x, names)))
+    if expected.ndim == 1:
+        expected = np.stack([np.zeros_like(expected), expected], axis=1)
     with torch.no_grad():
-        got = torch.softmax(logits(torch.tensor(x)), dim=1).numpy()
+        out = converted(torch.tensor(x))
+        got = (torch.softmax(out, dim=1) if output == "logits" else out).numpy()
     if got.shape != expected.shape:
-        raise ModelError(f"model: its conversion gives {got.shape[1]} classes, predict_proba {expected.shape[1]}.")
+        raise ModelError(f"model: its conversion gives {got.shape[1]} classes, {method} {expected.shape[1]}.")
     apart = float(np.abs(got - expected).max())
-    if not apart <= TOLERANCE:
+    size = 1.0 if output == "logits" else float(np.abs(expected).max())
+    if not apart <= TOLERANCE * size:
         raise ModelError(
-            f"model: its conversion and predict_proba differ by {apart:.2g} on rows like those of its training, so it "
+            f"model: its conversion and {method} differ by {apart:.2g} on rows like those of its training, so it "
             "is not used. This version of scikit-learn may compute something else than is known here; please report it."
         )
     return apart

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from torch import nn
@@ -40,14 +40,16 @@ class Head:
 
         return Head(behind(self.logits), behind(self.decision))
 
-    def with_probabilities(self, part: Part) -> nn.Module:
-        """The logits; LinearSVC, bare or inside others, has none."""
-        if self.logits is None:
-            raise part.refused(
-                "gives decision values, no probabilities, and a goal is stated in probabilities. Wrap it before "
-                "training: CalibratedClassifierCV(model, method='sigmoid')."
-            )
-        return self.logits
+    def scores(self, classes: int) -> tuple[nn.Module, Literal["logits", "decision"]]:
+        """(B, w) -> (B, k), and what that is: logits where the model has probabilities, else decision values.
+
+        Two classes: [0, decision_function], so that the wanted one leads by decision_function, or by its negative.
+        """
+        if self.logits is not None:
+            return self.logits, "logits"
+        if self.decision is None:
+            raise ValueError("neither probabilities nor decision values are known")
+        return nn.Sequential(self.decision, TwoColumns()) if classes == 2 else self.decision, "decision"
 
 
 def convert_classifier(part: Part, raw: Raw, seen: Seen) -> Head:
@@ -65,8 +67,8 @@ def check_known(part: Part) -> None:
 
 
 def _linear(part: Part, raw: Raw, seen: Seen) -> Dense:
-    """coef_ x + intercept_   coef_ (k, w), or (1, w) for two classes"""
-    coefficients = part.fitted("coef_")
+    """coef_ x + intercept_   coef_ (k, w); for two classes (1, w), or (w,)"""
+    coefficients = np.atleast_2d(part.fitted("coef_"))
     layer = Dense(coefficients, np.broadcast_to(part.estimator.intercept_, coefficients.shape[0]))
     _note_scale(raw, layer.weight.abs().amax(dim=0).numpy(), seen)
     return layer
@@ -172,12 +174,23 @@ def _calibrated_member(part: Part, raw: Raw, seen: Seen) -> nn.Module:
     ends = TwoColumns() if len(member.classes) == 2 else LogSigmoid()
     if head.decision is not None:
         return nn.Sequential(head.decision, Stretched(-slopes, -offsets), ends)
-    return nn.Sequential(head.with_probabilities(part), Probability(), Stretched(-slopes, -offsets), ends)
+    logits, _ = head.scores(len(member.classes))
+    return nn.Sequential(logits, Probability(), Stretched(-slopes, -offsets), ends)
 
 
-def _linear_svc(part: Part, raw: Raw, seen: Seen) -> Head:
-    """Only a decision function: probabilities come by CalibratedClassifierCV."""
+def _margins(part: Part, raw: Raw, seen: Seen) -> Head:
+    """Only a decision function: a margin is in its units. Probabilities come by CalibratedClassifierCV."""
     return Head(None, _linear(part, raw, seen))
+
+
+def _by_descent(part: Part, raw: Raw, seen: Seen) -> Head:
+    """log_loss: one logistic regression, or one against rest; other losses: a decision function."""
+    loss = part.estimator.loss
+    if loss == "modified_huber":
+        raise part.refused(f"has loss={loss!r}: its probabilities are cut off at 0 and 1. Use 'log_loss' or 'hinge'.")
+    decision = _linear(part, raw, seen)
+    ends = TwoColumns() if len(part.estimator.classes_) == 2 else LogSigmoid()
+    return Head(nn.Sequential(decision, ends) if loss == "log_loss" else None, decision)
 
 
 def _pipeline(part: Part, raw: Raw, seen: Seen) -> Head:
@@ -206,7 +219,8 @@ _HEADS: dict[str, Callable[[Part, Raw, Seen], Head]] = {
     "LogisticRegressionCV": _logistic,
     "LinearDiscriminantAnalysis": _discriminant,
     "MLPClassifier": _network,
-    "LinearSVC": _linear_svc,
+    "SGDClassifier": _by_descent,
+    **dict.fromkeys(("LinearSVC", "RidgeClassifier", "RidgeClassifierCV", "Perceptron"), _margins),
     "OneVsRestClassifier": _one_vs_rest,
     "CalibratedClassifierCV": _calibrated,
     "Pipeline": _pipeline,

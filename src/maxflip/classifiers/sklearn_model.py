@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from maxflip.classifiers.sklearn_heads import check_known, convert_classifier
 from maxflip.classifiers.sklearn_parts import Part, Seen
 from maxflip.classifiers.torch_module import TorchClassifier
 from maxflip.errors import MaxflipError, ModelError
-from maxflip.suggest import listed
+from maxflip.suggest import first_line, listed
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -24,12 +24,17 @@ class SklearnClassifier(TorchClassifier):
 
     Logistic regression, linear discriminant analysis, MLPClassifier, one-vs-rest and sigmoid-calibrated ones, alone,
     in a Pipeline behind scalers, PCA, SimpleImputer, ColumnTransformer and OneHotEncoder, or inside a search. Anything
-    else is refused by name. The model is read, asked once for probabilities to compare, and not kept.
+    else is refused by name. The model is read, asked once for its scores to compare, and not kept.
 
+    Models without probabilities (LinearSVC, RidgeClassifier, Perceptron, SGDClassifier with a hinge) have
+    output="decision": a margin is in units of decision_function. Of two classes, the wanted one passes when
+    decision_function, or its negative, is at least the margin; of more, when it leads every unwanted one by as much.
+
+    output          "logits" or "decision"
     n_features      F
     feature_names   the columns it was trained on, if that was a frame with names
     frozen_columns  raw columns that are codes of categories: an encoder reads them, so no amount can change them
-    apart           the largest difference from predict_proba that was seen: rounding
+    apart           the largest difference from the model's own scores that was seen: rounding
     """
 
     n_features: int
@@ -40,15 +45,16 @@ class SklearnClassifier(TorchClassifier):
         part = Part(model)
         check_known(part)
         try:
-            converted = _convert(part)
+            with torch.inference_mode(False):  # tensors made in that mode would have no gradient later
+                converted = _convert(part)
         except MaxflipError:
             raise
         except Exception as error:  # attributes that are not what fit() makes
-            first = (str(error).strip().splitlines() or ["no message"])[0][:300]
-            raise ModelError(f"model: {part.kind} could not be converted: {type(error).__name__}: {first}") from error
+            why = f"{type(error).__name__}: {first_line(error)}"
+            raise ModelError(f"model: {part.kind} could not be converted: {why}.") from error
         super().__init__(
-            converted.logits.to(device),
-            output="logits",
+            converted.scores.to(device),
+            output=converted.output,
             classes=converted.classes,
             dtype=torch.float64,
             device=device,
@@ -87,7 +93,8 @@ class SklearnClassifier(TorchClassifier):
 
 @dataclass(frozen=True, eq=False)
 class _Converted:
-    logits: nn.Module
+    scores: nn.Module
+    output: Literal["logits", "decision"]
     classes: list[str]
     names: tuple[str, ...] | None
     seen: Seen
@@ -101,9 +108,9 @@ def _convert(part: Part) -> _Converted:
     classes = part.fitted("classes_")
     if not isinstance(classes, np.ndarray):
         raise part.refused("predicts several labels at once. Train it on one label with one class per sample.")
-    logits = convert_classifier(part, tuple(range(seen.width)), seen).with_probabilities(part)
-    apart = check_agreement(part.estimator, logits, seen, names)
-    return _Converted(logits, [str(c) for c in classes], names, seen, apart)
+    scores, output = convert_classifier(part, tuple(range(seen.width)), seen).scores(len(classes))
+    apart = check_agreement(part.estimator, scores, output, seen, names)
+    return _Converted(scores, output, [str(c) for c in classes], names, seen, apart)
 
 
 def _width(part: Part) -> int:

@@ -6,11 +6,16 @@ For linear logits z the set that passes is convex. For a wanted class y and marg
 
 and each h_u is concave: a convex program of few constraints, whose multipliers prove how cheap a flip can be at best.
 Two classes need one half-space and no iteration. Several wanted classes are as many convex sets; the cheapest counts.
+
+Of decision values z the set is a polyhedron: z_y - z_u - m >= 0. Of several models it is what their sets have in
+common; where several classes are wanted each model may choose its own, and every combination is one more convex set.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -24,6 +29,9 @@ from maxflip.goal import Goal
 APART = 1.0  # in logits: how far the half-spaces that only guide the solver keep from the flip itself
 # The model computes in its own dtype; where that rounds a flip back over the line, aim a little further.
 FURTHER = (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4)
+SETS = 64  # convex sets of which a union may be made
+
+Forms = tuple[LinearForm, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,16 +46,19 @@ class Exact:
         return torch.isfinite(self.lower)
 
 
-def applies(form: LinearForm | None, goal: Goal) -> bool:
-    """Whether the set that passes is a union of convex ones: not for the summed probability of several classes."""
-    if form is None:
+def applies(forms: Forms | None, goal: Goal) -> bool:
+    """Whether the set that passes is a union of few convex ones: not for the summed probability of several classes."""
+    if forms is None:
         return False
-    return len(form.weight) == 2 or not goal.is_threshold or bool((goal.wanted.sum(axis=1) == 1).all())
+    most_wanted = int(goal.wanted.sum(axis=1).max())
+    if len(forms[0].weight) > 2 and goal.is_threshold:
+        return most_wanted == 1
+    return len(forms) == 1 or most_wanted ** len(forms) <= SETS
 
 
-def search(surface: Surface, form: LinearForm) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def search(surface: Surface, forms: Forms) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """change (B, A), found (B,), unreachable (B,): proved, with a guard to spare against rounding"""
-    model = _Logits.of(surface, form)
+    model = _Logits.of(surface, forms)
     everyone = torch.arange(len(surface.low), device=surface.low.device)
     change = torch.zeros_like(surface.low)
     found = torch.zeros(len(change), dtype=torch.bool, device=change.device)
@@ -68,34 +79,36 @@ def search(surface: Surface, form: LinearForm) -> tuple[torch.Tensor, torch.Tens
     return change, found, unreachable
 
 
-def lower_bounds(surface: Surface, form: LinearForm) -> torch.Tensor:
+def lower_bounds(surface: Surface, forms: Forms) -> torch.Tensor:
     """(B,): no flip costs less, with a guard to spare against rounding; inf where there is none"""
     everyone = torch.arange(len(surface.low), device=surface.low.device)
-    return cheapest(surface, _Logits.of(surface, form), everyone, guards=-1.0).lower
+    return cheapest(surface, _Logits.of(surface, forms), everyone, guards=-1.0).lower
 
 
 @dataclass(frozen=True, eq=False)
 class _Logits:
-    """z(d) = start + slope d over the actionable features.   start (B, k)   slope (k, A)"""
+    """z(d) = start + slope d over the actionable features, of M models.   start (B, M, k)   slope (M, k, A)"""
 
     start: torch.Tensor
     slope: torch.Tensor
 
     @classmethod
-    def of(cls, surface: Surface, form: LinearForm) -> _Logits:
-        weight, bias = form.weight.to(surface.x.device), form.bias.to(surface.x.device)
-        return cls(surface.x @ weight.T + bias, weight[:, surface.columns])
+    def of(cls, surface: Surface, forms: Forms) -> _Logits:
+        weights = [form.weight.to(surface.x.device) / surface.unit for form in forms]
+        offsets = [form.bias.to(surface.x.device) / surface.unit for form in forms]
+        starts = [surface.x @ w.T + b for w, b in zip(weights, offsets, strict=True)]
+        return cls(torch.stack(starts, dim=1), torch.stack(weights)[:, :, surface.columns])
 
 
 def cheapest(surface: Surface, model: _Logits, at: torch.Tensor, guards: float, ahead: float = 0.0) -> Exact:
     """For the samples `at`, over all wanted classes: confidence >= required + guards * guard, h >= ahead * scale."""
-    aim = surface.problem.goal.required + guards * surface.problem.guard
+    aim = (surface.problem.goal.required + guards * surface.problem.guard) / surface.unit
     aim = max(aim, 1e-12) if surface.problem.goal.is_threshold else aim
-    best = Exact(torch.zeros_like(surface.low[at]), torch.full_like(model.start[at, 0], torch.inf))
+    best = Exact(torch.zeros_like(surface.low[at]), torch.full_like(model.start[at, 0, 0], torch.inf))
     price = best.lower.clone()
-    for wanted in torch.nonzero(surface.wanted[at].any(dim=0)).flatten().tolist():
-        mine = torch.nonzero(surface.wanted[at, wanted]).flatten()
-        flip = _into_one_class(surface, model, at[mine], wanted, aim, ahead)
+    for choice in _choices(surface.wanted[at], len(model.slope)):
+        mine = torch.nonzero(surface.wanted[at][:, list(choice)].all(dim=1)).flatten()
+        flip = _into_one_set(surface, model, at[mine], choice, aim, ahead)
         own_price = torch.where(flip.reachable, cost(flip.change, surface.squared, surface.absolute), torch.inf)
         cheaper = own_price < price[mine]
         best.change[mine[cheaper]] = flip.change[cheaper]
@@ -104,31 +117,87 @@ def cheapest(surface: Surface, model: _Logits, at: torch.Tensor, guards: float, 
     return best
 
 
-def _into_one_class(surface: Surface, model: _Logits, at: torch.Tensor, wanted: int, aim: float, ahead: float) -> Exact:
-    prices = (surface.squared, surface.absolute)
-    box = (surface.low[at], surface.high[at])
-    start = model.start[at] - model.start[at, wanted, None]  # all logits from here on count from the wanted one
-    w = model.slope - model.slope[wanted]
-    unwanted = ~surface.wanted[at]
-    extra = (ahead * (1.0 + model.start[at].abs().amax(dim=1)))[:, None]
-    threshold = surface.problem.goal.is_threshold
-    if start.shape[1] == 2:
-        line = _log_odds(aim) if threshold else 2 * math.atanh(aim)
-        g, r = -w[1 - wanted].expand(len(at), -1), start[:, 1 - wanted] + line + extra[:, 0]
+def _choices(wanted: torch.Tensor, models: int) -> Iterator[tuple[int, ...]]:
+    """Which wanted class each of the models may choose: every combination that is open to some sample."""
+    kinds = [torch.nonzero(mask).flatten().tolist() for mask in torch.unique(wanted, dim=0)]
+    yield from sorted({choice for kind in kinds for choice in itertools.product(kind, repeat=models)})
+
+
+def _into_one_set(
+    surface: Surface, model: _Logits, at: torch.Tensor, choice: tuple[int, ...], aim: float, ahead: float
+) -> Exact:
+    """Model m is to pass by the wanted class choice[m]."""
+    prices, box = (surface.squared, surface.absolute), (surface.low[at], surface.high[at])
+    goal, unwanted = surface.problem.goal, ~surface.wanted[at]
+    models, classes = model.slope.shape[:2]
+    # All logits of a model count from that of its wanted class from here on.
+    start = model.start[at] - model.start[at][:, range(models), choice][:, :, None]
+    w = model.slope - model.slope[range(models), choice][:, None, :]
+    extra = ahead * (1.0 + model.start[at].abs().amax(dim=2))
+    if classes == 2 and models == 1:
+        other = 1 - choice[0]
+        g, r = -w[0, other].expand(len(at), -1), start[:, 0, other] + _line(goal, aim) + extra[:, 0]
         one = cheapest_into_halfspace(g, r, *prices, *box)
         lower = dual_value(one.nu, g, r, *prices, *box).clamp_min(0.0)
         return Exact(one.change, torch.where(one.reachable, lower, torch.inf))
 
     def constraints(z: torch.Tensor, mine: torch.Tensor) -> Bent:
-        bent = _by_threshold(z, wanted, aim) if threshold else _by_margin(z, unwanted[mine], aim)
-        return replace(bent, h=bent.h - extra[mine])
+        own_z = torch.split(z, classes, dim=1)
+        each = [_one_model(goal, own_z[m], choice[m], unwanted[mine], aim) for m in range(models)]
+        each = [replace(bent, h=bent.h - extra[mine, m, None]) for m, bent in enumerate(each)]
+        return each[0] if models == 1 else _Together.of(each)
 
-    flip = cheapest_into_convex(constraints, start, w, *prices, *box)
+    flip = cheapest_into_convex(constraints, start.flatten(1), w.flatten(0, 1), *prices, *box)
     return Exact(flip.change, flip.lower)
+
+
+def _one_model(goal: Goal, z: torch.Tensor, wanted: int, unwanted: torch.Tensor, aim: float) -> Bent:
+    """What one model asks of its logits z (B, k), which count from the wanted one."""
+    if goal.is_decision or z.shape[1] == 2:
+        return _by_half_spaces(z, unwanted, _line(goal, aim))
+    return _by_threshold(z, wanted, aim) if goal.is_threshold else _by_margin(z, unwanted, aim)
+
+
+def _line(goal: Goal, aim: float) -> float:
+    """By how much the wanted score must lead: decision values, or the logits of two classes."""
+    if goal.is_decision:
+        return aim
+    return _log_odds(aim) if goal.is_threshold else 2 * math.atanh(aim)
+
+
+@dataclass(frozen=True, eq=False)
+class _Together(Bent):
+    """The constraints of several models, each on logits of its own."""
+
+    each: tuple[Bent, ...] = ()
+
+    @classmethod
+    def of(cls, each: list[Bent]) -> _Together:
+        return cls(torch.cat([b.h for b in each], dim=1), _diagonal([b.slope for b in each]), each=tuple(each))
+
+    def bend(self, nu: torch.Tensor) -> torch.Tensor:
+        own = torch.split(nu, [b.h.shape[1] for b in self.each], dim=1)
+        return _diagonal([bent.bend(part) for bent, part in zip(self.each, own, strict=True)])
+
+
+def _diagonal(blocks: list[torch.Tensor]) -> torch.Tensor:
+    """(B, r_m, c_m) each -> (B, sum r, sum c)"""
+    width = sum(block.shape[2] for block in blocks)
+    begin, rows = 0, []
+    for block in blocks:
+        end = begin + block.shape[2]
+        rows.append(torch.nn.functional.pad(block, (begin, width - end)))
+        begin = end
+    return torch.cat(rows, dim=1)
 
 
 def _log_odds(p: float) -> float:
     return math.log(p / (1 - p))
+
+
+def _by_half_spaces(z: torch.Tensor, unwanted: torch.Tensor, line: float) -> Bent:
+    """h_u = -z_u - line for the unwanted classes u; z counts from the wanted class."""
+    return Bent(torch.where(unwanted, -z - line, torch.inf), -torch.diag_embed(unwanted.to(z)))
 
 
 def _by_margin(z: torch.Tensor, unwanted: torch.Tensor, aim: float) -> Bent:

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 
 import torch
 
+from maxflip.classifiers import log_scores
 from maxflip.engine import Rows
 from maxflip.flips.halfspace import cost
 from maxflip.flips.prices import FeaturePrices
 from maxflip.problem import Problem
 
+TYPICAL_GUARD = 1e-9  # of outputs near 1, in float64
 LIFT = 2.0  # searches aim for this many guards beyond what is asked; one is what the judge wants
 
 
@@ -45,6 +47,8 @@ class Surface:
         self.squared = torch.as_tensor(self.prices.squared, device=device)
         self.absolute = torch.as_tensor(self.prices.absolute, device=device)
         self.wanted = self.problem.goal.wanted_for(self.rows, device)
+        # Decision values may have any size; counted in this unit they are near 1, as logits are.
+        self.unit = self.problem.guard / TYPICAL_GUARD if self.problem.goal.is_decision else 1.0
         # Which samples ever gave an output that is not finite.
         self.broken = torch.zeros(len(self.rows), dtype=torch.bool, device=device)
 
@@ -72,8 +76,8 @@ class Surface:
 
     def _margin(self, d: torch.Tensor, at: torch.Tensor, guards: float = LIFT) -> torch.Tensor:
         x = self.x[at].index_add(1, self.columns, d)
-        log_p = self.problem.classifier.log_probabilities(x)
-        return self.problem.goal.log_margin(log_p, self.wanted[at], guards * self.problem.guard)
+        log_p = log_scores(self.problem.classifier, x)
+        return self.problem.goal.log_margin(log_p, self.wanted[at], guards * self.problem.guard) / self.unit
 
     def margin(self, d: torch.Tensor, at: torch.Tensor, guards: float = LIFT) -> torch.Tensor:
         """(b,); -inf where the model's output is not finite"""

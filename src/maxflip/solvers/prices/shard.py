@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from maxflip.classifiers import LinearForm
 from maxflip.engine import Rows
 from maxflip.exact import Floats
 from maxflip.flips import gradient, linear
@@ -42,8 +41,7 @@ class Columns:
 class Shard:
     def __init__(self, problem: Problem, rows: Rows, prices: Floats) -> None:
         self.problem, self.rows = problem, rows
-        form = problem.linear
-        self.form = form if linear.applies(form, problem.goal) else None  # where flips are exact
+        self.forms = problem.linear if linear.applies(problem.linear, problem.goal) else None  # where flips are exact
         self.surface = Surface(problem, rows, FeaturePrices.at(problem, prices))
         device, ledger, columns = self.surface.x.device, problem.ledger, problem.actionable
         self.worth = torch.as_tensor(problem.worth[rows], device=device)
@@ -69,8 +67,8 @@ class Shard:
 
     def first_flips(self) -> None:
         """Whatever flips each sample, cheaply enough to begin with."""
-        if self.form is not None:
-            self._exact_flips(self.surface, self.form)
+        if self.forms is not None:
+            self._exact_flips(self.surface, self.forms)
             return
         best = gradient.Best.none(self.surface.low)
         everyone = torch.arange(len(self.rows), device=self.worth.device)
@@ -80,8 +78,8 @@ class Shard:
     def reprice(self, prices: Floats, reach: float) -> None:
         """The cheapest flips at these prices, of samples that would cost at most `reach` times their worth."""
         surface = self._at(prices)
-        if self.form is not None:
-            self._exact_flips(surface, self.form)
+        if self.forms is not None:
+            self._exact_flips(surface, self.forms)
             return
         expected = cheapest_into_halfspace(self.g, self.r, surface.squared, surface.absolute, surface.low, surface.high)
         price = cost(expected.change, surface.squared, surface.absolute)
@@ -92,7 +90,7 @@ class Shard:
 
     def polish(self, prices: Floats, reach: float) -> None:
         """The same, with everything the search knows."""
-        if self.form is not None:
+        if self.forms is not None:
             return
         surface = self._at(prices)
         at = self._competitive(self._cost(surface), prices, reach)
@@ -165,10 +163,10 @@ class Shard:
     def proved_gains(self, prices: Floats) -> Floats | None:
         """(B,): no plan wins more of sample j than max(0, v_j - C_j), by lower bounds of C_j at these prices."""
         # In another dtype the model rounds its input, by any amount for large values: nothing is proved then.
-        if self.form is None or self.problem.classifier.dtype != torch.float64:
+        if self.forms is None or self.problem.classifier.dtype != torch.float64:
             return None
         surface = self._at(prices, softness=0.0)
-        lower = linear.lower_bounds(surface, self.form)
+        lower = linear.lower_bounds(surface, self.forms)
         # Where all budgets of a feature are unlimited its price is 0; the search has it a little above.
         free = torch.as_tensor((prices @ (self.problem.ledger.squared + self.problem.ledger.absolute)) == 0)
         floor = torch.where(free[self.surface.columns.cpu()].to(lower.device), surface.squared, 0.0)
@@ -241,8 +239,8 @@ class Shard:
         self.g[at] = _supporting(surface, at, here, g)
         self.r[at] = (self.g[at] * here).sum(dim=1) - m
 
-    def _exact_flips(self, surface: Surface, form: LinearForm) -> None:
-        change, found, self.unreachable = linear.search(surface, form)
+    def _exact_flips(self, surface: Surface, forms: linear.Forms) -> None:
+        change, found, self.unreachable = linear.search(surface, forms)
         self.change, self.found = change, found
         at = torch.nonzero(found).flatten()
         self.seen.append((at, change[at]))
