@@ -73,11 +73,22 @@ def read_job(data: bytes) -> dict[str, Any]:
             raise Unreadable(f"not supported by this auditor yet: {'; '.join(wrong)}")
         if any(len(job["goal"].keys() & one) != 1 for one in ({"target", "target_column"}, {"margin", "threshold"})):
             raise Unreadable("goal needs one of target and target_column, and one of margin and threshold")
-        if any(
-            not names or len(set(names)) < len(names) for names in (job["cohort"]["features"], job["model"]["classes"])
-        ):
+        names = job["cohort"]["features"], job["model"].get("classes", "-")
+        if any(not some or len(set(some)) < len(some) for some in names):
             raise Unreadable("features and classes must each be some names, none of them twice")
         return job
+
+
+def complete(job: dict[str, Any], says: dict[str, Any]) -> dict[str, Any]:
+    """The job, with what the model file says itself; where both speak, neither may contradict the other."""
+    model = says | job["model"]
+    if missing := {"output", "classes"} - model.keys():
+        raise Unreadable(f"job.toml: model: {sorted(missing)} must be given, as the model file does not say it")
+    given, own, output = model["classes"], says.get("classes", model["classes"]), says.get("output", model["output"])
+    moved = [name for name, its in zip(given, own, strict=False) if name != its and name in own]
+    if moved or len(given) != len(own) or model["output"] != output:
+        raise Unreadable(f"job.toml: model: got {model['output']}, {given}; the model file says {output}, {own}")
+    return job | {"model": model}
 
 
 def read_case(job: dict[str, Any], cohort: bytes, name: str) -> Case:

@@ -26,6 +26,8 @@ class SklearnClassifier(TorchClassifier):
     in a Pipeline behind scalers, PCA, SimpleImputer, ColumnTransformer and OneHotEncoder, or inside a search. Anything
     else is refused by name. The model is read, asked once for probabilities to compare, and not kept.
 
+    `classes`, where given, are other names for the model's classes, in its order.
+
     n_features      F
     feature_names   the columns it was trained on, if that was a frame with names
     frozen_columns  raw columns that are codes of categories: an encoder reads them, so no amount can change them
@@ -36,7 +38,14 @@ class SklearnClassifier(TorchClassifier):
     feature_names: tuple[str, ...] | None
     frozen_columns: tuple[int, ...]
 
-    def __init__(self, model: Any, *, device: torch.device | str = "cpu", batch_size: int = 8192) -> None:
+    def __init__(
+        self,
+        model: Any,
+        *,
+        classes: Sequence[str] | None = None,
+        device: torch.device | str = "cpu",
+        batch_size: int = 8192,
+    ) -> None:
         part = Part(model)
         check_known(part)
         try:
@@ -49,7 +58,7 @@ class SklearnClassifier(TorchClassifier):
         super().__init__(
             converted.logits.to(device),
             output="logits",
-            classes=converted.classes,
+            classes=classes or converted.classes,
             dtype=torch.float64,
             device=device,
             batch_size=batch_size,
