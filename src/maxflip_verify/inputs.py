@@ -12,7 +12,7 @@ from pyarrow import csv, parquet
 
 from maxflip_verify.exact import Floats
 from maxflip_verify.forms import FORMS, misfits
-from maxflip_wall import Unreadable, reading
+from maxflip_wall import Broken, Loaded, Unreadable, reading
 
 Columns = dict[str, NDArray[Any]]
 
@@ -79,9 +79,12 @@ def read_job(data: bytes) -> dict[str, Any]:
         return job
 
 
-def complete(job: dict[str, Any], says: dict[str, Any]) -> dict[str, Any]:
+def complete(job: dict[str, Any], loaded: Loaded) -> dict[str, Any]:
     """The job, with what the model file says itself; where both speak, neither may contradict the other."""
+    says, features = loaded.says, job["cohort"]["features"]
     model = says | job["model"]
+    if features != (loaded.features or features):
+        raise Broken(f"the model was trained on the columns {loaded.features}; the job names {features}")
     if missing := {"output", "classes"} - model.keys():
         raise Unreadable(f"job.toml: model: {sorted(missing)} must be given, as the model file does not say it")
     given, own, output = model["classes"], says.get("classes", model["classes"]), says.get("output", model["output"])

@@ -60,7 +60,7 @@ def audit(folder: Path | str, *, cohort: Path | str | None = None, model: Path |
         found = sha256(data[key]).hexdigest()
         checks.append(check(f"summary.json: inputs: {key}", entry["sha256"] != found, entry["sha256"], found))
     job, loaded = read_job(data["job"]), load_model(data["model"], str(paths["model"]))
-    case = read_case(complete(job, loaded.says), data["cohort"], str(paths["cohort"]))
+    case = read_case(complete(job, loaded), data["cohort"], str(paths["cohort"]))
     plan = read_columns(read(folder / "plan.parquet", follow_links=False), "plan")
     fates = read_columns(read(folder / "fates.parquet", follow_links=False), "fates")
     plan["row"], plan["place"] = positions(plan["id"], case.ids), positions(plan["feature"], case.features)

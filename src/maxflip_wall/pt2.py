@@ -37,6 +37,7 @@ class LoadedModule:
 
     module: torch.nn.Module
     dtype: torch.dtype
+    features: None = None  # the file does not name the columns that it was trained on
 
     @property
     def says(self) -> dict[str, Any]:

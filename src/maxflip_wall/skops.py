@@ -41,14 +41,19 @@ class LoadedEstimator:
     dtype: torch.dtype = torch.float64
 
     @property
+    def features(self) -> list[str] | None:
+        """The names of the columns that it was trained on, if they had any."""
+        names = getattr(self.estimator, "feature_names_in_", None)
+        return None if names is None else [str(name) for name in names]
+
+    @property
     def says(self) -> dict[str, Any]:
         """What the file itself tells of a job's [model] table."""
         return {"output": "probabilities", "classes": [str(label) for label in self.estimator.classes_]}
 
     def outputs(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n, F) -> (n, k): predict_proba; nan where the model takes a row for wrong, a category never seen say."""
-        names = getattr(self.estimator, "feature_names_in_", None)
-        rows = points if names is None else _frame(points, [str(name) for name in names])
+        rows = points if self.features is None else _frame(points, self.features)
         try:
             with warnings.catch_warnings(action="ignore"):  # of such categories
                 return np.asarray(self.estimator.predict_proba(rows), dtype=np.float64)
