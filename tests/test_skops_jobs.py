@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -197,6 +200,22 @@ def test_a_sample_with_an_unknown_category_is_unusable_for_both(folder: Path) ->
     done = solved(folder)
     assert done.exit_code == 0, done.stderr
     assert json.loads((folder / "plan" / "summary.json").read_text())["unusable"] == 1
+
+
+def test_another_version_of_scikit_learn_is_told_in_one_sentence(folder: Path) -> None:
+    with zipfile.ZipFile(folder / "model.skops") as archive:
+        records = {name: archive.read(name) for name in archive.namelist()}
+    own, other = (f'\\"{version}\\"'.encode() for version in (sklearn.__version__, "1.4.2"))
+    assert records["schema.json"].count(own) > 2
+    records["schema.json"] = records["schema.json"].replace(own, other)
+    with zipfile.ZipFile(folder / "model.skops", "w") as archive:
+        for name, content in records.items():
+            archive.writestr(name, content)
+    done = solved(folder)
+    assert done.exit_code == 0, done.stderr
+    assert done.stderr.count("1.4.2") == 1
+    said = f"model.skops: was trained with scikit-learn 1.4.2 and is run with {sklearn.__version__}"
+    assert re.search(rf"^note: .*{re.escape(said)}", done.stderr, re.MULTILINE)
 
 
 # --- what the job may say about the model ---

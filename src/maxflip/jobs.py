@@ -53,7 +53,7 @@ def run_demo(folder: Path, watch: Watch) -> Released:
 
 
 def _solve(job: Job, watch: Watch) -> Plan:
-    classifier = job.load_classifier()
+    classifier = job.load_classifier(watch)
     job = job.with_classes_of(classifier)
     return solve(job.problem(job.read_cohort(), classifier), job.solver, seed=job.seed, watch=watch)
 

@@ -38,6 +38,7 @@ class LoadedEstimator:
     """A scikit-learn model that passed the audit."""
 
     estimator: Any
+    notices: tuple[str, ...] = ()
     dtype: torch.dtype = torch.float64
 
     @property
@@ -91,7 +92,15 @@ def load_estimator(data: bytes, name: str) -> LoadedEstimator:
     except ImportError as error:
         raise Unreadable(f"{name}: needs the package skops. {INSTALL}") from error
     with reading(f"{name}: passed the audit, but skops cannot load it"):
-        return LoadedEstimator(loads(archive, trusted=sorted(frozenset().union(*TYPES.values()))))
+        with warnings.catch_warnings(record=True, action="always") as said:
+            estimator = loads(archive, trusted=sorted(frozenset().union(*TYPES.values())))
+        notices = {  # scikit-learn says it once for every part
+            f"{name}: was trained with scikit-learn {warning.original_sklearn_version} and is run with "
+            f"{warning.current_sklearn_version}, which may predict otherwise."
+            for warning in (entry.message for entry in said)
+            if hasattr(warning, "original_sklearn_version") and hasattr(warning, "current_sklearn_version")
+        }
+        return LoadedEstimator(estimator, tuple(sorted(notices)))
 
 
 def clean_archive(data: bytes, name: str) -> bytes:

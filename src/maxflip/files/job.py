@@ -38,6 +38,7 @@ from maxflip.files.toml import LARGEST, parse_toml
 from maxflip.problem import Problem
 from maxflip.solvers import SOLVERS, Solver
 from maxflip.suggest import shown
+from maxflip.watch import Watch
 
 FORMAT = 1
 _TABLES = {"cohort": "who is there", "model": "which classifier is meant", "goal": "what is wanted"}
@@ -75,9 +76,9 @@ class Job:
     def classes(self) -> tuple[str, ...] | None:
         return None if self.model.classes is None else tuple(self.model.classes)
 
-    def load_classifier(self) -> TorchClassifier:
+    def load_classifier(self, watch: Watch) -> TorchClassifier:
         try:
-            return load_classifier(self.model_file, output=self.output, classes=self.classes)
+            return load_classifier(self.model_file, output=self.output, classes=self.classes, watch=watch)
         except ProblemError as error:
             raise ProblemError([f"{self.source}: {sentence}" for sentence in error.problems]) from error
 

@@ -13,12 +13,13 @@ from maxflip.classifiers import SklearnClassifier, TorchClassifier
 from maxflip.classifiers.torch_module import Output
 from maxflip.errors import InputError, MaxflipError, ModelError, OutputError, ProblemError, UnsafeError
 from maxflip.suggest import listed, shown
+from maxflip.watch import Notice, Watch, silent
 
 _OURS = {kind.exit_code: kind for kind in (InputError, ModelError, OutputError, UnsafeError)}
 
 
 def load_classifier(
-    path: Path, *, output: Output | None = None, classes: Sequence[str] | None = None
+    path: Path, *, output: Output | None = None, classes: Sequence[str] | None = None, watch: Watch = silent
 ) -> TorchClassifier:
     """The model at `path`, its kind told by its content.
 
@@ -30,6 +31,8 @@ def load_classifier(
     except (maxflip_wall.Refused, maxflip_wall.Unreadable) as error:
         raise as_ours(error) from error
     if isinstance(loaded, maxflip_wall.LoadedEstimator):
+        for sentence in loaded.notices:
+            watch(Notice(sentence))
         return _converted(loaded, path, output, classes)
     if output is None or classes is None:
         wanted = {
