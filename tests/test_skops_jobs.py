@@ -202,6 +202,14 @@ def test_a_sample_with_an_unknown_category_is_unusable_for_both(folder: Path) ->
     assert json.loads((folder / "plan" / "summary.json").read_text())["unusable"] == 1
 
 
+def test_a_model_starts_no_processes(tmp_path: Path) -> None:
+    model = clinic()
+    model[0].set_params(n_jobs=2, sparse_threshold=2)  # the same object in Python, so the same node for skops
+    loaded = maxflip_wall.load_model(saved(model, tmp_path).read_bytes(), "model.skops")
+    assert isinstance(loaded, maxflip_wall.LoadedEstimator)
+    assert (loaded.estimator[0].n_jobs, loaded.estimator[0].sparse_threshold) == (None, 2)
+
+
 def test_another_version_of_scikit_learn_is_told_in_one_sentence(folder: Path) -> None:
     with zipfile.ZipFile(folder / "model.skops") as archive:
         records = {name: archive.read(name) for name in archive.namelist()}

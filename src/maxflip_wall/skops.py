@@ -27,6 +27,7 @@ SCHEMA = "schema.json"
 LARGEST = 2 << 30  # bytes, unpacked
 TYPES = {loader: frozenset(types.split()) for loader, types in ALLOWED["skops"].items()}
 INSTALL = "Install it: pip install 'maxflip[sklearn]'"
+ONE_JOB = {"__class__": "str", "__module__": "builtins", "__loader__": "JsonNode", "content": "null", "is_json": True}
 REMEDY = (
     ". Only models that can be converted are opened, saved with skops.io.dump(model, 'model.skops'); of a search, save "
     "its best_estimator_"
@@ -116,6 +117,9 @@ def clean_archive(data: bytes, name: str) -> bytes:
             _check_record(array, content)
         if missing := sorted({str(node["file"]) for node in nodes if "file" in node} - records.keys()):
             raise Unreadable(f"has no array {missing[0]!r:.120}")
+        for content in (node["content"] for node in nodes if isinstance(node.get("content"), dict)):
+            if "n_jobs" in content:  # no file starts processes here, whatever its author had to spare
+                content["n_jobs"] = ONE_JOB
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w") as archive:
             for array, content in (records | {SCHEMA: json.dumps(tree).encode()}).items():
