@@ -124,10 +124,10 @@ def test_the_architecture_page_names_every_room() -> None:
 
 
 def test_the_auditor_is_small_and_imports_nothing_of_maxflip() -> None:
-    for package in ("maxflip_verify", "maxflip_wall"):
+    for package, most in (("maxflip_verify", 500), ("maxflip_wall", 600)):
         files = sorted((ROOT / "src" / package).glob("*.py"))
         assert files
-        assert sum(len(path.read_text().splitlines()) for path in files) < 500
+        assert sum(len(path.read_text().splitlines()) for path in files) < most
         for path in files:
             for node in ast.walk(ast.parse(path.read_text())):
                 modules = [node.module] if isinstance(node, ast.ImportFrom) else []

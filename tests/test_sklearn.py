@@ -44,7 +44,7 @@ from maxflip import Fate, InputError, ModelError, Nearest, Problem, solve
 from maxflip.classifiers import probe
 from maxflip.classifiers.sklearn_model import SklearnClassifier
 from maxflip.exact import Floats
-from maxflip_wall import load_pt2
+from maxflip_wall.pt2 import load_module
 
 NAMES = ["age", "bmi", "chol", "glu", "ward", "diet"]
 CENTRE, SPREAD = np.array([55.0, 28.0, 190.0, 5.5]), np.array([12.0, 4.0, 35.0, 1.2])
@@ -398,7 +398,7 @@ def test_a_converted_model_can_be_exported_and_passes_the_auditors_wall(tmp_path
         sink = io.BytesIO()
         torch.export.save(program, sink)
         (tmp_path / "model.pt2").write_bytes(sink.getvalue())
-        loaded = load_pt2(tmp_path / "model.pt2")
+        loaded = load_module((tmp_path / "model.pt2").read_bytes(), "model.pt2")
         assert torch.equal(loaded.module(x), classifier.raw(x))
 
 

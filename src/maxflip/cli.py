@@ -85,14 +85,12 @@ def verify(
     with _errors(debug):
         import maxflip_verify
         import maxflip_wall
-        from maxflip.errors import InputError, UnsafeError
+        from maxflip.files.models import as_ours
 
         try:
             audit = maxflip_verify.audit(folder, cohort=cohort, model=model)
-        except maxflip_wall.Refused as error:
-            raise UnsafeError(str(error)) from error
-        except maxflip_wall.Unreadable as error:
-            raise InputError(str(error)) from error
+        except (maxflip_wall.Refused, maxflip_wall.Unreadable) as error:
+            raise as_ours(error) from error
         stale = _stale_report(folder) if audit.passed else ""
     if not quiet or not audit.passed or stale:
         _say(str(audit))

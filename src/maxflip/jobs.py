@@ -13,7 +13,6 @@ from maxflip.demo import is_demo, write_demo_inputs
 from maxflip.errors import OutputError, VerifyError
 from maxflip.files.atomic import write_bytes
 from maxflip.files.job import Job, read_job
-from maxflip.files.models import load_classifier
 from maxflip.files.plan_folder import check_target, staged, write_plan
 from maxflip.pipeline import solve
 from maxflip.plan import Plan
@@ -54,9 +53,9 @@ def run_demo(folder: Path, watch: Watch) -> Released:
 
 
 def _solve(job: Job, watch: Watch) -> Plan:
-    cohort = job.read_cohort()
-    classifier = load_classifier(job.model_file, output=job.output, classes=job.classes)
-    return solve(job.problem(cohort, classifier), job.solver, seed=job.seed, watch=watch)
+    classifier = job.load_classifier(watch)
+    job = job.with_classes_of(classifier)
+    return solve(job.problem(job.read_cohort(), classifier), job.solver, seed=job.seed, watch=watch)
 
 
 def _written(plan: Plan, job: Job, stage: Path, folder: Path, watch: Watch) -> maxflip_verify.Audit:

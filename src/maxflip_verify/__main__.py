@@ -1,4 +1,4 @@
-"""`maxflip-verify DIR`: exit 0 passed, 5 failed, 2 something cannot be read, 7 the model is refused as unsafe."""
+"""`maxflip-verify DIR`: exit 0 passed, 5 failed; 2, 3, 4, 7 as docs/formats.md says, where it cannot be judged."""
 
 import argparse
 import json
@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         result = audit(given.folder, cohort=given.cohort, model=given.model)
     except (Refused, Unreadable) as error:
         print(f"maxflip-verify: {error}", file=sys.stderr)
-        return 7 if isinstance(error, Refused) else 2
+        return error.exit_code
     try:
         print(json.dumps({"passed": result.passed, **asdict(result)}) if given.json else result, flush=True)
     except BrokenPipeError:  # whoever reads has seen enough; the exit code still tells

@@ -12,7 +12,7 @@ from pyarrow import csv, parquet
 
 from maxflip_verify.exact import Floats
 from maxflip_verify.forms import FORMS, misfits
-from maxflip_wall import Unreadable, reading
+from maxflip_wall import Broken, Loaded, Unreadable, reading
 
 Columns = dict[str, NDArray[Any]]
 
@@ -73,11 +73,25 @@ def read_job(data: bytes) -> dict[str, Any]:
             raise Unreadable(f"not supported by this auditor yet: {'; '.join(wrong)}")
         if any(len(job["goal"].keys() & one) != 1 for one in ({"target", "target_column"}, {"margin", "threshold"})):
             raise Unreadable("goal needs one of target and target_column, and one of margin and threshold")
-        if any(
-            not names or len(set(names)) < len(names) for names in (job["cohort"]["features"], job["model"]["classes"])
-        ):
+        names = job["cohort"]["features"], job["model"].get("classes", "-")
+        if any(not some or len(set(some)) < len(some) for some in names):
             raise Unreadable("features and classes must each be some names, none of them twice")
         return job
+
+
+def complete(job: dict[str, Any], loaded: Loaded) -> dict[str, Any]:
+    """The job, with what the model file says itself; where both speak, neither may contradict the other."""
+    says, features = loaded.says, job["cohort"]["features"]
+    model = says | job["model"]
+    if features != (loaded.features or features):
+        raise Broken(f"the model was trained on the columns {loaded.features}; the job names {features}")
+    if missing := {"output", "classes"} - model.keys():
+        raise Unreadable(f"job.toml: model: {sorted(missing)} must be given, as the model file does not say it")
+    given, own, output = model["classes"], says.get("classes", model["classes"]), says.get("output", model["output"])
+    moved = [name for name, its in zip(given, own, strict=False) if name != its and name in own]
+    if moved or len(given) != len(own) or model["output"] != output:
+        raise Unreadable(f"job.toml: model: got {model['output']}, {given}; the model file says {output}, {own}")
+    return job | {"model": model}
 
 
 def read_case(job: dict[str, Any], cohort: bytes, name: str) -> Case:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from maxflip_verify.exact import Floats
 from maxflip_verify.forms import FORMS, misfits
-from maxflip_verify.inputs import Case, Columns, positions, read_case, read_columns, read_job
+from maxflip_verify.inputs import Case, Columns, complete, positions, read_case, read_columns, read_job
 from maxflip_verify.rules import SHOWN, Check, check, fate_rules, plan_rules, summary_rules
-from maxflip_wall import LoadedModel, Unreadable, load_bytes, read, reading
+from maxflip_wall import Broken, Loaded, Unreadable, load_model, read, reading
 
 BATCH, ALONE = 1024, 1000
 UNCHECKED = "the proofs behind bound and unreachable, the estimate, prices, trace.parquet, report.html"
@@ -59,14 +59,14 @@ def audit(folder: Path | str, *, cohort: Path | str | None = None, model: Path |
     for key, entry in stated.items():
         found = sha256(data[key]).hexdigest()
         checks.append(check(f"summary.json: inputs: {key}", entry["sha256"] != found, entry["sha256"], found))
-    case = read_case(read_job(data["job"]), data["cohort"], str(paths["cohort"]))
+    job, loaded = read_job(data["job"]), load_model(data["model"], str(paths["model"]))
+    case = read_case(complete(job, loaded), data["cohort"], str(paths["cohort"]))
     plan = read_columns(read(folder / "plan.parquet", follow_links=False), "plan")
     fates = read_columns(read(folder / "fates.parquet", follow_links=False), "fates")
     plan["row"], plan["place"] = positions(plan["id"], case.ids), positions(plan["feature"], case.features)
     plan["known"] = (plan["row"] >= 0) & (plan["place"] >= 0)
     order = positions(case.ids, fates["id"])  # -1, the last, where a sample has no row
     fates |= {key: np.append(fates[key], "" if key == "fate" else np.nan)[order] for key in fates if key != "id"}
-    loaded = load_bytes(data["model"], str(paths["model"]))
     fates |= _run(loaded, case, plan, fates["fate"] == "flipped")
     widest = max(1e-3, 16 * torch.finfo(loaded.dtype).eps)  # a wider guard would excuse anything
     checks += [*plan_rules(case, plan), *fate_rules(case, plan, fates, said["guard"])]
@@ -80,7 +80,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _run(model: LoadedModel, case: Case, plan: Columns, flipped: NDArray[np.bool_]) -> Columns:
+def _run(model: Loaded, case: Case, plan: Columns, flipped: NDArray[np.bool_]) -> Columns:
     """Confidence before and after: in batches, and once more alone for the flips that are closest to the line."""
     end, after, moved = case.start.copy(), np.full(len(case.ids), np.nan), np.flatnonzero(flipped)
     end[plan["row"][plan["known"]], plan["place"][plan["known"]]] += plan["change"][plan["known"]]
@@ -91,16 +91,15 @@ def _run(model: LoadedModel, case: Case, plan: Columns, flipped: NDArray[np.bool
     return {"before": before, "after": after, "lead": lead, "flipped": flipped}
 
 
-def _confidence(model: LoadedModel, case: Case, who: NDArray[np.intp], points: Floats, batch: int) -> list[Floats]:
+def _confidence(model: Loaded, case: Case, who: NDArray[np.intp], points: Floats, batch: int) -> list[Floats]:
     """Confidence, and by how much the likeliest wanted class leads; nan where the output is not finite."""
     wanted, p = case.wanted[who], np.empty(case.wanted[who].shape)
     with reading(f"the model, on a batch of {batch}"):
         for i in range(0, len(who), batch):
-            with torch.no_grad():
-                output = model.module(torch.from_numpy(points[who[i : i + batch]]).to(model.dtype))
+            output = model.outputs(points[who[i : i + batch]])
             if output.shape != p[i : i + batch].shape:
-                raise Unreadable(f"its output is {tuple(output.shape)}, not {p[i : i + batch].shape}")
-            p[i : i + batch] = output.double().numpy()
+                raise Broken(f"its output is {output.shape}, not {p[i : i + batch].shape}")
+            p[i : i + batch] = output
     finite = np.isfinite(p).all(axis=1)
     with np.errstate(invalid="ignore"):
         if case.job["model"]["output"] == "logits":

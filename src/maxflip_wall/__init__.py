@@ -3,7 +3,20 @@
 It stands alone, so that maxflip and its auditor, which share nothing else, cannot get this differently wrong.
 """
 
-from maxflip_wall.files import Refused, Unreadable, read, reading
-from maxflip_wall.pt2 import LoadedModel, audit_pt2, load_bytes, load_pt2
+from maxflip_wall.files import Broken, Refused, Unavailable, Unreadable, read, reading
+from maxflip_wall.models import Loaded, load_model
+from maxflip_wall.pt2 import LoadedModule
+from maxflip_wall.skops import LoadedEstimator
 
-__all__ = ["LoadedModel", "Refused", "Unreadable", "audit_pt2", "load_bytes", "load_pt2", "read", "reading"]
+__all__ = [
+    "Broken",
+    "Loaded",
+    "LoadedEstimator",
+    "LoadedModule",
+    "Refused",
+    "Unavailable",
+    "Unreadable",
+    "load_model",
+    "read",
+    "reading",
+]

@@ -1,5 +1,6 @@
 """Read a file once, if it is a plain file: whoever wrote it may be hostile."""
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -7,14 +8,31 @@ from contextlib import contextmanager
 from pathlib import Path
 
 LARGEST = 8 << 30
+NO_FILE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO}
 
 
 class Unreadable(Exception):
-    """A file is missing, damaged or not what its contract says: there is nothing to judge (exit 2)."""
+    """A file is missing, damaged or not what its contract says: there is nothing to judge."""
+
+    exit_code = 2
+
+
+class Broken(Unreadable):
+    """A model breaks its contract: it takes or returns something else than a batch, or is random."""
+
+    exit_code = 3
+
+
+class Unavailable(Unreadable):
+    """A file is there, but cannot be read: its permissions, its disk."""
+
+    exit_code = 4
 
 
 class Refused(Exception):
-    """A model file could run code when opened, so it is not opened (exit 7)."""
+    """A model file could run code when opened, so it is not opened."""
+
+    exit_code = 7
 
 
 @contextmanager
@@ -31,8 +49,13 @@ def reading(name: object, remedy: str = "") -> Iterator[None]:
 def read(path: Path, *, follow_links: bool = True) -> bytes:
     """The bytes to hash, audit and parse: one read, so that nobody swaps the file in between."""
     with reading(path):
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | (0 if follow_links else os.O_NOFOLLOW))
-        with os.fdopen(handle, "rb") as file:
-            if not stat.S_ISREG(os.fstat(handle).st_mode) or os.fstat(handle).st_size > LARGEST:
-                raise Unreadable(f"must be a plain file of at most {LARGEST} bytes")
-            return file.read()
+        try:
+            handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | (0 if follow_links else os.O_NOFOLLOW))
+            with os.fdopen(handle, "rb") as file:
+                if not stat.S_ISREG(os.fstat(handle).st_mode) or os.fstat(handle).st_size > LARGEST:
+                    raise Unreadable(f"must be a plain file of at most {LARGEST} bytes")
+                return file.read()
+        except OSError as error:
+            if error.errno in NO_FILE:
+                raise
+            raise Unavailable(f"cannot be read: {error.strerror}. Check its permissions and its disk") from error

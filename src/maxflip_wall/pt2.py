@@ -10,22 +10,20 @@ import io
 import json
 import logging
 import pickletools
-import re
-import tomllib
 import warnings
 import zipfile
 from dataclasses import dataclass
-from importlib.resources import files
-from itertools import islice
-from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from maxflip_wall.files import Refused, Unreadable, read, reading
+from maxflip_wall.allowlist import ALLOWED, matches
+from maxflip_wall.contract import RANDOM, check_contract
+from maxflip_wall.files import Broken, Refused, Unreadable, reading
 
-ALLOWED = tomllib.loads(files("maxflip_wall").joinpath("allowlist.toml").read_text("utf-8"))
-HARMLESS = frozenset(ALLOWED["graph"]["operators"]["aten"].split())
+HARMLESS = frozenset(ALLOWED["graph"]["operators"]["aten"].split()) | RANDOM
 REMEDY = ". Save it with torch.export.save(torch.export.export(model.eval(), ...), 'model.pt2')"
 MODEL, SAMPLE_INPUTS = "models/model.json", "data/sample_inputs/model.pt"
 CONFIGS = {"data/weights/": "model_weights_config.json", "data/constants/": "model_constants_config.json"}
@@ -34,24 +32,27 @@ IMPORTS = {"GLOBAL", "STACK_GLOBAL", "INST", "EXT1", "EXT2", "EXT4"}  # all pick
 
 
 @dataclass(frozen=True)
-class LoadedModel:
-    """A model that passed the audit: call `module` on a batch of `dtype`."""
+class LoadedModule:
+    """A torch model that passed the audit: call `module` on a batch of `dtype`."""
 
     module: torch.nn.Module
     dtype: torch.dtype
+    features: None = None  # the file does not name the columns that it was trained on
+
+    @property
+    def says(self) -> dict[str, Any]:
+        """What the file itself tells of a job's [model] table: not what its columns are, nor their names."""
+        return {}
+
+    def outputs(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n, F) -> (n, k)"""
+        with torch.no_grad():
+            output: NDArray[np.float64] = self.module(torch.from_numpy(points).to(self.dtype)).double().numpy()
+        return output
 
 
-def audit_pt2(path: Path | str) -> None:
-    """Raise Refused or Unreadable unless the model at `path` may be opened."""
-    clean_archive(read(Path(path)), str(path), torch.device("cpu"))
-
-
-def load_pt2(path: Path | str, device: str = "cpu") -> LoadedModel:
-    """Audit the model at `path` and load it for `device`, on whichever it was exported."""
-    return load_bytes(read(Path(path)), str(path), device)
-
-
-def load_bytes(data: bytes, name: str, device: str = "cpu") -> LoadedModel:
+def load_module(data: bytes, name: str, device: str = "cpu") -> LoadedModule:
+    """Audit a .pt2 and load it for `device`, on whichever it was exported."""
     archive = clean_archive(data, name, torch.device(device))
     log = logging.getLogger("torch.export")  # it logs a traceback where the caller needs one sentence
     log.disabled = True
@@ -59,11 +60,12 @@ def load_bytes(data: bytes, name: str, device: str = "cpu") -> LoadedModel:
         with reading(f"{name}: passed the audit, but torch cannot load it"), warnings.catch_warnings(action="ignore"):
             program = torch.export.load(io.BytesIO(archive))
             (only,) = [node for node in program.graph.nodes if node.name in program.graph_signature.user_inputs]
-            if not only.meta["val"].dtype.is_floating_point:
-                raise Unreadable(f"its input is {only.meta['val'].dtype}, not a floating one")
-            return LoadedModel(program.module(), only.meta["val"].dtype)
+            module, dtype = program.module(), only.meta["val"].dtype
     finally:
         log.disabled = False
+    if not dtype.is_floating_point:
+        raise Broken(f"{name}: the model's input is {dtype}; wanted a floating one")
+    return LoadedModule(module, dtype)
 
 
 def clean_archive(data: bytes, name: str, device: torch.device) -> bytes:
@@ -82,6 +84,7 @@ def clean_archive(data: bytes, name: str, device: torch.device) -> bytes:
                     raise Refused(f"{weight} is stored as a pickle, which runs code when loaded")
                 if not content and {"as_int": 0} not in entry["tensor_meta"]["sizes"]:
                     raise Unreadable(f"{weight} has no numbers")
+        check_contract(program)  # last: what is unsafe is told first
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for part, content in parts.items():
@@ -91,14 +94,12 @@ def clean_archive(data: bytes, name: str, device: torch.device) -> bytes:
 
 def _records(data: bytes) -> dict[str, bytes]:
     """The records of a plain zip with known names, which no two readers can understand differently."""
-    if not data.startswith(b"PK\x03\x04"):
-        raise _not_a_zip(data)
     if data[-22:-18] != b"PK\x05\x06":
         raise Unreadable("the zip is truncated, or something follows it")
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         infos = {info.filename.partition("/")[2]: info for info in archive.infolist()}
         names = archive.namelist()
-        if unknown := [name for name in names if not _is(ALLOWED["zip"]["records"], name.partition("/")[2])]:
+        if unknown := [name for name in names if not matches(ALLOWED["zip"]["records"], name.partition("/")[2])]:
             looks_like = ALLOWED["zip"]["looks_like"].items()
             kinds = [f"looks like {kind}" for end, kind in looks_like if any(name.endswith(end) for name in unknown)]
             raise Refused((kinds or [f"has the unknown record {unknown[0]!r:.120}"])[0])
@@ -114,17 +115,6 @@ def _records(data: bytes) -> dict[str, bytes]:
     return records
 
 
-def _not_a_zip(data: bytes) -> Exception:
-    for start, kind in ALLOWED["first_bytes"].items():
-        if data.startswith(start.encode("latin-1")):
-            return Refused(f"looks like {kind}")
-    try:  # the oldest pickles have no signature; to walk through their opcodes runs nothing
-        list(islice(pickletools.genops(data), 10_000))
-    except Exception:
-        return Unreadable("neither a .pt2 nor another known kind of model file")
-    return Refused("looks like a pickle, which runs code when loaded")
-
-
 def _check_sample_inputs(record: bytes) -> None:
     """torch would unpickle these. They are not passed on, but a stranger in them tells what the file is."""
     if record and not record.startswith(b"PK\x03\x04"):
@@ -133,7 +123,7 @@ def _check_sample_inputs(record: bytes) -> None:
         for name in archive.namelist():
             with archive.open(name) as file:
                 for opcode, argument, _ in pickletools.genops(file.read(len(record))) if name.endswith(".pkl") else ():
-                    if opcode.name in IMPORTS and not _is(ALLOWED["zip"]["sample_input_imports"], str(argument)):
+                    if opcode.name in IMPORTS and not matches(ALLOWED["zip"]["sample_input_imports"], str(argument)):
                         raise Refused(f"{SAMPLE_INPUTS} holds a pickle that calls {argument!s:.80}")
 
 
@@ -146,18 +136,16 @@ def _copy(value: Any, device: torch.device, key: str = "") -> Any:
         if key in ("device", "as_device"):
             return {"type": device.type, "index": device.index}
         for name in value:
-            if not _is(names or ALLOWED["graph"]["keys"], name) and (names or name not in strings):
+            if not matches(names or ALLOWED["graph"]["keys"], name) and (names or name not in strings):
                 raise Refused(f"{key or 'the graph'} has {name!r:.80}, which no plain model needs")
         return {name: _copy(child, device, "" if names else name) for name, child in value.items()}
     if isinstance(value, list):
         return [_copy(child, device, key) for child in value]
-    if isinstance(value, str) and not (_is(strings.get(key, "(?!)"), value) and (key != "target" or _harmless(value))):
+    if isinstance(value, str) and not (
+        matches(strings.get(key, "(?!)"), value) and (key != "target" or _harmless(value))
+    ):
         raise Refused(f"the graph has {key} = {value!r:.120}, which is not on the list of the harmless")
     return value
-
-
-def _is(pattern: str, text: str) -> bool:
-    return re.fullmatch(pattern.replace("\n", ""), text, re.ASCII) is not None
 
 
 def _harmless(target: str) -> bool:

@@ -14,6 +14,7 @@ import sys
 import warnings
 import zipfile
 import zlib
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,14 +24,19 @@ import pytest
 import torch
 from torch import nn
 
-import maxflip_wall
 from maxflip_verify.__main__ import main
-from maxflip_wall import Refused, Unreadable, audit_pt2, load_pt2
+from maxflip_wall import Broken, LoadedModule, Refused, Unreadable, load_model, read
 from tests.verify.good_plan import export, good_plan, linear_model
 
 Records = dict[str, bytes]
 MODEL = "models/model.json"
 WEIGHTS, CONSTANTS = "data/weights/model_weights_config.json", "data/constants/model_constants_config.json"
+
+
+def load_pt2(path: Path) -> LoadedModule:
+    loaded = load_model(read(path), str(path))
+    assert isinstance(loaded, LoadedModule)
+    return loaded
 
 
 # --- good models
@@ -289,9 +295,8 @@ def attack(name: str, folder: Path) -> tuple[Path, Path]:
 def test_a_hostile_file_is_refused_and_runs_nothing(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, canary = attack(name, tmp_path / "attack")
     monkeypatch.syspath_prepend(canary.parent)
-    for open_it in (audit_pt2, load_pt2):
-        with pytest.raises(Refused, match=r"model\.pt2: .*torch\.export\.save"):
-            open_it(path)
+    with pytest.raises(Refused, match=r"model\.pt2: .*torch\.export\.save"):
+        load_pt2(path)
     assert not canary.exists()
     assert "evil_module" not in sys.modules
 
@@ -541,11 +546,144 @@ def test_what_torch_cannot_load_is_one_sentence(name: str, tmp_path: Path, capfd
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_model_of_whole_numbers_is_not_loaded(tmp_path: Path) -> None:
+# --- safe, but no classifier of rows: the model breaks its contract
+
+
+class Odd(nn.Module):
+    """A layer, and what is done with it."""
+
+    def __init__(self, act: Callable[..., Any]) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+        self.act = act
+
+    def forward(self, *x: torch.Tensor) -> Any:
+        return self.act(self.layer, *x)
+
+
+def exported(act: Callable[..., Any], inputs: int = 1) -> bytes:
+    buffer, rows = io.BytesIO(), torch.export.Dim("rows")
+    with warnings.catch_warnings(action="ignore"):
+        examples, shapes = (torch.zeros(5, 4),) * inputs, ({0: rows},) * inputs
+        torch.export.save(torch.export.export(Odd(act).eval(), examples, dynamic_shapes=(shapes,)), buffer)
+    return buffer.getvalue()
+
+
+BROKEN: dict[str, tuple[Callable[[], bytes], str]] = {
+    "a tuple": (
+        lambda: exported(lambda layer, x: (layer(x), x)),
+        r"returned a tuple of \(rows, 3\), \(rows, 4\); wanted one tensor \(rows, classes\)",
+    ),
+    "a tuple of one": (lambda: exported(lambda layer, x: (layer(x),)), r"returned a tuple of \(rows, 3\);"),
+    "a list": (lambda: exported(lambda layer, x: [layer(x)]), r"returned a list of \(rows, 3\);"),
+    "a dict": (lambda: exported(lambda layer, x: {"my logits": layer(x)}), r"returned a dict of \(rows, 3\);"),
+    "an ordered dict": (
+        lambda: exported(lambda layer, x: OrderedDict(out=layer(x), aux=x)),
+        r"returned a dict of \(rows, 3\), \(rows, 4\);",
+    ),
+    "a nest": (lambda: exported(lambda layer, x: (layer(x), [x, {"k": x}])), r"returned a tuple of .*\(rows, 4\);"),
+    "a number too": (lambda: exported(lambda layer, x: (layer(x), 3)), r"\(rows, 3\), something that is no tensor;"),
+    "two inputs": (
+        lambda: exported(lambda layer, x, y: layer(x + y), 2),
+        r"takes \(rows, 4\) and \(rows, 4\); wanted one tensor by position, \(rows, features\)",
+    ),
+    "noise": (
+        lambda: exported(lambda layer, x: layer(x) + torch.randn_like(layer(x))),
+        r"output changes between calls: it draws random numbers \(randn_like\)",
+    ),
+    "noise in place": (lambda: exported(lambda layer, x: layer(x).uniform_()), r"random numbers \(uniform_?\)"),
+    "noise without gradients": (lambda: exported(quiet_noise), r"random numbers \(rand\)"),
+    "whole numbers": (lambda: export(nn.Embedding(9, 3), torch.zeros(5, 4, dtype=torch.int64)), r"torch\.int64"),
+}
+
+
+def quiet_noise(layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    """In a graph inside the graph."""
+    with torch.no_grad():
+        noise = torch.rand(x.shape[0], 3)
+    result: torch.Tensor = layer(x) + noise
+    return result
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_safe_model_that_is_no_classifier_breaks_its_contract(name: str, tmp_path: Path) -> None:
+    make, message = BROKEN[name]
     path = tmp_path / "model.pt2"
-    path.write_bytes(export(nn.Embedding(9, 3), torch.zeros(5, 4, dtype=torch.int64)))
-    with pytest.raises(Unreadable, match=r"torch\.int64"):
+    path.write_bytes(make())
+    with pytest.raises(Broken, match=rf"model\.pt2: the model.*{message}") as caught:
         load_pt2(path)
+    assert caught.value.exit_code == 3
+
+
+@pytest.mark.parametrize("name", [*RUNS_WITH_TORCH])
+def test_a_broken_contract_hides_no_attack(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is unsafe is refused, whatever else is wrong."""
+    records, canary = read_records(linear_model()), tmp_path / "canary"
+    monkeypatch.syspath_prepend(tmp_path)
+    spec = '[1, {"type": "builtins.tuple", "context": "null", "children_spec": []}]'
+    edit_json(records, MODEL, lambda p: p["graph_module"]["module_call_graph"][0]["signature"].update(out_spec=spec))
+    with pytest.raises(Broken):
+        load_pt2(write_records(records, tmp_path / "model.pt2"))
+    RUNS_WITH_TORCH[name](records, canary)
+    with pytest.raises(Refused):
+        load_pt2(write_records(records, tmp_path / "model.pt2"))
+    assert not canary.exists()
+
+
+SPECS = {
+    "a type to import": '[1, {"type": "evil_module.Boo", "context": "null", "children_spec": []}]',
+    "a named tuple": '[1, {"type": "collections.namedtuple", "context": "evil_module.Boo", "children_spec": []}]',
+    "an enum among the keys": (
+        r'[1, {"type": "builtins.dict", "context": "[{\"__enum__\": true, \"fqn\": \"evil:B\"}]", "children_spec": []}]'
+    ),
+    "a quote in a key": r'[1, {"type": "builtins.dict", "context": "[\"a\\\"b\"]", "children_spec": []}]',
+    "a list of specs": ["[1, 2]"],
+}
+
+
+@pytest.mark.parametrize("key", ["in_spec", "out_spec"])
+@pytest.mark.parametrize("name", SPECS)
+def test_trees_of_other_types_stay_refused(name: str, key: str, tmp_path: Path) -> None:
+    records = read_records(linear_model())
+    calls = {key: SPECS[name]}
+    edit_json(records, MODEL, lambda p: p["graph_module"]["module_call_graph"][0]["signature"].update(calls))
+    with pytest.raises(Refused, match=rf"{key} = "):
+        load_pt2(write_records(records, tmp_path / "model.pt2"))
+
+
+LEAF, OPENING = '{"type": null, "context": null, "children_spec": []}', '{"type": "builtins.list", "context": "null", '
+LONG_SPECS = {
+    "wide": f"[1, {', '.join([LEAF] * 5000)}]",
+    "deep": "[1, " + (OPENING + '"children_spec": [') * 900 + "]",
+    "many keys": r'[1, {"type": "builtins.dict", "context": "[' + r"\"a\", " * 5000 + "]",
+}
+
+
+@pytest.mark.parametrize("name", LONG_SPECS)
+def test_trees_without_end_are_one_sentence(name: str, tmp_path: Path) -> None:
+    records = read_records(linear_model())
+    calls = {"out_spec": LONG_SPECS[name]}
+    edit_json(records, MODEL, lambda p: p["graph_module"]["module_call_graph"][0]["signature"].update(calls))
+    with pytest.raises((Refused, Unreadable), match=r"model\.pt2: "):
+        load_pt2(write_records(records, tmp_path / "model.pt2"))
+
+
+@pytest.mark.parametrize("act", [lambda layer, x: layer(x)[:, :1].T, lambda layer, x: layer(x)[:, 0]])
+def test_a_single_tensor_of_another_shape_is_left_to_the_probe(act: Callable[..., Any], tmp_path: Path) -> None:
+    path = tmp_path / "model.pt2"
+    path.write_bytes(exported(act))
+    assert load_pt2(path).dtype == torch.float32
+
+
+def test_the_auditor_tells_a_broken_contract_with_exit_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good = good_plan()
+    good.model = exported(lambda layer, x: (layer(x), x))
+    assert main([str(good.write(tmp_path / "tuple"))]) == 3
+    assert "returned a tuple" in capsys.readouterr().err
+    good = good_plan()
+    good.model = exported(lambda layer, x: layer(x)[:, :2])
+    assert main([str(good.write(tmp_path / "two"))]) == 3
+    assert "its output is (10, 2), not (10, 3)" in capsys.readouterr().err
 
 
 def test_the_auditor_refuses_with_exit_7(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -573,4 +711,3 @@ def test_the_file_is_read_only_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert load_pt2(path).dtype == torch.float64
     assert isinstance(seen[0], io.BytesIO)
     assert b"Linear" not in seen[0].getvalue()  # nor the stack traces
-    assert maxflip_wall.load_pt2 is load_pt2

@@ -131,8 +131,12 @@ def _check_shape(out: object, x: torch.Tensor, classes: tuple[str, ...] | None) 
             f"the model returned {type(out).__name__}; {wanted}. Wrap it in a module that returns that tensor."
         )
     if out.ndim != 2 or out.shape[0] != len(x) or out.shape[1] < 2:
-        single = tuple(out.shape) in [(len(x),), (len(x), 1), (1, len(x))]
-        hint = " A model with one logit z returns torch.stack([torch.zeros_like(z), z], dim=1)." if single else ""
+        one_logit = {
+            (len(x),): "torch.stack([torch.zeros_like(z), z], dim=1)",
+            (1, len(x)): "torch.cat([torch.zeros_like(z), z], dim=0).T",
+            (len(x), 1): "torch.cat([torch.zeros_like(z), z], dim=1)",
+        }.get(tuple(out.shape))
+        hint = f" A model with one logit z returns {one_logit}." if one_logit else ""
         raise ModelError(f"the model returned shape {tuple(out.shape)}; {wanted}.{hint}")
     if classes is not None and out.shape[1] != len(classes):
         raise ModelError(

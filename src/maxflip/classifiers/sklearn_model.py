@@ -30,6 +30,8 @@ class SklearnClassifier(TorchClassifier):
     output="decision": a margin is in units of decision_function. Of two classes, the wanted one passes when
     decision_function, or its negative, is at least the margin; of more, when it leads every unwanted one by as much.
 
+    `classes`, where given, are other names for the model's classes, in its order.
+
     output          "logits" or "decision"
     n_features      F
     feature_names   the columns it was trained on, if that was a frame with names
@@ -41,7 +43,14 @@ class SklearnClassifier(TorchClassifier):
     feature_names: tuple[str, ...] | None
     frozen_columns: tuple[int, ...]
 
-    def __init__(self, model: Any, *, device: torch.device | str = "cpu", batch_size: int = 8192) -> None:
+    def __init__(
+        self,
+        model: Any,
+        *,
+        classes: Sequence[str] | None = None,
+        device: torch.device | str = "cpu",
+        batch_size: int = 8192,
+    ) -> None:
         part = Part(model)
         check_known(part)
         try:
@@ -55,7 +64,7 @@ class SklearnClassifier(TorchClassifier):
         super().__init__(
             converted.scores.to(device),
             output=converted.output,
-            classes=converted.classes,
+            classes=classes or converted.classes,
             dtype=torch.float64,
             device=device,
             batch_size=batch_size,

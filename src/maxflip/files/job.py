@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from maxflip.budgets import Budget
-from maxflip.classifiers import Classifier
+from maxflip.classifiers import Classifier, TorchClassifier
 from maxflip.classifiers.torch_module import Output
-from maxflip.errors import InputError, ProblemError
+from maxflip.errors import InputError, ModelError, ProblemError
 from maxflip.exact import Floats
 from maxflip.files.cells import Amount, Extra, Label, Limit
 from maxflip.files.cohorts import Reading, read_cohort
@@ -32,11 +32,13 @@ from maxflip.files.job_forms import (
     unknown_keys,
 )
 from maxflip.files.job_rules import budget_faults, cohort_faults, goal_faults, job_key, limit_faults, model_faults
+from maxflip.files.models import load_classifier
 from maxflip.files.opening import open_file
 from maxflip.files.toml import LARGEST, parse_toml
 from maxflip.problem import Problem
 from maxflip.solvers import SOLVERS, Solver
 from maxflip.suggest import shown
+from maxflip.watch import Watch
 
 FORMAT = 1
 _TABLES = {"cohort": "who is there", "model": "which classifier is meant", "goal": "what is wanted"}
@@ -67,18 +69,28 @@ class Job:
         return self.path.parent / self.model.file
 
     @property
-    def output(self) -> Output:
+    def output(self) -> Output | None:
         return self.model.output
 
     @property
-    def classes(self) -> tuple[str, ...]:
-        return tuple(self.model.classes)
+    def classes(self) -> tuple[str, ...] | None:
+        return None if self.model.classes is None else tuple(self.model.classes)
+
+    def load_classifier(self, watch: Watch) -> TorchClassifier:
+        try:
+            return load_classifier(self.model_file, output=self.output, classes=self.classes, watch=watch)
+        except ProblemError as error:
+            raise ProblemError([f"{self.source}: {sentence}" for sentence in error.problems]) from error
+
+    def with_classes_of(self, classifier: Classifier) -> Job:
+        """With the model's own names for its classes, where the job leaves them to the model."""
+        return replace(self, model=self.model.model_copy(update={"classes": classifier.classes}))
 
     def read_cohort(self) -> Reading:
         """The cohort, and the columns of targets, worths and limits that the job names."""
         extra: list[Extra] = []
         if self.goal.target_column is not None:
-            extra.append(Label(self.goal.target_column, self.classes))
+            extra.append(Label(self.goal.target_column, self.classes or ()))
         if self.goal.worth_column is not None:
             extra.append(Amount(self.goal.worth_column))
         tables = self.limits.values() if not isinstance(self.limits, str) else ()
@@ -95,7 +107,9 @@ class Job:
 
     def problem(self, reading: Reading, classifier: Classifier) -> Problem:
         people, goal = reading.cohort, self.goal
-        per_sample = None if goal.target_column is None else reading.columns[Label(goal.target_column, self.classes)]
+        per_sample = (
+            None if goal.target_column is None else reading.columns[Label(goal.target_column, self.classes or ())]
+        )
         limits: Any = "observed"
         directions: dict[str, str] = {}
         if not isinstance(self.limits, str):
@@ -117,6 +131,8 @@ class Job:
             )
         except ProblemError as error:
             raise ProblemError([self._placed(sentence, people.source) for sentence in error.problems]) from error
+        except ModelError as error:
+            raise ModelError([f"{self.model_file}: {sentence}" for sentence in error.problems]) from error
 
     def _placed(self, sentence: str, cohort_source: str) -> str:
         """With the file that the sentence is about in front, and keys as the job spells them."""

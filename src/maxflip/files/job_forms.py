@@ -119,8 +119,8 @@ class CohortForm(_Form):
 
 class ModelForm(_Form):
     file: Annotated[str, PlainValidator(_file)] = Field(description="the path of a model file")
-    output: Output = Field(description="'logits' or 'probabilities'")
-    classes: list[Text] = Field(description="the names of the model's output columns, in order")
+    output: Output | None = None  # these two are needed where the file does not say them itself
+    classes: list[Text] | None = None
 
 
 class GoalForm(_Form):

@@ -30,7 +30,7 @@ def cohort_faults(cohort: CohortForm) -> Iterator[str]:
 
 
 def model_faults(model: ModelForm) -> Iterator[str]:
-    if len(set(model.classes)) < max(2, len(model.classes)):
+    if model.classes is not None and len(set(model.classes)) < max(2, len(model.classes)):
         yield f"model.classes = {shown(model.classes)}: must be two or more different names, one per output column."
 
 

@@ -9,16 +9,71 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import maxflip_wall
-from maxflip.classifiers import TorchClassifier
+from maxflip.classifiers import SklearnClassifier, TorchClassifier
 from maxflip.classifiers.torch_module import Output
-from maxflip.errors import InputError, UnsafeError
+from maxflip.errors import InputError, MaxflipError, ModelError, OutputError, ProblemError, UnsafeError
+from maxflip.suggest import listed, shown
+from maxflip.watch import Notice, Watch, silent
+
+_OURS = {kind.exit_code: kind for kind in (InputError, ModelError, OutputError, UnsafeError)}
 
 
-def load_classifier(path: Path, *, output: Output, classes: Sequence[str] | None) -> TorchClassifier:
+def load_classifier(
+    path: Path, *, output: Output | None = None, classes: Sequence[str] | None = None, watch: Watch = silent
+) -> TorchClassifier:
+    """The model at `path`, its kind told by its content.
+
+    A .pt2 needs `output` and `classes`: what its columns are, and their names. A .skops says both itself; what is given
+    must agree, but classes may be called otherwise.
+    """
     try:
-        loaded = maxflip_wall.load_pt2(path)
-    except maxflip_wall.Refused as error:
-        raise UnsafeError(str(error)) from error
-    except maxflip_wall.Unreadable as error:
-        raise InputError(str(error)) from error
+        loaded = maxflip_wall.load_model(maxflip_wall.read(path), str(path))
+    except (maxflip_wall.Refused, maxflip_wall.Unreadable) as error:
+        raise as_ours(error) from error
+    if isinstance(loaded, maxflip_wall.LoadedEstimator):
+        for sentence in loaded.notices:
+            watch(Notice(sentence))
+        return _converted(loaded, path, output, classes)
+    if output is None or classes is None:
+        wanted = {
+            "output": "'logits' or 'probabilities'",
+            "classes": "the names of the model's output columns, in order",
+        }
+        absent = [key for key, given in (("output", output), ("classes", classes)) if given is None]
+        raise ProblemError(
+            [f"model.{key} is missing, and {path.name} does not say it; wanted {wanted[key]}." for key in absent]
+        )
     return TorchClassifier(loaded.module, output=output, classes=classes, dtype=loaded.dtype)
+
+
+def as_ours(error: maxflip_wall.Refused | maxflip_wall.Unreadable) -> MaxflipError:
+    """An error of the wall, as the one of ours with the same exit code."""
+    return _OURS[error.exit_code](str(error))
+
+
+def _converted(
+    loaded: maxflip_wall.LoadedEstimator, path: Path, output: Output | None, classes: Sequence[str] | None
+) -> SklearnClassifier:
+    try:
+        classifier = SklearnClassifier(loaded.estimator, classes=classes)
+    except (InputError, ModelError) as error:
+        raise type(error)([f"{path}: {sentence}" for sentence in error.problems]) from error
+    faults = []
+    if output == "logits":
+        faults.append(
+            f"model.output = 'logits': {path.name} is a scikit-learn model and gives probabilities. Leave it out."
+        )
+    own = loaded.says["classes"]
+    if classes is not None and _misnamed(classes, own):
+        faults.append(
+            f"model.classes = {shown(list(classes))}: the classes of {path.name} are {listed(own)}. Leave it out, or "
+            "give a name for each in that order."
+        )
+    if faults:
+        raise ProblemError(faults)
+    return classifier
+
+
+def _misnamed(classes: Sequence[str], own: Sequence[str]) -> bool:
+    """Too many names, too few, or one that is the name of another class."""
+    return len(classes) != len(own) or any(name != its and name in own for name, its in zip(classes, own, strict=True))

@@ -1,0 +1,12 @@
+"""The positive list: what model files may contain (allowlist.toml). Anything else is refused."""
+
+import re
+import tomllib
+from importlib.resources import files
+
+ALLOWED = tomllib.loads(files("maxflip_wall").joinpath("allowlist.toml").read_text("utf-8"))
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Does the pattern, written over several lines, match the whole text?"""
+    return re.fullmatch(pattern.replace("\n", ""), text, re.ASCII) is not None

@@ -1,0 +1,169 @@
+"""The wall in front of skops.io.load, for scikit-learn models.
+
+A .skops file is a zip of a tree in JSON, whose nodes name Python types and how to build them, and of NumPy arrays.
+skops trusts hundreds of types of scikit-learn and imports what it trusts; here only the few that a convertible model is
+made of may be named, in nodes that call nothing. The tree is read as JSON before skops itself is imported, and what
+is recognised goes into a new archive: skops never sees the file.
+"""
+
+import io
+import json
+import re
+import warnings
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from maxflip_wall.allowlist import ALLOWED
+from maxflip_wall.files import Refused, Unreadable, reading
+
+SCHEMA = "schema.json"
+LARGEST = 2 << 30  # bytes, unpacked
+TYPES = {loader: frozenset(types.split()) for loader, types in ALLOWED["skops"].items()}
+INSTALL = "Install it: pip install 'maxflip[sklearn]'"
+ONE_JOB = {"__class__": "str", "__module__": "builtins", "__loader__": "JsonNode", "content": "null", "is_json": True}
+REMEDY = (
+    ". Only models that can be converted are opened, saved with skops.io.dump(model, 'model.skops'); of a search, save "
+    "its best_estimator_"
+)
+
+
+@dataclass(frozen=True)
+class LoadedEstimator:
+    """A scikit-learn model that passed the audit."""
+
+    estimator: Any
+    notices: tuple[str, ...] = ()
+    dtype: torch.dtype = torch.float64
+
+    @property
+    def features(self) -> list[str] | None:
+        """The names of the columns that it was trained on, if they had any."""
+        names = getattr(self.estimator, "feature_names_in_", None)
+        return None if names is None else [str(name) for name in names]
+
+    @property
+    def says(self) -> dict[str, Any]:
+        """What the file itself tells of a job's [model] table."""
+        return {"output": "probabilities", "classes": [str(label) for label in self.estimator.classes_]}
+
+    def outputs(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n, F) -> (n, k): predict_proba; nan where the model takes a row for wrong, a category never seen say."""
+        rows = points if self.features is None else _frame(points, self.features)
+        try:
+            with warnings.catch_warnings(action="ignore"):  # of such categories
+                return np.asarray(self.estimator.predict_proba(rows), dtype=np.float64)
+        except ValueError:  # one such row spoils the batch
+            if len(points) < 2:
+                return np.full((len(points), len(self.estimator.classes_)), np.nan)
+            half = len(points) // 2
+            return np.concatenate([self.outputs(points[:half]), self.outputs(points[half:])])
+
+
+def _frame(points: NDArray[np.float64], names: list[str]) -> Any:
+    """Columns with names: a model that was trained on such picks its columns by them."""
+    for library in ("pandas", "polars"):
+        try:
+            return import_module(library).DataFrame(dict(zip(names, points.T, strict=True)))
+        except ImportError:
+            continue
+    raise Unreadable(f"the model was trained on a table with names, which needs the package pandas. {INSTALL}")
+
+
+def is_skops(data: bytes) -> bool:
+    """By content, whatever the file is called."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return SCHEMA in archive.namelist()
+    except (zipfile.BadZipFile, NotImplementedError, ValueError):  # no zip, one of a later version, a damaged one
+        return False
+
+
+def load_estimator(data: bytes, name: str) -> LoadedEstimator:
+    """The scikit-learn estimator in `data`. Raises Refused or Unreadable."""
+    archive = clean_archive(data, name)
+    try:
+        loads = import_module("skops.io").loads
+    except ImportError as error:
+        raise Unreadable(f"{name}: needs the package skops. {INSTALL}") from error
+    with reading(f"{name}: passed the audit, but skops cannot load it"):
+        with warnings.catch_warnings(record=True, action="always") as said:
+            estimator = loads(archive, trusted=sorted(frozenset().union(*TYPES.values())))
+        notices = {  # scikit-learn says it once for every part
+            f"{name}: was trained with scikit-learn {warning.original_sklearn_version} and is run with "
+            f"{warning.current_sklearn_version}, which may predict otherwise."
+            for warning in (entry.message for entry in said)
+            if hasattr(warning, "original_sklearn_version") and hasattr(warning, "current_sklearn_version")
+        }
+        return LoadedEstimator(estimator, tuple(sorted(notices)))
+
+
+def clean_archive(data: bytes, name: str) -> bytes:
+    """A new archive of what is recognised in `data`."""
+    with reading(name, REMEDY):
+        records = _records(data)
+        tree = json.loads(records[SCHEMA])
+        nodes = list(_nodes(tree))
+        strangers = sorted({fault for node in nodes if (fault := _fault(node))})
+        if strangers:
+            raise Refused(f"holds what is not on the list of the harmless: {', '.join(strangers[:10])}")
+        for array, content in records.items():
+            _check_record(array, content)
+        if missing := sorted({str(node["file"]) for node in nodes if "file" in node} - records.keys()):
+            raise Unreadable(f"has no array {missing[0]!r:.120}")
+        for content in (node["content"] for node in nodes if isinstance(node.get("content"), dict)):
+            if "n_jobs" in content:  # no file starts processes here, whatever its author had to spare
+                content["n_jobs"] = ONE_JOB
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w") as archive:
+            for array, content in (records | {SCHEMA: json.dumps(tree).encode()}).items():
+                archive.writestr(array, content)
+        return buffer.getvalue()
+
+
+def _records(data: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        infos = archive.infolist()
+        if len({info.filename for info in infos}) < len(infos):
+            raise Refused("has two records with one name")
+        if sum(info.file_size for info in infos) > LARGEST:
+            raise Unreadable(f"unpacks to more than {LARGEST} bytes")
+        return {info.filename: archive.read(info) for info in infos}
+
+
+def _nodes(value: Any) -> Iterator[dict[str, Any]]:
+    """Every table in the JSON that names a loader, wherever it hides: skops builds nothing else."""
+    if isinstance(value, dict):
+        if "__loader__" in value:
+            yield value
+        for child in value.values():
+            yield from _nodes(child)
+    elif isinstance(value, list):
+        for child in value:
+            yield from _nodes(child)
+
+
+def _fault(node: dict[str, Any]) -> str:
+    """The type that the node may not name, or nothing."""
+    loader, module, cls = (str(node.get(key))[:120] for key in ("__loader__", "__module__", "__class__"))
+    if f"{module}.{cls}" not in TYPES.get(loader, frozenset()):
+        return f"{module}.{cls} ({loader})"
+    return ""
+
+
+def _check_record(name: str, content: bytes) -> None:
+    """Beside the tree there are arrays in NumPy's own format, none of them of pickled objects."""
+    if name == SCHEMA:
+        return
+    if not re.fullmatch(r"[\w-]{1,99}\.npy", name, re.ASCII) or not content.startswith(b"\x93NUMPY"):
+        raise Refused(f"has the record {name!r:.120}, which is no NumPy array")
+    head, npy = io.BytesIO(content), np.lib.format
+    read_header = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[npy.read_magic(head)]
+    if read_header(head)[2].hasobject:
+        raise Refused(f"{name} holds pickled objects, which run code when loaded")
