@@ -32,6 +32,15 @@ def visible(text: str, width: int = 40) -> str:
     return text if text.isprintable() and len(text) <= width else shown(text, width)
 
 
+def one_line(text: str) -> str:
+    """The text with what is not printable, newlines above all, written as Python writes it.
+
+    >>> one_line("a\\nb.csv: é")
+    'a\\\\nb.csv: é'
+    """
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
 def listed(names: Iterable[str], most: int = 10) -> str:
     """'a', 'b' and 3 more"""
     quoted = [repr(n) for n in names]

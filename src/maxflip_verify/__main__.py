@@ -1,4 +1,4 @@
-"""`maxflip-verify DIR`: exit 0 passed, 5 failed, 2 something cannot be read, 7 the model is refused as unsafe."""
+"""`maxflip-verify DIR`: exit 0 passed, 5 failed, 2 an input is missing or damaged, 4 cannot be read, 7 is unsafe."""
 
 import argparse
 import json
@@ -22,12 +22,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         result = audit(given.folder, cohort=given.cohort, model=given.model)
     except (Refused, Unreadable) as error:
-        print(f"maxflip-verify: {error}", file=sys.stderr)
-        return 7 if isinstance(error, Refused) else 2
+        print("maxflip-verify:", *str(error).split(), file=sys.stderr)  # one line, whatever a file is called
+        return 7 if isinstance(error, Refused) else 4 if isinstance(error.__cause__, PermissionError) else 2
     try:
         print(json.dumps({"passed": result.passed, **asdict(result)}) if given.json else result, flush=True)
-    except BrokenPipeError:  # whoever reads has seen enough; the exit code still tells
+    except OSError as error:  # whoever reads a pipe has seen enough, and the exit code still tells; a full disk is lost
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            return 4
     return 0 if result.passed else 5
 
 
