@@ -61,7 +61,7 @@ def choose(problem: Problem, rows: Rows, changes: Floats, must: Rows | None = No
     picked = _pick(candidates)
     if picked is None:
         raise ProblemError(
-            f"include: the budgets do not suffice for the {len(needed)} samples that must be picked. "
+            f"include: the budgets do not suffice for all that must be picked ({len(needed)}). "
             "Raise the budgets or shorten the list."
         )
     chosen = _repair(problem, candidates, changes[kept], picked)

@@ -218,6 +218,9 @@ def test_one_person_is_singular() -> None:
     text = read(make([[-3.3, 0.0]], others={Fate.ALREADY: 1}))
     assert "1 of 2 is moved into the wanted class by the plan" in text
     assert "With the 1 already there, 2 are predicted in it" in text
+    alone = read(make([[-3.3, 0.0]], others={}))
+    assert "maxflip plan for 1 person 1 of 1 is moved" in alone
+    assert "1 person in all" in alone
 
 
 @pytest.mark.parametrize(
@@ -514,7 +517,8 @@ def test_a_large_plan_stays_under_two_megabytes() -> None:
 
 def test_beyond_a_thousand_people_the_file_has_the_rest() -> None:
     page = Page(render(make(np.full((1234, 2), 1.0))))
-    assert "The first 1,000 of 1,234, in the order of the cohort. The other 234 are in plan.parquet." in page.text
+    assert "The first 1,000 of 1,234, in the order of the cohort. See plan.parquet for the rest." in page.text
+    assert "The other 234 people are in plan.parquet." in page.text
     assert "P-999" in page.bdi
     assert "P-1000" not in page.bdi
 

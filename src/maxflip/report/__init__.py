@@ -10,7 +10,7 @@ from markupsafe import Markup
 from maxflip.plan import Plan
 from maxflip.report import tables
 from maxflip.report.answer import answer
-from maxflip.report.numbers import duration, number, whole
+from maxflip.report.numbers import counted, duration, number, whole
 from maxflip.report.texts import isolated
 
 __all__ = ["is_report", "render"]
@@ -45,5 +45,5 @@ def _template() -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(whole=whole, number=number, duration=duration, isolated=isolated)
+    environment.filters.update(whole=whole, counted=counted, number=number, duration=duration, isolated=isolated)
     return environment.get_template("page.html.j2")

@@ -97,7 +97,8 @@ def _together(plan: Plan) -> str:
 def _note(plan: Plan) -> str:
     if not plan.below_margin:
         return ""
-    among = f"; they may be among the {whole(plan.count)}" if plan.count else ""
+    who = "that one" if plan.below_margin == 1 else "they"
+    among = f"; {who} may be among the {whole(plan.count)}" if plan.count else ""
     return (
         f"For {whole(plan.below_margin)} not counted as there already, the wanted class was the likeliest "
         f"from the start, but with less confidence than asked for{among}."
@@ -141,7 +142,7 @@ def _reasons(plan: Plan) -> tuple[str, ...]:
         return ("Everyone is predicted in the wanted class already; there is nothing to change.",)
     texts = {
         Fate.LEFT_OUT: "{} {} left out: the budgets do not pay for a change that moves them, or they were excluded.",
-        Fate.NOT_FOUND: "For {} no change was found that moves them; there may be one.",
+        Fate.NOT_FOUND: "For {} no change was found that does it; there may be one.",
         Fate.UNREACHABLE: "{} {} out of reach: it is proved that no change within the limits and budgets moves them.",
         Fate.UNUSABLE: "{} {} unusable: the model gives no finite answer for them.",
     }
