@@ -105,6 +105,9 @@ class Plan:
     notices: tuple[str, ...] = ()
     trace: Columns = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    question: Mapping[str, str] = field(default_factory=dict)  # what was asked, in words
+    made: str = ""  # when, ISO 8601
+    inputs: Mapping[str, str] = field(default_factory=dict)  # "cohort", "model", "job" -> SHA-256 of the file
 
     def __post_init__(self) -> None:
         """What is handed out cannot be written to; and a budget without a limit has the price 0, if there are any."""

@@ -403,6 +403,18 @@ def test_how_it_was_made() -> None:
         assert part in text
 
 
+def test_what_was_asked_is_said_with_when_and_from_what() -> None:
+    digest = "ab" * 32
+    plan = make(question={"Wanted class": "'<slow>'"}, made="2026-01-31T12:00:00+00:00", inputs={"cohort": digest})
+    text = read(plan)
+    assert "What was asked Wanted class'<slow>' Where the budgets went" in text
+    assert "Made2026-01-31T12:00:00+00:00" in text
+    assert f"Inputscohort {digest} (SHA-256)" in text
+    silent = read(make())
+    assert "What was asked" not in silent
+    assert "Inputsnot recorded" in silent
+
+
 # The page as a page
 
 
@@ -418,6 +430,8 @@ def test_hostile_texts_stay_texts() -> None:
         budgets={f: Budget(4.0, {f: 1.0}) for f in features}
         | {"shared " + f: Budget(9.0, {f: 2.0}, "absolute") for f in features},
         notices=HOSTILE,
+        question={f: f for f in HOSTILE},
+        inputs={f: f for f in HOSTILE},
         versions={f: f for f in HOSTILE},
         solver=HOSTILE[0],
     )

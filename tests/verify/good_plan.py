@@ -263,6 +263,8 @@ def good_plan() -> GoodPlan:
         "notices": ["column 'ignored' is ignored"],
         "features": FEATURES,
         "units": {"a": "mmHg"},
+        "question": {"Wanted class": "'stable'"},
+        "made": "2026-01-31T12:00:00+00:00",
         "versions": {"maxflip": "0.1", "python": "3.11", "torch": "2.13", "numpy": "2.0"},
     }
     return good

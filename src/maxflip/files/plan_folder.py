@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +50,13 @@ def write_plan(plan: Plan, folder: Path, inputs: Mapping[str, Path]) -> None:
     if "job" in inputs:
         write_bytes(folder / "job.toml", inputs["job"].read_bytes())
         inputs = {**inputs, "job": folder / "job.toml"}
+    stated = {name: _input(folder, inputs[name]) for name in INPUTS} if inputs else None
+    plan = replace(plan, inputs={name: entry["sha256"] for name, entry in (stated or {}).items()})
     write_bytes(folder / "plan.parquet", _parquet(_changes_table(plan)))
     write_bytes(folder / "fates.parquet", _parquet(_fates_table(plan)))
     write_bytes(folder / "trace.parquet", _parquet(pa.table({k: list(v) for k, v in plan.trace.items()})))
     write_bytes(folder / "report.html", render(plan).encode())
-    summary = json.dumps(_summary(plan, folder, inputs), indent=2, ensure_ascii=False, allow_nan=False)
+    summary = json.dumps(_summary(plan, stated), indent=2, ensure_ascii=False, allow_nan=False)
     write_bytes(folder / "summary.json", (summary + "\n").encode())
 
 
@@ -181,7 +184,7 @@ def _number(value: float) -> float | str:
     return "inf" if value == np.inf else value
 
 
-def _summary(plan: Plan, folder: Path, inputs: Mapping[str, Path]) -> dict[str, Any]:
+def _summary(plan: Plan, inputs: dict[str, dict[str, str]] | None) -> dict[str, Any]:
     counts = plan.fate_counts()
     return {
         "format": FORMAT,
@@ -215,7 +218,9 @@ def _summary(plan: Plan, folder: Path, inputs: Mapping[str, Path]) -> dict[str, 
         "features": list(plan.features),
         "units": dict(plan.units),
         "versions": dict(plan.versions),
-        "inputs": {name: _input(folder, inputs[name]) for name in INPUTS} if inputs else None,
+        "question": dict(plan.question),
+        "made": plan.made,
+        "inputs": inputs,
     }
 
 
@@ -261,6 +266,9 @@ def _assemble(summary: dict[str, Any], changes: pa.Table, fates: pa.Table, trace
         notices=tuple(summary["notices"]),
         trace=trace,
         versions=summary["versions"],
+        question=summary["question"],
+        made=summary["made"],
+        inputs={name: entry["sha256"] for name, entry in (summary["inputs"] or {}).items()},
     )
 
 
