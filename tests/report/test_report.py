@@ -440,6 +440,7 @@ def test_hostile_texts_stay_texts() -> None:
     assert set(page.tags) <= TAGS
     assert {name for _, name, _ in page.attributes} <= ATTRIBUTES
     assert {value for _, name, value in page.attributes if name == "href"} == {
+        "#asked",
         "#budgets",
         "#everyone",
         "#features",
