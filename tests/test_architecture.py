@@ -23,7 +23,7 @@ ROOMS = [
     ["goal", "limits"],
     ["problem"],
     ["judge"],
-    ["plan", "flips", "program"],
+    ["plan", "flips", "program", "question"],
     ["relaxation"],
     ["choose"],
     ["solvers"],

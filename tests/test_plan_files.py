@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import csv
+import dataclasses
 import io
 import json
 import math
 import os
+import pickle
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +109,7 @@ def test_the_table_has_a_row_per_change(plan: Plan) -> None:
 
 
 def test_csv_keeps_numbers_and_starts_no_formulas(tmp_path: Path) -> None:
-    ids = ["=cmd|' /C calc'!A0", "+1", "-2", "@SUM(A1)", "\tx", "ok", 'quo"te', "new\nline", "＝1"]
+    ids = ["=cmd|' /C calc'!A0", "+1", "-2", "@SUM(A1)", "\tx", "ok", 'quo"te', "new\nline", "＝1", "'quoted", "''=1"]
     x = np.full((len(ids), 1), -1.0) - np.arange(len(ids))[:, None] / 7
     problem = Problem(
         classifier=TorchClassifier(linear_net([1.0]), output="logits"),
@@ -119,8 +123,8 @@ def test_csv_keeps_numbers_and_starts_no_formulas(tmp_path: Path) -> None:
     plan.to_csv(tmp_path / "plan.csv")
     with (tmp_path / "plan.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [r["id"].removeprefix("'") for r in rows] == ids
-    assert [r["id"].startswith("'") for r in rows] == [True] * 5 + [False] * 3 + [True]
+    assert [r["id"].removeprefix("'") for r in rows] == ids  # one ' less is the text again, whatever it was
+    assert [r["id"].startswith("'") for r in rows] == [True] * 5 + [False] * 3 + [True] * 3
     assert all(r["feature"] == "'=bmi" for r in rows)
     assert [float(r["change"]) for r in rows] == plan.changes[:, 0].tolist()
     assert [float(r["before"]) for r in rows] == x[:, 0].tolist()
@@ -276,6 +280,84 @@ def test_what_is_no_plan_folder_is_said_so(plan: Plan, tmp_path: Path, damage: s
         (folder / "summary.json").write_text(json.dumps({"format": 99}))
     with pytest.raises(InputError, match="plan"):
         Plan.load(folder)
+
+
+def test_the_summary_alone_says_what_was_asked_of_budgets(plan: Plan, tmp_path: Path) -> None:
+    """Metadata that somebody wrote into plan.parquet changes nothing."""
+    plan.save(tmp_path / "plan")
+    path = tmp_path / "plan" / "plan.parquet"
+    table = pq.read_table(path)
+    assert table.schema.metadata is None
+    forged = {"features": ["x0"], "units": {}, "budgets": {"x2": {"amount": 99.0, "uses": None, "cost": "count"}}}
+    pq.write_table(table.replace_schema_metadata({"maxflip": json.dumps(forged)}), path)
+    assert Plan.load(tmp_path / "plan").budgets == plan.budgets
+
+
+def test_a_price_without_limit_is_0_and_without_prices_null(plan: Plan, tmp_path: Path) -> None:
+    assert plan.prices is None
+    priced = dataclasses.replace(plan, prices={"hours": 0.5, "x2": 0.25, "people": 0.0})
+    for made, expected in [(plan, [None] * 4), (priced, [0.5, 0.25, 0.0, 0.0])]:
+        made.save(tmp_path / "plan", overwrite=True)
+        summary = json.loads((tmp_path / "plan" / "summary.json").read_text())
+        assert [summary["budgets"][name]["price"] for name in ("hours", "x2", "x3", "people")] == expected
+        assert Plan.load(tmp_path / "plan").prices == made.prices
+
+
+def test_a_plan_cannot_be_written_to(plan: Plan) -> None:
+    arrays = [name for name, value in vars(plan).items() if isinstance(value, np.ndarray)]
+    assert {"changes", "selected", "fates", "worths", "confidence_after"} <= set(arrays)
+    for name in arrays:
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(plan, name)[:] = getattr(plan, name)[:1]
+    for name in ("spend", "budgets", "units", "versions"):
+        with pytest.raises(TypeError, match="does not support item assignment"):
+            getattr(plan, name)["x2"] = 0.0
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda plan: pickle.loads(pickle.dumps(plan))])
+def test_a_plan_can_be_copied_and_pickled(plan: Plan, again: Callable[[Plan], Plan]) -> None:
+    assert as_dict(again(plan)) == as_dict(plan)
+
+
+def test_a_link_is_written_through(plan: Plan, tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "real.csv").write_text("old")
+    (tmp_path / "link.csv").symlink_to("deep/real.csv")
+    plan.to_csv(tmp_path / "link.csv")
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "deep" / "real.csv").read_text().startswith("id,feature,unit,before,change,after,cost\n")
+
+
+@pytest.mark.parametrize("signal", [KeyboardInterrupt, SystemExit])
+def test_a_signal_while_the_folder_is_replaced_leaves_the_old_plan(
+    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signal: type[BaseException]
+) -> None:
+    """It comes just after a rename, for every rename there is."""
+    folder = tmp_path / "plan"
+    plan.save(folder)
+    before = {p.name: p.read_bytes() for p in folder.iterdir()}
+    real = os.replace
+    for n in range(1, 20):
+        count = 0
+
+        def interrupted(*args: Any, n: int = n) -> None:
+            nonlocal count
+            count += 1
+            real(*args)
+            if count == n:
+                raise signal
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "replace", interrupted)
+            try:
+                plan.save(folder, overwrite=True)
+            except signal:
+                pass
+            else:
+                break
+        assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
+        assert [p.name for p in tmp_path.iterdir()] == ["plan"], n
+    assert n == 8  # five files and two folders
 
 
 def test_inputs_are_all_or_none(plan: Plan, tmp_path: Path) -> None:

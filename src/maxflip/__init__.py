@@ -3,24 +3,28 @@
 A plan moves predictions, not outcomes.
 """
 
-from maxflip.budgets import Budget
-from maxflip.classifiers import Ensemble, SklearnClassifier, Tempered, TorchClassifier
-from maxflip.cohort import Cohort
-from maxflip.errors import (
-    InputError,
-    MaxflipError,
-    ModelError,
-    OutputError,
-    ProblemError,
-    ResourceError,
-    UnsafeError,
-    VerifyError,
-)
-from maxflip.pipeline import solve
-from maxflip.plan import Fate, Plan, Status
-from maxflip.problem import Problem
-from maxflip.solvers import Nearest, Prices
-from maxflip.study import Frontier, frontier, resolve
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from maxflip.budgets import Budget
+    from maxflip.classifiers import Ensemble, SklearnClassifier, Tempered, TorchClassifier
+    from maxflip.cohort import Cohort
+    from maxflip.errors import (
+        InputError,
+        MaxflipError,
+        ModelError,
+        OutputError,
+        ProblemError,
+        ResourceError,
+        UnsafeError,
+        VerifyError,
+    )
+    from maxflip.pipeline import solve
+    from maxflip.plan import Fate, Plan, Status
+    from maxflip.problem import Problem
+    from maxflip.solvers import Nearest, Prices
+    from maxflip.study import Frontier, frontier, resolve
 
 __version__ = "0.1.0"
 
@@ -50,3 +54,28 @@ __all__ = [
     "resolve",
     "solve",
 ]
+
+_HOMES = {
+    "budgets": ["Budget"],
+    "classifiers": ["Ensemble", "SklearnClassifier", "Tempered", "TorchClassifier"],
+    "cohort": ["Cohort"],
+    "pipeline": ["solve"],
+    "plan": ["Fate", "Plan", "Status"],
+    "problem": ["Problem"],
+    "solvers": ["Nearest", "Prices"],
+    "study": ["Frontier", "frontier", "resolve"],
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Names are imported when they are asked for: torch takes a second, in which the program must answer signals."""
+    if name not in __all__:
+        raise AttributeError(f"module 'maxflip' has no attribute {name!r}")
+    value = getattr(import_module(f"maxflip.{_HOME.get(name, 'errors')}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,5 +1,33 @@
-"""python -m maxflip"""
+"""python -m maxflip, and the program `maxflip`: signals are answered before anything large is imported."""
 
-from maxflip.cli import main
+from __future__ import annotations
 
-main()
+import os
+import signal
+
+_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
+
+
+def main() -> None:
+    """A signal ends the program at once while it starts, when nothing is written yet; later by way of an exception."""
+    for number in _CODES:
+        signal.signal(number, _leave)
+    import maxflip.jobs  # noqa: F401  what takes the time
+    from maxflip.cli import run
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _unwind)
+    run()
+
+
+def _leave(number: int, _frame: object) -> None:
+    """Not by an exception: a half-imported module may swallow it or turn it into an ImportError."""
+    os._exit(_CODES[signal.Signals(number)])
+
+
+def _unwind(number: int, _frame: object) -> None:
+    raise SystemExit(_CODES[signal.Signals(number)])
+
+
+if __name__ == "__main__":
+    main()

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import tempfile
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from maxflip import __version__
-from maxflip.errors import MaxflipError
+from maxflip.errors import SHOWN, MaxflipError, OutputError
+from maxflip.suggest import one_line
 from maxflip.watch import Advanced, Event, Finished, Notice, Started, Watch, silent
 
 CAVEAT = "A plan moves predictions, not outcomes."
@@ -30,6 +29,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+# Paths are `readable=False`: whether they may be read is found by whoever opens them, with our words and exit codes.
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
@@ -45,39 +45,43 @@ def program(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="The plan folder to write.")] = Path("maxflip-demo"),
+    out: Annotated[Path, typer.Option(readable=False, help="The plan folder to write.")] = Path("maxflip-demo"),
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Solve the embedded default: 442 diabetes patients and a small network trained on the spot."""
-    with _errors(debug), _progress(quiet) as watch:
+    with _errors(debug):
         from maxflip.jobs import run_demo
 
-        released = run_demo(out, watch)
-    _show(released, quiet)
+        with _progress(quiet) as watch:
+            released = run_demo(out, watch)
+        _show(released, quiet)
 
 
 @app.command()
 def solve(
-    job: Annotated[Path, typer.Argument(help="The job file (TOML); docs/formats.md says what is in it.")],
-    out: Annotated[Path, typer.Option(help="The plan folder to write.")],
+    job: Annotated[
+        Path, typer.Argument(readable=False, help="The job file (TOML); docs/formats.md says what is in it.")
+    ],
+    out: Annotated[Path, typer.Option(readable=False, help="The plan folder to write.")],
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is in the folder.")] = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Make a plan, audit it, and release it into a folder."""
-    with _errors(debug), _progress(quiet) as watch:
+    with _errors(debug):
         from maxflip.jobs import run_job
 
-        released = run_job(job, out, overwrite=overwrite, watch=watch)
-    _show(released, quiet)
+        with _progress(quiet) as watch:
+            released = run_job(job, out, overwrite=overwrite, watch=watch)
+        _show(released, quiet)
 
 
 @app.command()
 def verify(
-    folder: Annotated[Path, typer.Argument(help="A plan folder.")],
-    cohort: Annotated[Path | None, typer.Option(help="The cohort, if it has moved.")] = None,
-    model: Annotated[Path | None, typer.Option(help="The model, if it has moved.")] = None,
+    folder: Annotated[Path, typer.Argument(readable=False, help="A plan folder.")],
+    cohort: Annotated[Path | None, typer.Option(readable=False, help="The cohort, if it has moved.")] = None,
+    model: Annotated[Path | None, typer.Option(readable=False, help="The model, if it has moved.")] = None,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
@@ -85,36 +89,46 @@ def verify(
     with _errors(debug):
         import maxflip_verify
         import maxflip_wall
+        from maxflip.errors import InputError, VerifyError
         from maxflip.files.models import as_ours
 
+        if not folder.is_dir():
+            raise InputError(f"{folder}: there is no such folder. Give the folder that holds a plan.")
         try:
             audit = maxflip_verify.audit(folder, cohort=cohort, model=model)
         except (maxflip_wall.Refused, maxflip_wall.Unreadable) as error:
             raise as_ours(error) from error
         stale = _stale_report(folder) if audit.passed else ""
-    if not quiet or not audit.passed or stale:
-        _say(str(audit))
-    if stale:
-        print(f"error: {stale}", file=sys.stderr)
-    if not audit.passed or stale:
-        raise typer.Exit(5)
+        if not quiet or not audit.passed or stale:
+            _say(str(audit))
+        if stale:
+            raise VerifyError(stale)
+        if not audit.passed:
+            raise typer.Exit(5)
 
 
 @app.command()
 def report(
-    folder: Annotated[Path, typer.Argument(help="A plan folder.")],
-    out: Annotated[Path | None, typer.Option(help="The page to write; report.html in the folder if not given.")] = None,
+    folder: Annotated[Path, typer.Argument(readable=False, help="A plan folder.")],
+    out: Annotated[
+        Path | None, typer.Option(readable=False, help="The page to write; report.html in the folder if not given.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is no report.")] = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Write a plan's report again."""
     with _errors(debug):
+        from maxflip.files.plan_folder import check_page
         from maxflip.plan import Plan
 
         target = out or folder / "report.html"
-        Plan.load(folder).report(target)
-    if not quiet:
-        _say(str(target))
+        plan = Plan.load(folder)
+        if out is not None and not overwrite:
+            check_page(out)
+        plan.report(target)
+        if not quiet:
+            _say(one_line(str(target)))
 
 
 def _stale_report(folder: Path) -> str:
@@ -134,35 +148,53 @@ def _show(released: Any, quiet: bool) -> None:
     """The answer in the terminal."""
     if quiet:
         return
-    plan = released.plan
-    already = int((plan.fates == "already").sum())
-    there = f" (another {already:,} were there already)" if already else ""
-    worth = "" if (plan.worths == 1).all() else f" They are worth {plan.worth:,.6g}."
-    table = Table("budget", "cost", "amount", "spent", "share")
-    for column in table.columns[2:]:
-        column.justify = "right"
+    from maxflip.report.answer import headline
+
+    plan, folder = released.plan, one_line(str(released.folder))
+    worth = "" if (plan.worths == 1).all() else f" The worth moved is {plan.worth:,.6g}."
+    _say(
+        f"{headline(plan)}{worth}\n"
+        f"{plan.status.sentence} {CAVEAT}\n"
+        f"\n{_budget_lines(plan)}\n\n"
+        f"Plan:   {folder} (passed its audit)\n"
+        f"Report: {folder}{os.sep}report.html"
+    )
+
+
+def _budget_lines(plan: Any) -> str:
+    """A table of plain text: it reads the same in a terminal, a log and an e-mail."""
+    rows = [("budget", "cost", "amount", "spent", "share")]
     for name, budget in plan.budgets.items():
         spent = plan.spend[name]
         share = f"{spent / budget.amount:.1%}" if 0 < budget.amount < float("inf") else ""
-        table.add_row(name, budget.cost, f"{budget.amount:,.6g}", f"{spent:,.6g}", share)
-    console = Console(width=None if sys.stdout.isatty() else 100, markup=False)
-    with console.capture() as budgets:
-        console.print(table)
-    _say(
-        f"{plan.count:,} of {len(plan.fates):,} are predicted in the wanted class after the change{there}.{worth}\n"
-        f"{plan.status.sentence} {CAVEAT}\n"
-        f"{budgets.get()}"
-        f"Plan:   {released.folder} (passed its audit)\n"
-        f"Report: {released.folder / 'report.html'}"
+        rows.append((one_line(name), budget.cost, f"{budget.amount:,.6g}", f"{spent:,.6g}", share))
+    name, cost, *numbers = (max(map(len, column)) for column in zip(*rows, strict=True))
+    widths = [f"<{name}", f"<{cost}", *(f">{width}" for width in numbers)]
+    return "\n".join(
+        "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
     )
 
 
 def _say(text: str) -> None:
-    """To stdout, at once. Whoever read it may have gone (`| head`): that is no error of ours."""
+    """To stdout, at once. Whoever read it may have gone (`| head`): that is no error of ours; a full disk is one."""
     try:
         print(text, flush=True)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        lost = _lost(error)
+        if not isinstance(error, BrokenPipeError):
+            raise lost from error
+
+
+def _lost(error: OSError) -> OutputError:
+    """stdout leads nowhere from now on: Python would try once more when it ends, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return OutputError(f"standard output: {error.strerror}. What was to be said there is lost.")
+
+
+def _tell(text: str) -> None:
+    """To stderr, one line, whatever is in it. Where nobody can be told, the exit code still tells."""
+    with suppress(OSError):
+        print(one_line(text), file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -187,7 +219,7 @@ def _progress(quiet: bool) -> Iterator[Watch]:
                 case Finished(stage):
                     bars.remove_task(tasks.pop(stage))
                 case Notice(text):
-                    bars.console.print(f"note: {text}", markup=False, highlight=False)
+                    bars.console.print(f"note: {one_line(text)}", markup=False, highlight=False)
 
         yield watch
 
@@ -195,9 +227,9 @@ def _progress(quiet: bool) -> Iterator[Watch]:
 def _plain_progress(event: Event) -> None:
     match event:
         case Started(stage, total):
-            print(f"{stage} ({total:,}) ..." if total > 1 else f"{stage} ...", file=sys.stderr, flush=True)
+            _tell(f"{stage} ({total:,}) ..." if total > 1 else f"{stage} ...")
         case Notice(text):
-            print(f"note: {text}", file=sys.stderr, flush=True)
+            _tell(f"note: {text}")
 
 
 @contextmanager
@@ -208,14 +240,16 @@ def _errors(debug: bool) -> Iterator[None]:
     except MaxflipError as error:
         if debug:
             traceback.print_exc()
-        for line in str(error).splitlines():
-            print(f"error: {line}", file=sys.stderr)
+        for problem in error.problems[:SHOWN]:
+            _tell(f"error: {problem}")
+        if len(error.problems) > SHOWN:
+            _tell(f"error: ... and {len(error.problems) - SHOWN} more.")
         raise typer.Exit(error.exit_code) from error
     except KeyboardInterrupt:
-        print("interrupted; nothing was released.", file=sys.stderr)
+        _tell("interrupted.")
         raise typer.Exit(130) from None
     except MemoryError as error:
-        print("error: out of memory. Use a smaller batch, or a machine with more.", file=sys.stderr)
+        _tell("error: out of memory. Use a smaller batch, or a machine with more.")
         raise typer.Exit(6) from error
     except (typer.Exit, SystemExit):
         raise
@@ -224,15 +258,15 @@ def _errors(debug: bool) -> Iterator[None]:
             raise
         with tempfile.NamedTemporaryFile("w", prefix="maxflip-bug-", suffix=".txt", delete=False) as file:
             file.write(f"maxflip {__version__}\n{traceback.format_exc()}")
-        print(f"error: a bug of maxflip: {type(error).__name__}. Details: {file.name}", file=sys.stderr)
+        _tell(f"error: a bug of maxflip: {type(error).__name__}. Details: {file.name}")
         raise typer.Exit(1) from error
 
 
-def _on_sigterm(_signal: int, _frame: object) -> None:
-    raise SystemExit(143)
-
-
-def main() -> None:
-    """Entry point; SIGTERM ends the run with 143."""
-    signal.signal(signal.SIGTERM, _on_sigterm)
-    app()
+def run() -> None:
+    """The program; help and usage that cannot be written are an error like any other."""
+    try:
+        app()
+    except (OSError, OutputError) as error:
+        told = error if isinstance(error, OutputError) else _lost(error)
+        _tell(f"error: {told}")
+        raise SystemExit(told.exit_code) from None

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxflip.errors import SHOWN, InputError
+from maxflip.errors import InputError
 from maxflip.exact import Floats
 from maxflip.frames import Column, columns_of
 from maxflip.frozen import Frozen, FrozenMap, read_only
-from maxflip.suggest import counted, did_you_mean, listed, shown, visible
+from maxflip.suggest import counted, did_you_mean, grouped, listed, shown, visible
 
 Text = NDArray[np.object_]  # of str
 
@@ -236,22 +236,24 @@ def _read_ids(raw: Any, n: int, name: str, source: str) -> tuple[Text | None, li
         faults.append(f"{source}: column {name!r} mixes texts and integers. Make all ids texts.")
     texts = np.empty(n, dtype=object)
     first: dict[str, int] = {}
+    wrong: dict[int, str] = {}
+    twice: dict[int, str] = {}
     for j, cell in enumerate(cells):
         if cell is None or cell == "" or (isinstance(cell, float) and math.isnan(cell)):
-            faults.append(f"{source}: column {name!r}, row {j + 1}: the id is empty. Every row needs an id.")
+            wrong[j] = "the id is empty. Every row needs an id."
             continue
         if isinstance(cell, (bool, np.bool_)) or not isinstance(cell, (str, int, np.integer)):
-            faults.append(f"{source}: column {name!r}, row {j + 1}: {shown(cell)} is no id. Use texts or integers.")
+            wrong[j] = f"{shown(cell)} is no id. Use texts or integers."
             continue
         texts[j] = text = str(cell)
         if not _is_unicode(text):
-            faults.append(f"{source}: column {name!r}, row {j + 1}: {shown(text)} is no valid Unicode text.")
+            wrong[j] = f"{shown(text)} is no valid Unicode text."
         if text in first:
-            faults.append(
-                f"{source}: column {name!r}: id {shown(text)} stands in row {first[text] + 1} and row {j + 1}. "
-                "Ids must be unique."
-            )
+            twice[j] = f"id {shown(text)} stands in row {first[text] + 1} and row {j + 1}. Ids must be unique."
         first.setdefault(text, j)
+    place = f"{source}: column {name!r}"
+    faults += grouped(wrong, lambda j, what: f"{place}, row {j + 1}: {what}", place)
+    faults += grouped(twice, lambda _, what: f"{place}: {what}", place)
     return texts, faults
 
 
@@ -274,15 +276,16 @@ def _read_values(columns: list[Column], ids: Text | None, source: str) -> tuple[
             faults.append(f"{source}: column {column.name!r} has type {column.unusable}; wanted numbers.")
             continue
         values[:, i], wrong = column.numbers()
-        bad = np.flatnonzero(~np.isfinite(values[:, i]))
+        bad = np.flatnonzero(~np.isfinite(values[:, i])).tolist()
         cells += len(bad)
         bad_columns += len(bad) > 0
-        for j in bad[: max(0, SHOWN - len(faults))]:
-            who = f" (id {visible(ids[j])})" if ids is not None else ""
-            what = wrong.get(int(j), _not_finite(values[j, i]))
-            faults.append(
-                f"{source}: column {column.name!r}, row {j + 1}{who}: {what}; features must be finite numbers."
-            )
+        place = f"{source}: column {column.name!r}"
+
+        def sentence(j: int, what: str, place: str = place) -> str:
+            who = f" (id {visible(ids[j])})" if ids is not None and ids[j] is not None else ""
+            return f"{place}, row {j + 1}{who}: {what}; features must be finite numbers."
+
+        faults += grouped({j: wrong.get(j, _not_finite(values[j, i])) for j in bad}, sentence, place)
     if cells:
         faults.append(
             f"{source}: {counted(cells, 'such cell')} in {counted(bad_columns, 'column')}. "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import platform
 import time
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from maxflip.errors import InputError, ModelError
 from maxflip.exact import Floats
 from maxflip.plan import Fate, Plan, Status
 from maxflip.problem import Problem
+from maxflip.question import asked
 from maxflip.solvers import Nearest, Proposal, Run, Solver
 from maxflip.streams import Streams
 from maxflip.suggest import shown
@@ -165,6 +167,8 @@ def _plan(
         notices=problem.notices,
         trace=proposal.trace,
         versions=_versions(),
+        question=asked(problem),
+        made=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,6 +105,28 @@ class Plan:
     notices: tuple[str, ...] = ()
     trace: Columns = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    question: Mapping[str, str] = field(default_factory=dict)  # what was asked, in words
+    made: str = ""  # when, ISO 8601
+    inputs: Mapping[str, str] = field(default_factory=dict)  # "cohort", "model", "job" -> SHA-256 of the file
+
+    def __post_init__(self) -> None:
+        """What is handed out cannot be written to; and a budget without a limit has the price 0, if there are any."""
+        if self.prices is not None:
+            free = {name: 0.0 for name, budget in self.budgets.items() if budget.amount == math.inf}
+            object.__setattr__(self, "prices", {**self.prices, **free})
+        for name, value in vars(self).copy().items():
+            if isinstance(value, np.ndarray):
+                view = value.view()
+                view.setflags(write=False)
+                object.__setattr__(self, name, view)
+            elif isinstance(value, Mapping):
+                object.__setattr__(self, name, MappingProxyType(dict(value)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle and copy, which know no read-only mappings."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        plain: dict[str, Any] = {k: dict(v) if isinstance(v, Mapping) else v for k, v in values.items()}
+        return partial(Plan, **plain), ()
 
     @property
     def count(self) -> int:
@@ -179,7 +202,7 @@ class Plan:
         return load_plan(folder)
 
     def to_csv(self, path: str | Path) -> None:
-        """`table()` as CSV: numbers read back to the same bits; a text that a spreadsheet would run gets a '."""
+        """`table()` as CSV: numbers read back to the same bits; a text that a spreadsheet might run gets a '."""
         from maxflip.files.csv_out import write_csv
 
         write_csv(self.table(), path)

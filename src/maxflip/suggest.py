@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+
+ALIKE = 10  # sentences about one kind of fault in one column: a whole column of them is one mistake
+_KINDS = ("empty", "no number", "no exact float64", "NaN", "inf", "needs an id.", "integers.", "Unicode text.")
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
@@ -32,6 +35,33 @@ def visible(text: str, width: int = 40) -> str:
     ('P-0042', "'a\\\\nb'")
     """
     return text if text.isprintable() and len(text) <= width else shown(text, width)
+
+
+def one_line(text: str) -> str:
+    """The text with what is not printable, newlines above all, written as Python writes it.
+
+    >>> one_line("a\\nb.csv: é")
+    'a\\\\nb.csv: é'
+    """
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def grouped(wrong: Mapping[int, str], sentence: Callable[[int, str], str], column: str) -> list[str]:
+    """A sentence for each faulty row of a column: of each kind of fault the first ones, and how many more there are.
+
+    >>> rows = {j: "the cell is empty" for j in range(12)} | {40: "'x' is no number"}
+    >>> grouped(rows, lambda row, what: f"row {row + 1}: {what}", "a.csv: column 'b'")[-3:]
+    ['row 10: the cell is empty', "a.csv: column 'b': ... and 2 more in this column.", "row 41: 'x' is no number"]
+    """
+    kinds: dict[str, list[int]] = {}
+    for row, what in wrong.items():
+        kinds.setdefault(next((k for k in _KINDS if what.endswith(k)), "another value"), []).append(row)
+    faults = []
+    for rows in kinds.values():
+        faults += [sentence(row, wrong[row]) for row in rows[:ALIKE]]
+        if len(rows) > ALIKE:
+            faults.append(f"{column}: ... and {len(rows) - ALIKE} more in this column.")
+    return faults
 
 
 def listed(names: Iterable[str], most: int = 10) -> str:

@@ -22,12 +22,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         result = audit(given.folder, cohort=given.cohort, model=given.model)
     except (Refused, Unreadable) as error:
-        print(f"maxflip-verify: {error}", file=sys.stderr)
+        print("maxflip-verify:", *str(error).split(), file=sys.stderr)  # one line, whatever a file is called
         return error.exit_code
     try:
         print(json.dumps({"passed": result.passed, **asdict(result)}) if given.json else result, flush=True)
-    except BrokenPipeError:  # whoever reads has seen enough; the exit code still tells
+    except OSError as error:  # whoever reads a pipe has seen enough, and the exit code still tells; a full disk is lost
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            return 4
     return 0 if result.passed else 5
 
 

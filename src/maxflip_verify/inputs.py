@@ -1,5 +1,6 @@
 """The auditor's own readers: the job and the cohort become one Case, all arrays in cohort order."""
 
+import re
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from maxflip_verify.forms import FORMS, misfits
 from maxflip_wall import Broken, Loaded, Unreadable, reading
 
 Columns = dict[str, NDArray[Any]]
+DEEP_KEY = re.compile(rb"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){99}""")
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Case:
 
 
 def read_table(data: bytes, name: str, texts: tuple[str, ...] = ()) -> pa.Table:
-    """A Parquet or CSV file; in a CSV the columns `texts` are not taken for numbers."""
+    """A Parquet or CSV file; in a CSV the columns `texts` stay as they are written."""
     with reading(name):
         if data[:4] == b"PAR1":
             file = parquet.ParquetFile(pa.BufferReader(data))
@@ -64,7 +66,7 @@ def positions(items: Iterable[str], among: Iterable[str]) -> NDArray[np.intp]:
 
 def read_job(data: bytes) -> dict[str, Any]:
     with reading("job.toml"):
-        if len(data) > 1_000_000 or max(line.count(b".") for line in data.split(b"\n")) > 2000:
+        if len(data) > 1_000_000 or DEEP_KEY.search(data):
             raise Unreadable("too long, or a key with so many dots that it takes minutes to parse")
         job = tomllib.loads(data.decode())
         if job.get("limits") == "observed":
@@ -94,14 +96,25 @@ def complete(job: dict[str, Any], loaded: Loaded) -> dict[str, Any]:
     return job | {"model": model}
 
 
+def numbers(cells: pa.ChunkedArray) -> Floats:
+    """As float64, which must hold whole numbers exactly."""
+    by_hand = pa.types.is_decimal(cells.type)  # which pyarrow does not promise to round to the nearest
+    values = np.array([float(c) for c in cells.to_pylist()]) if by_hand else cells.cast("double", safe=False).to_numpy()
+    large = np.flatnonzero(np.abs(values) >= 2.0**53)
+    for cell, value in zip(cells.take(pa.array(large)).to_pylist(), values[large].tolist(), strict=True):
+        if (digits := str(cell).lstrip("+-0")).isdigit() and int(digits) != abs(value):
+            raise Unreadable(f"{cell} is no exact float64")
+    return values
+
+
 def read_case(job: dict[str, Any], cohort: bytes, name: str) -> Case:
     """The job, with numbers from the cohort where it names columns."""
 
-    def column(key: str, kind: pa.DataType) -> Any:
+    def column(key: str, kind: str) -> Any:
         with reading(f"{name}: column {key!r}"):
             if table.column_names.count(key) != 1 or table[key].null_count:
                 raise Unreadable(f"wanted once and without gaps; the columns are {table.column_names!r:.300}")
-            return table[key].cast(kind).to_numpy()
+            return numbers(table[key]) if kind == "numbers" else table[key].cast("string").to_pylist()
 
     def limit_column(key: str, open_end: float) -> list[float]:
         """An empty cell leaves its side open."""
@@ -111,9 +124,10 @@ def read_case(job: dict[str, Any], cohort: bytes, name: str) -> Case:
     goal, features, classes, key = job["goal"], job["cohort"]["features"], job["model"]["classes"], job["cohort"]["id"]
     limits = job.get("limits", {})
     written = [limit[side] for limit in limits.values() for side in ("min_column", "max_column") if side in limit]
-    table = read_table(cohort, name, (key, goal.get("target_column", key), *(w for w in written if w not in features)))
-    ids, start = column(key, pa.string()).tolist(), np.column_stack([column(item, pa.float64()) for item in features])
-    worth = column(goal["worth_column"], pa.float64()) if "worth_column" in goal else np.ones(len(ids))
+    named = [goal[column] for column in ("target_column", "worth_column") if column in goal]
+    table = read_table(cohort, name, (key, *features, *written, *named))
+    ids, start = column(key, "texts"), np.column_stack([column(feature, "numbers") for feature in features])
+    worth = column(goal["worth_column"], "numbers") if "worth_column" in goal else np.ones(len(ids))
     if not ids or len(set(ids)) < len(ids) or not np.isfinite([*start.T, worth]).all():
         raise Unreadable(f"{name}: has no rows, an id twice, or a value that is not finite")
     lower, upper = np.full_like(start, -np.inf), np.full_like(start, np.inf)
@@ -128,7 +142,7 @@ def read_case(job: dict[str, Any], cohort: bytes, name: str) -> Case:
     number: dict[Any, int] = {label: i for i in range(len(classes)) for label in (i, str(i))}
     number |= {label: i for i, label in enumerate(classes)}  # a name wins over a number
     wanted, weights = np.zeros((len(ids), len(classes)), dtype=bool), {}
-    targets = goal["target"] if "target" in goal else column(goal["target_column"], pa.string())
+    targets = goal["target"] if "target" in goal else column(goal["target_column"], "texts")
     with reading("job.toml: goal: target"):
         chosen = [number[target] for target in ([targets] if isinstance(targets, str | int) else targets)]
         wanted[slice(None) if "target" in goal else np.arange(len(ids)), chosen] = True

@@ -73,6 +73,8 @@ def fate_rules(case: Case, plan: Columns, fates: Columns, guard: float) -> Itera
     odd = [pair for pair in zip_longest(fates["id"], case.ids) if pair[0] != pair[1]][:SHOWN]
     yield check("fates.parquet: ids", bool(odd), [got for got, _ in odd], [wanted for _, wanted in odd])
     off = {key: ~(np.abs(fates[f"confidence_{key}"] - fates[key]) <= guard + ROUNDING) for key in ("before", "after")}
+    off["before"] &= ~(np.isnan(before) & np.isnan(fates["confidence_before"]))
+    finite = np.isfinite(before) & (exclude | (before >= line + guard))  # nobody searched those for a flip
     for what, wrong, got, wanted in (
         ("fate", ~np.isin(fate, [*FATES, "flipped"]), fate, "a known one"),
         ("plan", flipped != np.isin(np.arange(len(ids)), plan["row"]), fate, "flipped if and only if changed"),
@@ -81,18 +83,22 @@ def fate_rules(case: Case, plan: Columns, fates: Columns, guard: float) -> Itera
         ("worth", fates["worth"] != case.worth, fates["worth"], case.worth),
         ("not flipped", ~flipped & ~np.isnan(fates["confidence_after"]), fates["confidence_after"], "null"),
         ("flipped", flipped & ~(after >= line), after, f"confidence of at least {line}"),
+        ("guard", flipped & (fates["confidence_after"] < line + guard), fates["confidence_after"], f"{line} + {guard}"),
+        ("unusable", ~usable & finite, before, "an output that is not finite"),
         ("already", already & ~(before >= line - guard), before, f"confidence of at least {line}"),
         ("start", usable & ~already & ~(before < line + guard), before, f"confidence below {line}"),
-        ("confidence_before", usable & off["before"], fates["confidence_before"], before),
+        ("confidence_before", off["before"], fates["confidence_before"], before),
         ("confidence_after", flipped & off["after"], fates["confidence_after"], after),
     ):
         yield check(f"fates.parquet: {what}", wrong, got, wanted, lambda i: f": id {ids[i]!r}")
 
 
-def summary_rules(case: Case, plan: Columns, fates: Columns, said: dict[str, Any], widest: float) -> Iterator[Check]:
+def summary_rules(case: Case, plan: Columns, fates: Columns, said: dict[str, Any], guards: Any) -> Iterator[Check]:
     """Budgets hold, decided exactly; the summary's numbers follow from the files, and its claims from the numbers."""
     count, worth = int(fates["flipped"].sum()), math.fsum(case.worth[fates["flipped"]])
-    wanted = {"count": count, "worth": worth, "cohort": len(case.ids)}
+    solver, units = case.job.get("solver", {}), case.job["cohort"].get("units", {})
+    wanted: dict[str, Any] = {"count": count, "worth": worth, "cohort": len(case.ids)}
+    wanted |= {"features": case.features, "units": units, "seed": solver.get("seed", 0)}
     wanted |= {fate: int((fates["fate"] == fate).sum()) for fate in FATES}
     budgets, finite = case.job["budgets"], plan["known"] & np.isfinite(plan["change"])
     yield check("summary.json: budgets", said["budgets"].keys() != budgets.keys(), [*said["budgets"]], [*budgets])
@@ -102,15 +108,22 @@ def summary_rules(case: Case, plan: Columns, fates: Columns, said: dict[str, Any
         used = Fraction(count) if cost == "count" else used
         spent = float(min(used, Fraction(sys.float_info.max)))
         yield check(f"plan.parquet: budget {name!r}", used > amount, f"exactly about {spent!r}", f"at most {amount!r}")
-        stated = {"amount": "inf" if amount == math.inf else amount, "cost": cost, "spent": spent}
+        uses = terms.get("uses", {} if cost == "count" else {name: 1.0})
+        stated = {"amount": "inf" if amount == math.inf else amount, "cost": cost, "spent": spent, "uses": uses}
         got = {key: said["budgets"].get(name, {}).get(key) for key in stated}
         yield check(f"summary.json: budget {name!r}", got != stated, got, stated)
+    free = [budget["price"] for budget in said["budgets"].values() if budget["amount"] == "inf" and budget["price"]]
+    yield check("summary.json: price", bool(free), free, "0 or null, as nothing limits the budget")
     for key, value in wanted.items():
         yield check(f"summary.json: {key}", said[key] != value, said[key], value)
+    kind, _, options = f"{said['solver'][:-1]},".partition("(")
+    other = [key for key, value in solver.get("options", {}).items() if f"{key}={value!r}," not in options]
+    named = kind.lower() == solver.get("name", "nearest").replace("_", "")
+    yield check("summary.json: solver", bool(other) or not named, said["solver"], f"the job's, {solver}")
     guard, below, bound, status = (said[key] for key in ("guard", "below_margin", "bound", "status"))
     least, most = (int(((fates["fate"] != "already") & (fates["lead"] > near)).sum()) for near in (guard, -guard))
     claim = "optimal" if bound == worth else "open" if (bound, said["estimate"]) != (None, None) else "feasible"
     yield check("summary.json: below_margin", not least <= below <= most, below, f"{least} to {most}")
     yield check("summary.json: bound", bound is not None and bound < worth, bound, f"at least the worth, {worth!r}")
     yield check("summary.json: status", status not in (claim, "limit"), status, f"{claim!r} or 'limit'")
-    yield check("summary.json: guard", guard > widest, guard, f"at most {widest}")
+    yield check("summary.json: guard", not guards[0] <= guard <= guards[1], guard, f"{guards[0]} to {guards[1]}")

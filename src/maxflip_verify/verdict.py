@@ -17,7 +17,6 @@ from maxflip_verify.rules import SHOWN, Check, check, fate_rules, plan_rules, su
 from maxflip_wall import Broken, Loaded, Unreadable, load_model, read, reading
 
 BATCH, ALONE = 1024, 1000
-UNCHECKED = "the proofs behind bound and unreachable, the estimate, prices, trace.parquet, report.html"
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Audit:
         failed = sum(bool(check.findings) for check in self.checks)
         verdict = f"FAILED {failed} of {len(self.checks)} checks" if failed else f"passed {len(self.checks)} checks"
         lines = [f"{'FAIL' if c.findings else 'ok'}\t{c.name}" for c in self.checks]
-        return "\n".join([*lines, *self.findings, f"not checked: {UNCHECKED}", verdict])
+        return "\n".join([*lines, *self.findings, f"not checked: {FORMS['unchecked']}", verdict])
 
 
 def audit(folder: Path | str, *, cohort: Path | str | None = None, model: Path | str | None = None) -> Audit:
@@ -68,9 +67,9 @@ def audit(folder: Path | str, *, cohort: Path | str | None = None, model: Path |
     order = positions(case.ids, fates["id"])  # -1, the last, where a sample has no row
     fates |= {key: np.append(fates[key], "" if key == "fate" else np.nan)[order] for key in fates if key != "id"}
     fates |= _run(loaded, case, plan, fates["fate"] == "flipped")
-    widest = max(1e-3, 16 * torch.finfo(loaded.dtype).eps)  # a wider guard would excuse anything
+    guards = (1e-9 if loaded.dtype == torch.float64 else 1e-6, max(1e-3, 16 * torch.finfo(loaded.dtype).eps))
     checks += [*plan_rules(case, plan), *fate_rules(case, plan, fates, said["guard"])]
-    return Audit((*checks, *summary_rules(case, plan, fates, said, widest)))
+    return Audit((*checks, *summary_rules(case, plan, fates, said, guards)))
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

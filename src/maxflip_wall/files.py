@@ -43,7 +43,7 @@ def reading(name: object, remedy: str = "") -> Iterator[None]:
     except (Refused, Unreadable) as error:
         raise type(error)(f"{name}: {error}{remedy}") from error
     except Exception as error:
-        raise Unreadable(f"{name}: {error!r:.300}{remedy}") from error
+        raise Unreadable(f"{name}: {getattr(error, 'strerror', None) or repr(error):.300}{remedy}") from error
 
 
 def read(path: Path, *, follow_links: bool = True) -> bytes:

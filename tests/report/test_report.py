@@ -14,6 +14,7 @@ import pytest
 from maxflip.budgets import Budget
 from maxflip.plan import Fate, Plan, Status
 from maxflip.report import render
+from maxflip.report.answer import headline
 
 TAGS = {
     *("html", "head", "meta", "title", "style", "body", "main", "section", "aside", "nav", "div"),
@@ -183,8 +184,8 @@ def make(changes: Any = ((-3.3, 0.0), (-1.1, 12.0)), *, others: dict[Fate, int] 
 def test_the_answer_comes_first_and_the_warning_directly_after() -> None:
     text = read(make(others={Fate.ALREADY: 33, Fate.LEFT_OUT: 1965}))
     parts = (
-        "2 of 2,000 are predicted in the wanted class after the change",
-        "33 more were there already.",
+        "2 of 2,000 are moved into the wanted class by the plan",
+        "With the 33 already there, 35 are predicted in it as confidently as asked.",
         "This plan moves predictions, not outcomes.",
         "Where the budgets went",
         "What became of everyone",
@@ -196,10 +197,30 @@ def test_the_answer_comes_first_and_the_warning_directly_after() -> None:
     assert places == sorted(places)
 
 
+@pytest.mark.parametrize(
+    ("changes", "others", "sentence"),
+    [
+        (2, {Fate.LEFT_OUT: 3}, "The plan moves 2 of 5 into the wanted class."),
+        (
+            2,
+            {Fate.ALREADY: 1998, Fate.UNUSABLE: 1},
+            "The plan moves 2 of 2,001 into the wanted class; with the 1,998 already there, 2,000 are predicted in it "
+            "as confidently as asked.",
+        ),
+        (0, {Fate.ALREADY: 1}, "The plan moves 0 of 1 into the wanted class; 1 was there already."),
+    ],
+)
+def test_the_headline_tells_those_moved_from_those_there(changes: int, others: dict[Fate, int], sentence: str) -> None:
+    assert headline(make([[-3.3, 0.0]] * changes, others=others)) == sentence
+
+
 def test_one_person_is_singular() -> None:
     text = read(make([[-3.3, 0.0]], others={Fate.ALREADY: 1}))
-    assert "1 of 2 is predicted in the wanted class" in text
-    assert "1 more was there already" in text
+    assert "1 of 2 is moved into the wanted class by the plan" in text
+    assert "With the 1 already there, 2 are predicted in it" in text
+    alone = read(make([[-3.3, 0.0]], others={}))
+    assert "maxflip plan for 1 person 1 of 1 is moved" in alone
+    assert "1 person in all" in alone
 
 
 @pytest.mark.parametrize(
@@ -254,7 +275,7 @@ def test_worth_is_named_where_people_count_differently() -> None:
 def test_an_empty_plan_says_why() -> None:
     others = {Fate.ALREADY: 5, Fate.LEFT_OUT: 1200, Fate.NOT_FOUND: 1, Fate.UNREACHABLE: 30, Fate.UNUSABLE: 2}
     text = read(make([], others=others, below_margin=4))
-    assert "0 of 1,238 are predicted in the wanted class after the change" in text
+    assert "0 of 1,238 are moved into the wanted class by the plan" in text
     assert "5 were there already." in text
     assert "Why nobody is picked" in text
     assert "1,200 were left out: the budgets do not pay" in text
@@ -271,7 +292,7 @@ def test_everyone_there_already() -> None:
 
 
 def test_a_plan_for_nobody_is_a_page_too() -> None:
-    assert "0 of 0 are predicted" in read(make([], others={}))
+    assert "0 of 0 are moved" in read(make([], others={}))
 
 
 # Budgets
@@ -289,7 +310,7 @@ def test_budgets_in_words() -> None:
     page = Page(render(make(budgets=budgets, prices={"bp": 0.031, "people": 0.0})))
     text = page.text
     assert "bpchanges of this feature36.0%144400squared mmHg0.031" in text
-    assert "bmichanges of this feature–4.4no limitkg/m²–" in text
+    assert "bmichanges of this feature–4.4no limitkg/m²0" in text
     assert "hourschanges: 0.5 per kg/m² of bmi, 0.25 per mmHg of bp65.0%5.28–" in text
     assert "bothsquared changes: bmi, bp<0.1%156.11,000,000,000–" in text
     assert "peopleeach person picked100%22people0" in text
@@ -382,6 +403,18 @@ def test_how_it_was_made() -> None:
         assert part in text
 
 
+def test_what_was_asked_is_said_with_when_and_from_what() -> None:
+    digest = "ab" * 32
+    plan = make(question={"Wanted class": "'<slow>'"}, made="2026-01-31T12:00:00+00:00", inputs={"cohort": digest})
+    text = read(plan)
+    assert "What was asked Wanted class'<slow>' Where the budgets went" in text
+    assert "Made2026-01-31T12:00:00+00:00" in text
+    assert f"Inputscohort {digest} (SHA-256)" in text
+    silent = read(make())
+    assert "What was asked" not in silent
+    assert "Inputsnot recorded" in silent
+
+
 # The page as a page
 
 
@@ -397,14 +430,17 @@ def test_hostile_texts_stay_texts() -> None:
         budgets={f: Budget(4.0, {f: 1.0}) for f in features}
         | {"shared " + f: Budget(9.0, {f: 2.0}, "absolute") for f in features},
         notices=HOSTILE,
+        question={f: f for f in HOSTILE},
+        inputs={f: f for f in HOSTILE},
         versions={f: f for f in HOSTILE},
         solver=HOSTILE[0],
     )
-    plan.all_ids[:k] = HOSTILE
+    plan = dataclasses.replace(plan, all_ids=np.array([*HOSTILE, *plan.all_ids[k:]], dtype=object))
     page = Page(render(plan))
     assert set(page.tags) <= TAGS
     assert {name for _, name, _ in page.attributes} <= ATTRIBUTES
     assert {value for _, name, value in page.attributes if name == "href"} == {
+        "#asked",
         "#budgets",
         "#everyone",
         "#features",
@@ -441,7 +477,8 @@ def _tamed(plan: Plan, tame: dict[str, str]) -> list[tuple[str, Budget]]:
 
 def test_texts_that_no_page_can_carry_are_replaced_and_long_ones_cut() -> None:
     plan = make(notices=("a\x00b", "c\ud800d", "x" * 10_000))
-    plan.all_ids[0] = "start" + "x" * 500 + "end"
+    long = "start" + "x" * 500 + "end"
+    plan = dataclasses.replace(plan, all_ids=np.array([long, *plan.all_ids[1:]], dtype=object))
     html = render(plan)
     html.encode()
     page = Page(html)
@@ -495,7 +532,8 @@ def test_a_large_plan_stays_under_two_megabytes() -> None:
 
 def test_beyond_a_thousand_people_the_file_has_the_rest() -> None:
     page = Page(render(make(np.full((1234, 2), 1.0))))
-    assert "The first 1,000 of 1,234, in the order of the cohort. The other 234 are in plan.parquet." in page.text
+    assert "The first 1,000 of 1,234, in the order of the cohort. See plan.parquet for the rest." in page.text
+    assert "The other 234 people are in plan.parquet." in page.text
     assert "P-999" in page.bdi
     assert "P-1000" not in page.bdi
 

@@ -170,7 +170,10 @@ class GoodPlan:
         names = {"cohort": "cohort.parquet", "model": "model.pt2", "job": "job.toml"}
         if "inputs" not in self.summary:
             self.summary["inputs"] = {
-                key: {"path": f"../{name}", "sha256": hashlib.sha256((root / name).read_bytes()).hexdigest()}
+                key: {
+                    "path": name if key == "job" else f"../{name}",
+                    "sha256": hashlib.sha256((root / name).read_bytes()).hexdigest(),
+                }
                 for key, name in names.items()
             }
         pq.write_table(pa.Table.from_pylist(self.plan, PLAN_SCHEMA), folder / "plan.parquet")
@@ -231,6 +234,7 @@ def good_plan() -> GoodPlan:
     spent |= {"c": float(consumed({"c": 1.0}, square=False)), "people": 4}
     amounts: dict[str, Any] = {"a": 0.11812500000000001, "hours": 0.22000000000000003, "c": "inf", "people": 4}
     costs = {"a": "squared", "hours": "absolute", "c": "absolute", "people": "count"}
+    uses = {"a": {"a": 1.0}, "hours": {"b": 0.1, "c": 0.3}, "c": {"c": 1.0}, "people": {}}
     fates = [fate["fate"] for fate in good.fates]
     good.summary = {
         "format": 1,
@@ -242,8 +246,14 @@ def good_plan() -> GoodPlan:
         "bound": 3.5,
         "estimate": None,
         "budgets": {
-            name: {"amount": amounts[name], "cost": costs[name], "spent": spent[name], "price": price}
-            for name, price in (("a", 0.25), ("hours", 0.0), ("c", None), ("people", 1))
+            name: {
+                "amount": amounts[name],
+                "cost": costs[name],
+                "spent": spent[name],
+                "price": price,
+                "uses": uses[name],
+            }
+            for name, price in (("a", 0.25), ("hours", 0.0), ("c", 0.0), ("people", 1))
         },
         "solver": "Nearest()",
         "seed": 7,
@@ -251,6 +261,10 @@ def good_plan() -> GoodPlan:
         "seconds": 0.5,
         "guard": GUARD,
         "notices": ["column 'ignored' is ignored"],
+        "features": FEATURES,
+        "units": {"a": "mmHg"},
+        "question": {"Wanted class": "'stable'"},
+        "made": "2026-01-31T12:00:00+00:00",
         "versions": {"maxflip": "0.1", "python": "3.11", "torch": "2.13", "numpy": "2.0"},
     }
     return good

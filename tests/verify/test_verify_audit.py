@@ -125,6 +125,25 @@ def integer_ids(good: GoodPlan) -> None:
     good.write_cohort = write
 
 
+def exact_integers(good: GoodPlan) -> None:
+    """Beyond 2**53, but held by float64; the model does not look at age."""
+    good.cohort["age"] = [2**53 + 2, -(2**53) - 2, 2**62, *[0] * 7]
+
+
+def exact_integers_in_csv(good: GoodPlan) -> None:
+    exact_integers(good)
+    good.cohort["age"][3] = 2**70
+    good.write_cohort = csv_with(b"", "\n")
+
+
+def signs_in_csv(good: GoodPlan) -> None:
+    """-0 is the float64 -0.0, in a column of whole numbers too; a plus sign is one."""
+    good.cohort["c"] = ["-0", *["0"] * 3, *good.cohort["c"][4:]]
+    good.cohort["age"] = ["-0", "+41", *["0" * 5000 + "7"] * 8]
+    good.cohort["c"][1:4] = [0.0, 0.0, 0.2]
+    good.write_cohort = csv_with(b"", "\n")
+
+
 def threshold(good: GoodPlan) -> None:
     good.job = good.job.replace("margin = 0.1", "threshold = 0.55")
     for row in good.fates:
@@ -200,9 +219,9 @@ def larger_than_a_batch(good: GoodPlan) -> None:
         ("a", consumed({"a": 1.0}, square=True)),
         ("hours", consumed({"b": 0.1, "c": 0.3}, square=False)),
     ):
-        good.summary["budgets"][budget] |= {"amount": "inf", "spent": float(300 * spent)}
+        good.summary["budgets"][budget] |= {"amount": "inf", "spent": float(300 * spent), "price": 0}
     good.summary["budgets"]["c"]["spent"] = float(300 * consumed({"c": 1.0}, square=False))
-    good.summary["budgets"]["people"] |= {"amount": "inf", "spent": 1200}
+    good.summary["budgets"]["people"] |= {"amount": "inf", "spent": 1200, "price": 0}
     good.job = re.sub(r"amount = \S+", "amount = inf", good.job)
     for key in ("count", "cohort", "already", "left_out", "not_found", "unreachable", "unusable", "below_margin"):
         good.summary[key] *= 300
@@ -225,6 +244,26 @@ def optimal(good: GoodPlan) -> None:
     good.summary |= {"bound": good.summary["worth"], "status": "optimal"}
 
 
+def plan_row(i: int, **values: Any) -> Edit:
+    return lambda good: good.plan[i].update(values)
+
+
+def fate_row(i: int, **values: Any) -> Edit:
+    return lambda good: good.fates[i].update(values)
+
+
+def say(**values: Any) -> Edit:
+    return lambda good: good.summary.update(values)
+
+
+def say_of(budget: str, **values: Any) -> Edit:
+    return lambda good: good.summary["budgets"][budget].update(values)
+
+
+def both(*edits: Edit) -> Edit:
+    return lambda good: [edit(good) for edit in edits]
+
+
 GOOD: list[Edit] = [
     as_csv,
     as_csv_with_whole_numbers_first,
@@ -243,7 +282,15 @@ GOOD: list[Edit] = [
     replace('target = "stable"', 'target = ["stable"]'),
     replace('target = "stable"', 'target = ["other", 1]'),
     replace("amount = 4\n", "amount = 4.0\n"),
-    replace('[solver]\nname = "nearest"\nseed = 7\n', ""),
+    both(replace('[solver]\nname = "nearest"\nseed = 7\n', ""), say(seed=0)),
+    both(replace("seed = 7", "seed = 7\noptions = { chunk = 4 }"), say(solver="Nearest(chunk=4)")),
+    replace("min = -0.5\n", "min = -inf\nmax = inf\n"),
+    replace("format = 1\n", "format = 1 # " + "." * 3000 + "\n"),
+    replace('exclude = ["P-4"]', 'exclude = ["P-4"' + ', "1.5"' * 3000 + "]"),
+    lambda good: [budget.update(price=None) for budget in good.summary["budgets"].values()],
+    exact_integers,
+    exact_integers_in_csv,
+    signs_in_csv,
     use_model(torch.float64, softmax=True),
     use_model(torch.float32, softmax=False),
     lambda good: good.summary.update(bound=None, status="feasible"),
@@ -276,26 +323,6 @@ def test_a_sample_within_the_guard_of_the_line_may_count_on_either_side(
 
 
 # --- what is wrong is caught: an edit before writing (hashes are right), and the words of the finding
-
-
-def plan_row(i: int, **values: Any) -> Edit:
-    return lambda good: good.plan[i].update(values)
-
-
-def fate_row(i: int, **values: Any) -> Edit:
-    return lambda good: good.fates[i].update(values)
-
-
-def say(**values: Any) -> Edit:
-    return lambda good: good.summary.update(values)
-
-
-def say_of(budget: str, **values: Any) -> Edit:
-    return lambda good: good.summary["budgets"][budget].update(values)
-
-
-def both(*edits: Edit) -> Edit:
-    return lambda good: [edit(good) for edit in edits]
 
 
 def ulp(table: str, i: int, key: str, step: Callable[[float], float]) -> Edit:
@@ -484,6 +511,42 @@ BROKEN: dict[str, tuple[Edit, str]] = {
     "an unknown status": (say(status="done"), "summary.json: status: got 'done'"),
     "a negative guard": (say(guard=-1e-9), "summary.json: guard: got -1e-09"),
     "a guard that excuses anything": (say(guard=0.5), "summary.json: guard: got 0.5"),
+    "a guard below what is promised for float64": (
+        say(guard=0.9e-9),
+        "summary.json: guard: got 9e-10, wanted 1e-09 to",
+    ),
+    "a guard below what is promised for float32": (
+        both(use_model(torch.float32, softmax=False), say(guard=1e-7)),
+        "summary.json: guard: got 1e-07, wanted 1e-06 to",
+    ),
+    "a flip that passes by less than the guard": (
+        lambda good: good.summary.update(guard=good.fates[2]["confidence_after"] - 0.1 + 1e-6),
+        "fates.parquet: guard: id 'P-2'",
+    ),
+    "an excluded sample called unusable": (
+        both(fate_row(4, fate="unusable"), say(left_out=0, unusable=2)),
+        "fates.parquet: unusable: id 'P-4': got -0.2",
+    ),
+    "an already called unusable": (
+        both(fate_row(0, fate="unusable"), say(already=1, unusable=2)),
+        "fates.parquet: unusable: id 'P-0': got 0.4",
+    ),
+    "an unusable that has a confidence": (fate_row(7, confidence_before=0.3), "fates.parquet: confidence_before: id"),
+    "an unusable without its confidence": (
+        both(fate_row(5, fate="unusable", confidence_before=None), say(not_found=0, unusable=2)),
+        "fates.parquet: confidence_before: id 'P-5'",
+    ),
+    "another seed": (say(seed=8), "summary.json: seed: got 8, wanted 7"),
+    "a seed where the job names none": (replace("seed = 7\n", ""), "summary.json: seed: got 7, wanted 0"),
+    "another solver": (say(solver="Prices()"), "summary.json: solver: got 'Prices..', wanted the job's"),
+    "another option of the solver": (
+        both(replace("seed = 7", "seed = 7\noptions = { chunk = 4 }"), say(solver="Nearest(chunk=40)")),
+        "summary.json: solver: got 'Nearest.chunk=40",
+    ),
+    "other features": (say(features=["a", "b", "age", "c"]), "summary.json: features: got"),
+    "other units": (say(units={"a": "kPa"}), "summary.json: units: got"),
+    "other uses of a budget": (say_of("hours", uses={"b": 0.1, "c": 0.2}), "summary.json: budget 'hours'"),
+    "a price of a budget without limit": (say_of("c", price=0.1), "summary.json: price: got .0.1., wanted 0 or null"),
     "an unknown key": (say(extra=1), "summary.json: the key 'extra' is not in the format"),
     "a missing key": (lambda good: good.summary.pop("seed"), "summary.json: the key 'seed' is missing"),
     "an unknown key of a budget": (
@@ -579,6 +642,11 @@ TOUCHED: dict[str, tuple[Spoil, int, str]] = {
     "another cohort": (rewrite("cohort.parquet", lambda data: data.replace(b"P-8", b"P-X")), 5, "inputs: cohort"),
     "another model": (lambda root: (root / "model.pt2").write_bytes(linear_model(softmax=True)), 5, "inputs: model"),
     "an altered job": (rewrite("plan/job.toml", lambda data: data + b"# one more line\n"), 5, "inputs: job"),
+    "another path of the job": (
+        rewrite("plan/summary.json", lambda data: data.replace(b'"job.toml"', b'"../job.toml"')),
+        5,
+        "summary.json: inputs: job: path: got '../job.toml', wanted 'job.toml'",
+    ),
     "no job": (lambda root: (root / "plan/job.toml").unlink(), 2, "job.toml"),
     "no plan": (lambda root: (root / "plan/plan.parquet").unlink(), 2, "plan.parquet"),
     "no fates": (lambda root: (root / "plan/fates.parquet").unlink(), 2, "fates.parquet"),
@@ -621,6 +689,11 @@ TOUCHED: dict[str, tuple[Spoil, int, str]] = {
         2,
         "cohort.parquet: column 'a': wanted once and without gaps",
     ),
+    "a whole number that float64 lacks, in text": (
+        rewrite("cohort.parquet", lambda _: b"key,age,a,b,c,most_b,value\nP-0,9007199254740993,0,0,0,0,0\n"),
+        2,
+        "cohort.parquet: column 'age': 9007199254740993 is no exact float64",
+    ),
     "a whole number that float64 lacks": (cohort_with("a", [2**53 + 1] * 10), 2, "cohort.parquet: column 'a'"),
     "a missing column": (without_column, 2, "cohort.parquet: column 'b': wanted once"),
 }
@@ -639,7 +712,7 @@ def test_what_was_touched_is_caught(name: str, tmp_path: Path, capsys: pytest.Ca
 JOBS: dict[str, tuple[Edit, str]] = {
     "sequences": (
         replace('id = "key"', 'id = "key"\nkind = "sequences"'),
-        "not supported by this auditor yet.*sequences",
+        "not supported by this auditor yet.*'kind' is not in the format",
     ),
     "an unknown key": (
         replace("margin = 0.1", "margin = 0.1\nmargim = 2"),

@@ -17,7 +17,9 @@ from maxflip.errors import OutputError
 
 def write_bytes(path: str | Path, data: bytes) -> None:
     target = Path(path)
-    with output_errors(target):
+    if target.is_symlink():  # written through, as by any program: the link stays, and what it leads to is replaced
+        target = Path(os.path.realpath(target))
+    with output_errors(Path(path)):
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=".partial-")
         try:
             with os.fdopen(handle, "wb") as file:

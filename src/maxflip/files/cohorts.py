@@ -20,12 +20,12 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from maxflip.cohort import Cohort, name_faults
-from maxflip.errors import SHOWN, InputError, ResourceError
+from maxflip.errors import InputError, ResourceError
 from maxflip.files.cells import Cells, Extra, Label
 from maxflip.files.csv_layout import BLOCK, Layout
 from maxflip.files.opening import open_file
 from maxflip.frames import Column
-from maxflip.suggest import visible
+from maxflip.suggest import grouped, visible
 
 
 class Reading(NamedTuple):
@@ -92,13 +92,11 @@ def _read_extra(extra: Extra, cells: Cells, ids: Column, source: str) -> tuple[N
     if not (cells.holds_names if isinstance(extra, Label) else cells.holds_numbers):
         return np.empty(0), [f"{column} has type {cells.data.type}; {extra.wanted}."]
     values, wrong = extra.read(cells)
-    faults = [
-        f"{column}, row {j + 1} (id {visible(str(ids.cells[j]))}): {wrong[j]}; {extra.wanted}."
-        for j in list(wrong)[:SHOWN]
-    ]
-    if len(wrong) > SHOWN:
-        faults.append(f"{column}: {len(wrong)} such cells.")
-    return values, faults
+
+    def sentence(j: int, what: str) -> str:
+        return f"{column}, row {j + 1} (id {visible(str(ids.cells[j]))}): {what}; {extra.wanted}."
+
+    return values, grouped(wrong, sentence, column)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,8 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from maxflip.errors import SHOWN, InputError
+from maxflip.errors import InputError
+from maxflip.suggest import ALIKE
 
 LONGEST_FIELD = 1_000_000  # bytes in one cell
 LONGEST_LINE = 64_000_000  # bytes in one row
@@ -62,8 +63,9 @@ class Layout:
         if rest:
             self._refuse_stray_quotes(rest)
             self._stop(rest, 0, "a quote is opened in this row and never closed. Close it, or double it.")
-        if self._ragged > SHOWN:
-            self._faults.append(f"{self.source}: {self._ragged} lines have a wrong number of fields.")
+        if self._ragged > ALIKE:
+            more = self._ragged - ALIKE
+            self._faults.append(f"{self.source}: ... and {more} more lines with a wrong number of fields.")
         if self._faults:
             raise InputError(self._faults)
 
@@ -98,7 +100,7 @@ class Layout:
         is_row = (fields > 1) | (lengths > 1) | ((lengths == 1) & ~returns)
         numbers = self.rows + np.cumsum(is_row)
         ragged = np.flatnonzero(is_row & (fields != len(self.names))).tolist()
-        for k in ragged[: max(0, SHOWN - self._ragged)]:
+        for k in ragged[: max(0, ALIKE - self._ragged)]:
             self._faults.append(
                 f"{self._line(whole, int(starts[k]))} (row {numbers[k]}): {fields[k]} fields; the header has "
                 f"{len(self.names)}. Put a field that holds a comma in quotes, or correct the row."

@@ -12,8 +12,9 @@ from maxflip.files.atomic import write_bytes
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# A spreadsheet takes a text that begins so for a formula. The full-width forms count: some programs fold them.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\0", "＝", "＋", "－", "＠")
+# A spreadsheet takes a text that begins so for a formula. The full-width forms count: some programs fold them. And so
+# that whoever takes one ' away has the text again, a text that begins with one gets another.
+_GUARDED = ("'", "=", "+", "-", "@", "\t", "\r", "\n", "\0", "＝", "＋", "－", "＠")
 
 
 def write_csv(table: pa.Table, path: str | Path) -> None:
@@ -30,4 +31,4 @@ def _cell(value: Any) -> str:
     if isinstance(value, float):
         return repr(value)
     text = "" if value is None else str(value)
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return f"'{text}" if text.startswith(_GUARDED) else text

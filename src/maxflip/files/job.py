@@ -51,7 +51,6 @@ class Job:
 
     path: Path
     source: str  # what messages call it: the path as it was given
-    raw: bytes
     cohort: CohortForm
     model: ModelForm
     goal: GoalForm
@@ -165,12 +164,12 @@ def read_job(path: str | Path) -> Job:
     with open_file(path, source) as file:
         raw = file.read(LARGEST + 1)
     try:
-        return _checked(parse_toml(raw), Path(path), raw)
+        return _checked(parse_toml(raw), Path(path))
     except InputError as error:
         raise InputError([f"{source}: {sentence}" for sentence in error.problems]) from error.__cause__
 
 
-def _checked(tables: dict[str, Any], path: Path, raw: bytes) -> Job:
+def _checked(tables: dict[str, Any], path: Path) -> Job:
     if "format" in tables and (type(tables["format"]) is not int or tables["format"] != FORMAT):
         raise InputError(f"format = {shown(tables['format'])}: this version of maxflip reads format = {FORMAT}.")
     faults = [] if "format" in tables else [f"format is missing. Begin the file with format = {FORMAT}."]
@@ -198,7 +197,6 @@ def _checked(tables: dict[str, Any], path: Path, raw: bytes) -> Job:
     return Job(
         path=path,
         source=str(path),
-        raw=raw,
         cohort=cohort,
         model=model,
         goal=goal,

@@ -70,6 +70,8 @@ def _file(value: Any, info: ValidationInfo) -> str:
     written = _text(value)
     if is_url(written):
         raise _wrong("is a URL, and nothing is fetched. Download the file and give its path.")
+    if written.startswith("~") or "$" in written:
+        raise _wrong("`~` and `$` are not expanded in paths; write them out.")
     folder: Path = info.context["folder"] if info.context else Path()
     try:
         os.stat(folder / written)

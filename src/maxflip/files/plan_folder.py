@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from maxflip.errors import InputError, OutputError
 from maxflip.exact import Floats
 from maxflip.files.atomic import output_errors, sync_folder, write_bytes
 from maxflip.plan import Fate, Plan, Status
-from maxflip.report import render
+from maxflip.report import is_report, render
 from maxflip.suggest import listed
 
 FORMAT = 1
@@ -49,21 +50,23 @@ def write_plan(plan: Plan, folder: Path, inputs: Mapping[str, Path]) -> None:
     if "job" in inputs:
         write_bytes(folder / "job.toml", inputs["job"].read_bytes())
         inputs = {**inputs, "job": folder / "job.toml"}
+    stated = {name: _input(folder, inputs[name]) for name in INPUTS} if inputs else None
+    plan = replace(plan, inputs={name: entry["sha256"] for name, entry in (stated or {}).items()})
     write_bytes(folder / "plan.parquet", _parquet(_changes_table(plan)))
     write_bytes(folder / "fates.parquet", _parquet(_fates_table(plan)))
     write_bytes(folder / "trace.parquet", _parquet(pa.table({k: list(v) for k, v in plan.trace.items()})))
     write_bytes(folder / "report.html", render(plan).encode())
-    summary = json.dumps(_summary(plan, folder, inputs), indent=2, ensure_ascii=False, allow_nan=False)
+    summary = json.dumps(_summary(plan, stated), indent=2, ensure_ascii=False, allow_nan=False)
     write_bytes(folder / "summary.json", (summary + "\n").encode())
 
 
 def load_plan(folder: str | Path) -> Plan:
     """A plan as it was saved; InputError if the folder holds none."""
     place = Path(folder)
-    missing = [name for name in FILES if name != "report.html" and not (place / name).is_file()]
-    if missing:
-        raise InputError(f"{place}: is no plan folder; it has no {' and no '.join(missing)}.")
     try:
+        missing = [name for name in FILES if name != "report.html" and not (place / name).is_file()]
+        if missing:
+            raise InputError(f"{place}: is no plan folder; it has no {' and no '.join(missing)}.")
         summary = json.loads((place / "summary.json").read_text(encoding="utf-8"))
         changes = pq.read_table(place / "plan.parquet")
         fates = pq.read_table(place / "fates.parquet")
@@ -74,6 +77,8 @@ def load_plan(folder: str | Path) -> Plan:
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
         if isinstance(error, InputError):
             raise
+        if isinstance(error, PermissionError):
+            raise OutputError(f"{place}: cannot be read: {error.strerror}. Check its permissions.") from error
         raise InputError(f"{place}: is no readable plan folder: {error}") from error
 
 
@@ -92,6 +97,15 @@ def check_target(folder: Path, *, overwrite: bool) -> None:
         # Only the attempt tells: permissions, read-only file systems and names that are too long.
         probe = Path(tempfile.mkdtemp(dir=parent, prefix=f".{folder.name}.partial-"))
         probe.rmdir()
+
+
+def check_page(page: Path) -> None:
+    """A report may take the place of a report, and of nothing else."""
+    with output_errors(page):
+        if page.exists() and not page.is_dir():
+            with page.open("rb") as file:
+                if not is_report(file.read(4096)):
+                    raise OutputError(f"{page}: is no report. Overwrite it (--overwrite), or name another file.")
 
 
 def _refuse_to_replace(folder: Path, *, overwrite: bool) -> None:
@@ -121,21 +135,20 @@ def staged(folder: Path, *, overwrite: bool) -> Iterator[Path]:
 
 def _take_name(stage: Path, place: Path, *, overwrite: bool) -> None:
     """What stood there before is kept until the new folder has its name on disk, and gets it back if that fails."""
-    old: Path | None = None
-    if place.exists():
-        _refuse_to_replace(place, overwrite=overwrite)
-        old = stage.with_name(stage.name.replace(".partial-", ".old-"))
-        os.replace(place, old)
+    old = stage.with_name(stage.name.replace(".partial-", ".old-"))
     try:
+        if place.exists():
+            _refuse_to_replace(place, overwrite=overwrite)
+            os.replace(place, old)
         os.replace(stage, place)
         sync_folder(place.parent)
-    except OSError:
-        if place.exists():
+    except BaseException:  # a signal too: what is done so far shows in the names
+        if place.exists() and not stage.exists():
             place.rename(stage)
-        if old is not None:
+        if old.exists():
             old.rename(place)
         raise
-    if old is not None:
+    if old.exists():
         shutil.rmtree(old, ignore_errors=True)
 
 
@@ -146,15 +159,9 @@ def _parquet(table: pa.Table) -> bytes:
 
 
 def _changes_table(plan: Plan) -> pa.Table:
-    """id, step, feature, before, change; what else a plan needs to be loaded again stands in the file's metadata."""
+    """id, step, feature, before, change; what else a plan needs to be loaded again stands in the summary."""
     rows = plan.table().select(["id", "feature", "before", "change"])
-    steps = pa.array(np.zeros(len(rows), dtype=np.int32))
-    budgets = {
-        name: {"amount": _number(b.amount), "uses": dict(b.uses) if b.uses else None, "cost": b.cost}
-        for name, b in plan.budgets.items()
-    }
-    context = {"features": list(plan.features), "units": dict(plan.units), "budgets": budgets}
-    return rows.add_column(1, "step", steps).replace_schema_metadata({"maxflip": json.dumps(context)})
+    return rows.add_column(1, "step", pa.array(np.zeros(len(rows), dtype=np.int32)))
 
 
 def _fates_table(plan: Plan) -> pa.Table:
@@ -177,7 +184,7 @@ def _number(value: float) -> float | str:
     return "inf" if value == np.inf else value
 
 
-def _summary(plan: Plan, folder: Path, inputs: Mapping[str, Path]) -> dict[str, Any]:
+def _summary(plan: Plan, inputs: dict[str, dict[str, str]] | None) -> dict[str, Any]:
     counts = plan.fate_counts()
     return {
         "format": FORMAT,
@@ -198,6 +205,7 @@ def _summary(plan: Plan, folder: Path, inputs: Mapping[str, Path]) -> dict[str, 
                 "cost": budget.cost,
                 "spent": plan.spend[name],
                 "price": None if plan.prices is None else plan.prices[name],
+                "uses": dict(budget.uses or {}),
             }
             for name, budget in plan.budgets.items()
         },
@@ -207,20 +215,25 @@ def _summary(plan: Plan, folder: Path, inputs: Mapping[str, Path]) -> dict[str, 
         "seconds": plan.seconds,
         "guard": plan.guard,
         "notices": list(plan.notices),
+        "features": list(plan.features),
+        "units": dict(plan.units),
         "versions": dict(plan.versions),
-        "inputs": {name: _input(folder, inputs[name]) for name in INPUTS} if inputs else None,
+        "question": dict(plan.question),
+        "made": plan.made,
+        "inputs": inputs,
     }
 
 
 def _input(folder: Path, path: Path) -> dict[str, str]:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return {"path": Path(os.path.relpath(path.absolute(), folder.absolute())).as_posix(), "sha256": digest}
+    # "../x" leads out of the folder that a link leads to, not out of the one where the link stands
+    place = Path(os.path.relpath(path.parent.resolve() / path.name, folder.resolve()))
+    return {"path": place.as_posix(), "sha256": digest}
 
 
 def _assemble(summary: dict[str, Any], changes: pa.Table, fates: pa.Table, trace: dict[str, Any]) -> Plan:
-    context = json.loads(changes.schema.metadata[b"maxflip"])
-    features = tuple(context["features"])
+    features = tuple(summary["features"])
     all_ids = np.array(fates["id"].to_pylist(), dtype=object)
     fate = np.array(fates["fate"].to_pylist(), dtype=object)
     selected = np.flatnonzero(fate == Fate.FLIPPED.value)
@@ -228,7 +241,7 @@ def _assemble(summary: dict[str, Any], changes: pa.Table, fates: pa.Table, trace
     prices = {name: b["price"] for name, b in summary["budgets"].items()}
     return Plan(
         features=features,
-        units=context["units"],
+        units=summary["units"],
         all_ids=all_ids,
         selected=selected,
         changes=change,
@@ -238,7 +251,9 @@ def _assemble(summary: dict[str, Any], changes: pa.Table, fates: pa.Table, trace
         confidence_before=fates["confidence_before"].to_numpy(),
         confidence_after=fates["confidence_after"].to_numpy()[selected],
         below_margin=summary["below_margin"],
-        budgets={name: Budget(float(b["amount"]), b["uses"], b["cost"]) for name, b in context["budgets"].items()},
+        budgets={
+            name: Budget(float(b["amount"]), b["uses"] or None, b["cost"]) for name, b in summary["budgets"].items()
+        },
         spend={name: b["spent"] for name, b in summary["budgets"].items()},
         prices=None if any(p is None for p in prices.values()) else prices,
         bound=summary["bound"],
@@ -251,6 +266,9 @@ def _assemble(summary: dict[str, Any], changes: pa.Table, fates: pa.Table, trace
         notices=tuple(summary["notices"]),
         trace=trace,
         versions=summary["versions"],
+        question=summary["question"],
+        made=summary["made"],
+        inputs={name: entry["sha256"] for name, entry in (summary["inputs"] or {}).items()},
     )
 
 

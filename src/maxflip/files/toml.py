@@ -13,7 +13,11 @@ LARGEST = 1_000_000  # bytes
 DEEPEST = 32  # dotted parts of a key, and levels of nesting: the parser's time and memory grow with their square
 _PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
 _DEEP_KEY = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_PART}[ \t]*+\.[ \t]*+){{{DEEPEST}}}")
-_TOO_DEEP = "values are nested too deeply to be read. No table of a job is."
+_TOO_DEEP = f"values are nested more than {DEEPEST} deep. No table of a job is."
+# Texts and comments are passed over whole; what is left of brackets is nesting.
+_BRACKET = re.compile(
+    r"""\"{3}(?:\\.|[^\\])*?\"{3}|'{3}.*?'{3}|"(?:\\.|[^"\\\n])*+"|'[^'\n]*+'|#[^\n]*+|[\[{\]}]""", re.DOTALL
+)
 _POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
@@ -24,6 +28,8 @@ def parse_toml(raw: bytes) -> dict[str, Any]:
     text = _decoded(raw)
     if deep := _DEEP_KEY.search(text):
         raise InputError(f"{_place(text, deep.start())}: the key has more than {DEEPEST} parts. No key of a job has.")
+    if (nested := _deep_bracket(text)) is not None:
+        raise InputError(f"{_place(text, nested)}: {_TOO_DEEP}")
     beyond: list[str] = []
 
     def parse_float(digits: str) -> float:
@@ -34,12 +40,11 @@ def parse_toml(raw: bytes) -> dict[str, Any]:
 
     try:
         tables = tomllib.loads(text, parse_float=parse_float)
-    except RecursionError as error:
-        raise InputError(_TOO_DEEP) from error
     except ValueError as error:  # TOMLDecodeError, or an integer of thousands of digits
         raise InputError(_toml_fault(str(error), text)) from error
-    if _is_deep(tables):
-        raise InputError(_TOO_DEEP)
+    for key, value in tables.items():
+        if _is_deep(value):
+            raise InputError(f"[{key}]: {_TOO_DEEP}")
     if beyond:
         remedy = "is beyond float64. Write inf where no limit is meant."
         raise InputError([f"{_place(text, text.index(digits))}: {digits} {remedy}" for digits in beyond])
@@ -73,8 +78,18 @@ def _toml_fault(message: str, text: str) -> str:
     return f"{place}: {reason[:200]}. Correct the TOML there."
 
 
+def _deep_bracket(text: str) -> int | None:
+    """Where a bracket opens inside too many others."""
+    depth = 0
+    for found in _BRACKET.finditer(text):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
+        if depth > DEEPEST:
+            return found.start()
+    return None
+
+
 def _is_deep(value: Any) -> bool:
-    """Without recursion, of course."""
+    """By dotted keys, or dotted keys and brackets together. Without recursion, of course."""
     level = [value]
     for _ in range(DEEPEST):
         level = [

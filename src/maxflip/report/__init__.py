@@ -5,26 +5,35 @@ from __future__ import annotations
 from functools import cache
 
 import jinja2
+from markupsafe import Markup
 
 from maxflip.plan import Plan
 from maxflip.report import tables
 from maxflip.report.answer import answer
-from maxflip.report.numbers import duration, number, whole
+from maxflip.report.numbers import counted, duration, number, whole
 from maxflip.report.texts import isolated
 
-__all__ = ["render"]
+__all__ = ["is_report", "render"]
+
+_GENERATOR = Markup('<meta name="generator" content="maxflip">')
 
 
 def render(plan: Plan) -> str:
     """The page as text; the same plan gives the same page."""
     return _template().render(
         plan=plan,
+        generator=_GENERATOR,
         answer=answer(plan),
         budgets=tables.budgets(plan),
         fates=tables.fates(plan),
         features=tables.features(plan),
         people=tables.people(plan),
     )
+
+
+def is_report(page: bytes) -> bool:
+    """Whether a file that begins so is a page of ours, of this version or another."""
+    return page.startswith(b"<!DOCTYPE html>") and _GENERATOR.encode() in page
 
 
 @cache
@@ -36,5 +45,5 @@ def _template() -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(whole=whole, number=number, duration=duration, isolated=isolated)
+    environment.filters.update(whole=whole, counted=counted, number=number, duration=duration, isolated=isolated)
     return environment.get_template("page.html.j2")

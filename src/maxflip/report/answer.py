@@ -31,12 +31,19 @@ class Answer:
     status_remark: str
 
 
+def headline(plan: Plan) -> str:
+    """The answer in one sentence, for a terminal."""
+    together = _together(plan)
+    end = f"; {together[:1].lower()}{together[1:]}" if together else "."
+    return f"The plan moves {whole(plan.count)} of {whole(len(plan.fates))} into the wanted class{end}"
+
+
 def answer(plan: Plan) -> Answer:
     n = len(plan.fates)
     verb = "is" if plan.count == 1 else "are"
     return Answer(
         count=whole(plan.count),
-        rest=f"of {whole(n)} {verb} predicted in the wanted class after the change",
+        rest=f"of {whole(n)} {verb} moved into the wanted class by the plan",
         details=_details(plan),
         claims=_claims(plan),
         note=_note(plan),
@@ -64,11 +71,8 @@ def is_proved_best(plan: Plan) -> bool:
 
 
 def _details(plan: Plan) -> tuple[str, ...]:
-    already = plan.fate_counts()[Fate.ALREADY]
-    details = []
-    if already:
-        more = " more" if plan.count else ""
-        details.append(f"{whole(already)}{more} {_were(already)} there already.")
+    together = _together(plan)
+    details = [together] if together else []
     if has_worths(plan) and plan.count:
         who = "This one person is" if plan.count == 1 else f"The {whole(plan.count)} together are"
         open_worth = math.fsum(plan.worths[plan.fates.astype(str) != Fate.ALREADY.value])
@@ -79,10 +83,22 @@ def _details(plan: Plan) -> tuple[str, ...]:
     return tuple(details)
 
 
+def _together(plan: Plan) -> str:
+    """Whom the plan moves and who stood there before: never one number for both."""
+    already = plan.fate_counts()[Fate.ALREADY]
+    if not already:
+        return ""
+    if not plan.count:
+        return f"{whole(already)} {_were(already)} there already."
+    everyone = whole(already + plan.count)
+    return f"With the {whole(already)} already there, {everyone} are predicted in it as confidently as asked."
+
+
 def _note(plan: Plan) -> str:
     if not plan.below_margin:
         return ""
-    among = f"; they may be among the {whole(plan.count)}" if plan.count else ""
+    who = "that one" if plan.below_margin == 1 else "they"
+    among = f"; {who} may be among the {whole(plan.count)}" if plan.count else ""
     return (
         f"For {whole(plan.below_margin)} not counted as there already, the wanted class was the likeliest "
         f"from the start, but with less confidence than asked for{among}."
@@ -126,7 +142,7 @@ def _reasons(plan: Plan) -> tuple[str, ...]:
         return ("Everyone is predicted in the wanted class already; there is nothing to change.",)
     texts = {
         Fate.LEFT_OUT: "{} {} left out: the budgets do not pay for a change that moves them, or they were excluded.",
-        Fate.NOT_FOUND: "For {} no change was found that moves them; there may be one.",
+        Fate.NOT_FOUND: "For {} no change was found that does it; there may be one.",
         Fate.UNREACHABLE: "{} {} out of reach: it is proved that no change within the limits and budgets moves them.",
         Fate.UNUSABLE: "{} {} unusable: the model gives no finite answer for them.",
     }

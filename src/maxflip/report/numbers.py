@@ -19,6 +19,14 @@ def whole(n: int) -> str:
     return f"{n:,}".replace("-", "−")
 
 
+def counted(n: int, one: str, many: str) -> str:
+    """
+    >>> counted(1, "person", "people"), counted(1200, "person", "people")
+    ('1 person', '1,200 people')
+    """
+    return f"{whole(n)} {one if n == 1 else many}"
+
+
 def number(x: float, digits: int = 4, *, up: bool = False) -> str:
     """At most `digits` significant ones, but never fewer than the whole part has. `up`: never less than x.
 

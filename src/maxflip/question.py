@@ -1,0 +1,58 @@
+"""What was asked, in words: a plan carries it, so that its report can be read without the job."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxflip.problem import Problem
+from maxflip.suggest import listed
+
+MOST = 30  # features named
+_WAYS = {0: "", 1: ", upwards only", -1: ", downwards only"}
+
+
+def asked(problem: Problem) -> dict[str, str]:
+    """What a line is about -> what was asked.
+
+    Limits are those that were given: a start value outside them widens them for that sample.
+    """
+    lines = {"Wanted class": _wanted(problem), "Confidence": _confidence(problem), "May change": _changeable(problem)}
+    for name, rows in (("Must be picked", problem.include), ("Must not be picked", problem.exclude)):
+        if len(rows):
+            lines[name] = listed(problem.cohort.ids[rows])
+    return lines
+
+
+def _wanted(problem: Problem) -> str:
+    if len(problem.goal.wanted) > 1:
+        return "one for each, by a column of the cohort or a list"
+    columns = np.flatnonzero(problem.goal.wanted[0]).tolist()
+    names = problem.classifier.classes
+    if names is not None:
+        return ("" if len(columns) == 1 else "any of ") + listed(names[i] for i in columns)
+    return f"output column {columns[0]}" if len(columns) == 1 else f"any of the output columns {columns}"
+
+
+def _confidence(problem: Problem) -> str:
+    required = f"{problem.goal.required:g}"
+    if problem.goal.is_threshold:
+        return f"threshold {required}: the wanted class has at least this probability"
+    return f"margin {required}: the wanted class is ahead of every other by at least this probability"
+
+
+def _changeable(problem: Problem) -> str:
+    parts = [_limits(problem, int(i)) for i in problem.actionable[:MOST]]
+    rest = len(problem.actionable) - MOST
+    return "; ".join(parts) + (f"; and {rest} more" if rest > 0 else "")
+
+
+def _limits(problem: Problem, i: int) -> str:
+    lower, upper = problem.limits.lower[:, i], problem.limits.upper[:, i]
+    if (lower == lower[0]).all() and (upper == upper[0]).all():
+        low, high = (f"{side[0]:.6g}" if np.isfinite(side[0]) else "" for side in (lower, upper))
+        words = (
+            f"from {low} to {high}" if low and high else f"from {low}" if low else f"to {high}" if high else "freely"
+        )
+    else:
+        words = "within limits of each one's own"
+    return f"{problem.cohort.features[i]!r} {words}{_WAYS[int(problem.limits.direction[i])]}"
