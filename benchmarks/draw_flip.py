@@ -1,4 +1,4 @@
-"""One flip in two dimensions: `python benchmarks/draw_flip.py [docs/pictures/flip.svg]` draws the picture of docs/flips.md.
+"""One flip in two dimensions: `python benchmarks/draw_flip.py` draws docs/pictures/flip.svg for docs/flips.md.
 
 A tanh network is trained on two half-moons; maxflip finds the cheapest flips of one sample at two price vectors, and at
 the second once more within limits. All that is drawn is computed: the confidence on a grid, the flips, and for each
@@ -32,9 +32,11 @@ CELLS = (135, 100)
 FINE = 2001
 
 STYLE = """
-  :root { --paper: #ffffff; --ink: #1f2328; --quiet: #6e7781; --wanted: #0b7a75; --one: #b35900; --two: #6f42c1; --three: #c2255c; }
+  :root { --paper: #ffffff; --ink: #1f2328; --quiet: #6e7781; --wanted: #0b7a75;
+    --one: #b35900; --two: #6f42c1; --three: #c2255c; }
   @media (prefers-color-scheme: dark) {
-    :root { --paper: #0d1117; --ink: #e6edf3; --quiet: #8b949e; --wanted: #3fb8af; --one: #f0a04b; --two: #b392f0; --three: #ff7eb0; }
+    :root { --paper: #0d1117; --ink: #e6edf3; --quiet: #8b949e; --wanted: #3fb8af;
+      --one: #f0a04b; --two: #b392f0; --three: #ff7eb0; }
   }
   text { font: 13px system-ui, sans-serif; fill: var(--ink); }
   .note { fill: var(--quiet); }
@@ -46,6 +48,11 @@ STYLE = """
   .move { stroke-width: 2.2; }
   .halo { paint-order: stroke; stroke: var(--paper); stroke-width: 4px; stroke-linejoin: round; }
 """
+
+LEGEND = (
+    f"thick line: confidence {MARGIN}, shaded beyond it (deeper from 0.5 and 0.9); thin lines: -0.1, -0.5, -0.9;",
+    "ellipse: all changes that cost as much as the flip of its colour, at the same prices",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,8 +229,8 @@ def svg(values: Floats, flips: list[Flip]) -> str:
 {"".join(drawn_flip(flip) for flip in flips)}
   <circle cx="{x:.1f}" cy="{y:.1f}" r="6" fill="var(--ink)" stroke="var(--paper)" stroke-width="1.5"/>
   <text class="halo" x="{x - 46:.1f}" y="{y + 4:.1f}">start</text>
-  <text class="note" x="8" y="{height + 18:.0f}">thick line: confidence {MARGIN}, shaded beyond it (deeper from 0.5 and 0.9); thin lines: -0.1, -0.5, -0.9;</text>
-  <text class="note" x="8" y="{height + 36:.0f}">ellipse: all changes that cost as much as the flip of its colour, at the same prices</text>
+  <text class="note" x="8" y="{height + 18:.0f}">{LEGEND[0]}</text>
+  <text class="note" x="8" y="{height + 36:.0f}">{LEGEND[1]}</text>
 </svg>
 """
 
@@ -236,7 +243,7 @@ def main() -> None:
     across, down = np.array([1.0, 4.0]), np.array([4.0, 1.0])
     flips = [
         flip_of(free, across, "1: prices (1, 4)", "var(--one)", (14, -4)),
-        flip_of(free, down, "2: prices (4, 1)", "var(--two)", (-30, 26)),
+        flip_of(free, down, "2: prices (4, 1)", "var(--two)", (20, 40)),
         flip_of(limited, down, "3: prices (4, 1), within the limits", "var(--three)", (14, 12)),
     ]
     target.write_text(svg(confidence_on_grid(free), flips))
