@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -213,3 +215,10 @@ def test_linear_flips_are_the_same_alone_and_in_a_batch(question: Question) -> N
         assert alone.found[0] == together.found[j]
         assert alone.unreachable[0] == together.unreachable[j]
         np.testing.assert_allclose(alone.changes[0], together.changes[j], rtol=1e-9, atol=1e-9)
+
+
+def test_the_code_in_the_page_prints_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "flips.md").read_text()
+    code, printed = re.findall(r"```(?:python|text)\n(.*?)```", page, re.DOTALL)
+    exec(code, {})
+    assert capsys.readouterr().out == printed
