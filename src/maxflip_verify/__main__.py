@@ -28,8 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(json.dumps({"passed": result.passed, **asdict(result)}) if given.json else result, flush=True)
     except OSError as error:  # whoever reads a pipe has seen enough, and the exit code still tells; a full disk is lost
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):
-            return 4
+        return 4 if not isinstance(error, BrokenPipeError) else 0 if result.passed else 5
     return 0 if result.passed else 5
 
 

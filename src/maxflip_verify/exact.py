@@ -1,7 +1,6 @@
 """What a plan consumes, as the exact real number that its stored float64 values denote.
 
-A product of two float64 is the sum of two float64 (Dekker), and float64 of one exponent add up as integers. Where a
-factor is so large or small that a partial product could leave the float64 range, fractions do the work.
+A product of two float64 is the sum of two (Dekker); those of one exponent add up as integers; extremes as fractions.
 """
 
 from fractions import Fraction
@@ -27,8 +26,8 @@ def consumption(weights: Floats, changes: Floats, *, squared: bool) -> Fraction:
 
 def _product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     """`high + low == a * b` exactly: the factors are cut into halves of 26 bits, whose products are exact."""
-    scaled_a, scaled_b = a * (2.0**27 + 1), b * (2.0**27 + 1)
-    a1, b1, high = scaled_a - (scaled_a - a), scaled_b - (scaled_b - b), a * b
+    big_a, big_b, high = a * (2.0**27 + 1), b * (2.0**27 + 1), a * b
+    a1, b1 = big_a - (big_a - a), big_b - (big_b - b)
     a2, b2 = a - a1, b - b1
     return high, a2 * b2 - (((high - a1 * b1) - a2 * b1) - a1 * b2)
 

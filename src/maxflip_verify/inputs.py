@@ -83,16 +83,15 @@ def read_job(data: bytes) -> dict[str, Any]:
 
 def complete(job: dict[str, Any], loaded: Loaded) -> dict[str, Any]:
     """The job, with what the model file says itself; where both speak, neither may contradict the other."""
-    says, features = loaded.says, job["cohort"]["features"]
-    model = says | job["model"]
+    says, features, model = loaded.says, job["cohort"]["features"], loaded.says | job["model"]
     if features != (loaded.features or features):
         raise Broken(f"the model was trained on the columns {loaded.features}; the job names {features}")
     if missing := {"output", "classes"} - model.keys():
         raise Unreadable(f"job.toml: model: {sorted(missing)} must be given, as the model file does not say it")
-    given, own, output = model["classes"], says.get("classes", model["classes"]), says.get("output", model["output"])
+    given, own = model["classes"], says.get("classes", model["classes"])
     moved = [name for name, its in zip(given, own, strict=False) if name != its and name in own]
-    if moved or len(given) != len(own) or model["output"] != output:
-        raise Unreadable(f"job.toml: model: got {model['output']}, {given}; the model file says {output}, {own}")
+    if moved or len(given) != len(own) or model["output"] != says.get("output", model["output"]):
+        raise Unreadable(f"job.toml: model: got {job['model']}; the model file says {says}")
     return job | {"model": model}
 
 
@@ -117,12 +116,11 @@ def read_case(job: dict[str, Any], cohort: bytes, name: str) -> Case:
             return numbers(table[key]) if kind == "numbers" else table[key].cast("string").to_pylist()
 
     def limit_column(key: str, open_end: float) -> list[float]:
-        """An empty cell leaves its side open."""
-        with reading(f"{name}: column {key!r}"):
+        with reading(f"{name}: column {key!r}"):  # an empty cell leaves its side open
             return [open_end if cell in (None, "") else float(cell) for cell in table[key].to_pylist()]
 
-    goal, features, classes, key = job["goal"], job["cohort"]["features"], job["model"]["classes"], job["cohort"]["id"]
-    limits = job.get("limits", {})
+    goal, limits, classes = job["goal"], job.get("limits", {}), job["model"]["classes"]
+    features, key = job["cohort"]["features"], job["cohort"]["id"]
     written = [limit[side] for limit in limits.values() for side in ("min_column", "max_column") if side in limit]
     named = [goal[column] for column in ("target_column", "worth_column") if column in goal]
     table = read_table(cohort, name, (key, *features, *written, *named))

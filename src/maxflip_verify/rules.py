@@ -28,21 +28,21 @@ class Check:
 
 def check(name: str, wrong: Any, got: Any, wanted: Any, where: Callable[[int], str] = lambda _: "") -> Check:
     """A finding for every place that is `wrong`; `got` and `wanted` are arrays over the places, or one value."""
-
-    def at(value: Any, i: int) -> Any:
-        return value[i : i + 1].tolist()[0] if isinstance(value, np.ndarray) else value
-
     places = np.flatnonzero(wrong).tolist()
-    found = [f"{name}{where(i)}: got {at(got, i)!r}, wanted {at(wanted, i)}" for i in places[:SHOWN]]
+    found = [f"{name}{where(i)}: got {_at(got, i)!r}, wanted {_at(wanted, i)}" for i in places[:SHOWN]]
     return Check(name, (*found, *[f"{name}: and {len(places) - SHOWN} more"][: len(places) > SHOWN]))
+
+
+def _at(value: Any, i: int) -> Any:
+    return value[i : i + 1].tolist()[0] if isinstance(value, np.ndarray) else value
 
 
 def plan_rules(case: Case, plan: Columns) -> Iterator[Check]:
     """Every row changes a value of the cohort as the job allows, in order."""
     features, limits, change = case.features, case.job.get("limits", {}), plan["change"]
-    known, start = plan["known"], case.start[plan["row"], plan["place"]]
-    low = np.minimum(case.lower[plan["row"], plan["place"]], start)
-    high = np.maximum(case.upper[plan["row"], plan["place"]], start)
+    known, cell = plan["known"], (plan["row"], plan["place"])
+    start, lower, upper = case.start[cell], case.lower[cell], case.upper[cell]
+    low, high = np.minimum(lower, start), np.maximum(upper, start)
     frozen = sum(case.weights.values(), np.zeros(len(features)))[plan["place"]] == 0
     sign = [{"up": 1, "down": -1}.get(limits.get(feature, {}).get("direction"), 0) for feature in features]
     with np.errstate(all="ignore"):
@@ -97,15 +97,14 @@ def summary_rules(case: Case, plan: Columns, fates: Columns, said: dict[str, Any
     """Budgets hold, decided exactly; the summary's numbers follow from the files, and its claims from the numbers."""
     count, worth = int(fates["flipped"].sum()), math.fsum(case.worth[fates["flipped"]])
     solver, units = case.job.get("solver", {}), case.job["cohort"].get("units", {})
-    wanted: dict[str, Any] = {"count": count, "worth": worth, "cohort": len(case.ids)}
-    wanted |= {"features": case.features, "units": units, "seed": solver.get("seed", 0)}
-    wanted |= {fate: int((fates["fate"] == fate).sum()) for fate in FATES}
+    wanted = {"features": case.features, "units": units, "seed": solver.get("seed", 0), "cohort": len(case.ids)}
+    wanted |= {"count": count, "worth": worth} | {fate: int((fates["fate"] == fate).sum()) for fate in FATES}
     budgets, finite = case.job["budgets"], plan["known"] & np.isfinite(plan["change"])
     yield check("summary.json: budgets", said["budgets"].keys() != budgets.keys(), [*said["budgets"]], [*budgets])
     for name, terms in budgets.items():
         amount, cost, weights = terms["amount"], terms.get("cost", "squared"), case.weights[name][plan["place"][finite]]
-        used = consumption(weights, plan["change"][finite], squared=cost == "squared")
-        used = Fraction(count) if cost == "count" else used
+        drawn = consumption(weights, plan["change"][finite], squared=cost == "squared")
+        used = Fraction(count) if cost == "count" else drawn
         spent = float(min(used, Fraction(sys.float_info.max)))
         yield check(f"plan.parquet: budget {name!r}", used > amount, f"exactly about {spent!r}", f"at most {amount!r}")
         uses = terms.get("uses", {} if cost == "count" else {name: 1.0})
@@ -113,12 +112,11 @@ def summary_rules(case: Case, plan: Columns, fates: Columns, said: dict[str, Any
         got = {key: said["budgets"].get(name, {}).get(key) for key in stated}
         yield check(f"summary.json: budget {name!r}", got != stated, got, stated)
     free = [budget["price"] for budget in said["budgets"].values() if budget["amount"] == "inf" and budget["price"]]
-    yield check("summary.json: price", bool(free), free, "0 or null, as nothing limits the budget")
-    for key, value in wanted.items():
-        yield check(f"summary.json: {key}", said[key] != value, said[key], value)
+    yield check("summary.json: price", bool(free), free, "0 or null, as nothing limits it")
+    yield from (check(f"summary.json: {key}", said[key] != value, said[key], value) for key, value in wanted.items())
     kind, _, options = f"{said['solver'][:-1]},".partition("(")
     other = [key for key, value in solver.get("options", {}).items() if f"{key}={value!r}," not in options]
-    named = kind.lower() == solver.get("name", "nearest").replace("_", "")
+    named = kind.lower() == solver.get("name", "prices").replace("_", "")
     yield check("summary.json: solver", bool(other) or not named, said["solver"], f"the job's, {solver}")
     guard, below, bound, status = (said[key] for key in ("guard", "below_margin", "bound", "status"))
     least, most = (int(((fates["fate"] != "already") & (fates["lead"] > near)).sum()) for near in (guard, -guard))

@@ -4,7 +4,6 @@ import json
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +13,7 @@ from maxflip_verify.exact import Floats
 from maxflip_verify.forms import FORMS, misfits
 from maxflip_verify.inputs import Case, Columns, complete, positions, read_case, read_columns, read_job
 from maxflip_verify.rules import SHOWN, Check, check, fate_rules, plan_rules, summary_rules
-from maxflip_wall import Broken, Loaded, Unreadable, load_model, read, reading
+from maxflip_wall import Broken, Loaded, Unreadable, load_model, read, reading, unique_keys
 
 BATCH, ALONE = 1024, 1000
 
@@ -45,7 +44,7 @@ def audit(folder: Path | str, *, cohort: Path | str | None = None, model: Path |
     folder = Path(folder)
     text = read(folder / "summary.json", follow_links=False)
     with reading("summary.json"):
-        said = json.loads(text, object_pairs_hook=_once)
+        said = json.loads(text, object_pairs_hook=unique_keys)
     checks = [Check("summary.json: form", tuple(misfits(said, FORMS["summary"], "summary.json"))[:SHOWN])]
     if checks[0].findings:
         return Audit(tuple(checks))
@@ -60,8 +59,9 @@ def audit(folder: Path | str, *, cohort: Path | str | None = None, model: Path |
         checks.append(check(f"summary.json: inputs: {key}", entry["sha256"] != found, entry["sha256"], found))
     job, loaded = read_job(data["job"]), load_model(data["model"], str(paths["model"]))
     case = read_case(complete(job, loaded), data["cohort"], str(paths["cohort"]))
-    plan = read_columns(read(folder / "plan.parquet", follow_links=False), "plan")
-    fates = read_columns(read(folder / "fates.parquet", follow_links=False), "fates")
+    plan, fates = (
+        read_columns(read(folder / f"{name}.parquet", follow_links=False), name) for name in ("plan", "fates")
+    )
     plan["row"], plan["place"] = positions(plan["id"], case.ids), positions(plan["feature"], case.features)
     plan["known"] = (plan["row"] >= 0) & (plan["place"] >= 0)
     order = positions(case.ids, fates["id"])  # -1, the last, where a sample has no row
@@ -70,13 +70,6 @@ def audit(folder: Path | str, *, cohort: Path | str | None = None, model: Path |
     guards = (1e-9 if loaded.dtype == torch.float64 else 1e-6, max(1e-3, 16 * torch.finfo(loaded.dtype).eps))
     checks += [*plan_rules(case, plan), *fate_rules(case, plan, fates, said["guard"])]
     return Audit((*checks, *summary_rules(case, plan, fates, said, guards)))
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; a key that stands twice would be read differently by different readers."""
-    if len(dict(pairs)) < len(pairs):
-        raise Unreadable(f"a key stands twice among {[key for key, _ in pairs]!r:.300}")
-    return dict(pairs)
 
 
 def _run(model: Loaded, case: Case, plan: Columns, flipped: NDArray[np.bool_]) -> Columns:
@@ -102,8 +95,7 @@ def _confidence(model: Loaded, case: Case, who: NDArray[np.intp], points: Floats
     finite = np.isfinite(p).all(axis=1)
     with np.errstate(invalid="ignore"):
         if case.job["model"]["output"] == "logits":
-            p = np.exp(p - p.max(axis=1, keepdims=True))
-            p /= p.sum(axis=1, keepdims=True)
+            p = (e := np.exp(p - p.max(axis=1, keepdims=True))) / e.sum(axis=1, keepdims=True)
         lead = np.where(wanted, p, -np.inf).max(axis=1) - np.where(wanted, -np.inf, p).max(axis=1)
     confidence = lead if "margin" in case.job["goal"] else np.where(wanted, p, 0.0).sum(axis=1)
     return [np.where(finite, confidence, np.nan), np.where(finite, lead, np.nan)]

@@ -3,7 +3,7 @@
 It stands alone, so that maxflip and its auditor, which share nothing else, cannot get this differently wrong.
 """
 
-from maxflip_wall.files import Broken, Refused, Unavailable, Unreadable, read, reading
+from maxflip_wall.files import Broken, Refused, Unavailable, Unreadable, read, reading, unique_keys
 from maxflip_wall.models import Loaded, load_model
 from maxflip_wall.pt2 import LoadedModule
 from maxflip_wall.skops import LoadedEstimator
@@ -19,4 +19,5 @@ __all__ = [
     "load_model",
     "read",
     "reading",
+    "unique_keys",
 ]

@@ -6,6 +6,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 LARGEST = 8 << 30
 NO_FILE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO}
@@ -59,3 +60,10 @@ def read(path: Path, *, follow_links: bool = True) -> bytes:
             if error.errno in NO_FILE:
                 raise
             raise Unavailable(f"cannot be read: {error.strerror}. Check its permissions and its disk") from error
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; a key that stands twice would be read differently by different readers."""
+    if len(dict(pairs)) < len(pairs):
+        raise Unreadable(f"a key stands twice among {[key for key, _ in pairs]!r:.300}")
+    return dict(pairs)
