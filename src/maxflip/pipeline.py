@@ -19,7 +19,7 @@ from maxflip.exact import Floats
 from maxflip.plan import Fate, Plan, Status
 from maxflip.problem import Problem
 from maxflip.question import asked
-from maxflip.solvers import Nearest, Proposal, Run, Solver
+from maxflip.solvers import Prices, Proposal, Run, Solver
 from maxflip.streams import Streams
 from maxflip.suggest import shown
 from maxflip.watch import Notice, Watch, silent
@@ -37,7 +37,7 @@ def solve(
     """Whom to pick and what to change.
 
     problem  what is asked
-    solver   an object such as Nearest(); None: Nearest()
+    solver   an object such as Prices(); None: Prices()
     seed     whole number; the same seed gives the same plan
     start    an earlier Plan, for solvers that can go on from one; None: from nothing
     engine   who does the work; None: this process
@@ -49,7 +49,7 @@ def solve(
     tell = watch or silent
     for text in problem.notices:
         tell(Notice(text))
-    used = solver if solver is not None else Nearest()
+    used = solver if solver is not None else Prices()
     worker = engine or Local()
     with problem.classifier.borrowed():
         where = judge.standing(problem, worker, tell)
@@ -112,7 +112,7 @@ def _check_arguments(problem: Any, solver: Any, seed: Any, start: Any, engine: A
     if isinstance(solver, type):
         faults.append(f"solver: got the class {solver.__name__}; wanted a solver: {solver.__name__}().")
     elif solver is not None and not callable(getattr(solver, "propose", None)):
-        faults.append(f"solver: got {shown(solver)}; wanted a solver, such as Nearest().")
+        faults.append(f"solver: got {shown(solver)}; wanted a solver, such as Prices().")
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
         faults.append(f"seed = {shown(seed)}: must be a whole number.")
     if start is not None and not isinstance(start, Plan):

@@ -151,7 +151,7 @@ class LimitForm(_Form):
 
 
 class SolverForm(_Form):
-    name: Annotated[str, PlainValidator(_solver_name)] = "nearest"
+    name: Annotated[str, PlainValidator(_solver_name)] = "prices"
     seed: Annotated[int, PlainValidator(_whole)] = 0
     options: dict[str, Any] = Field(default={})
 
