@@ -104,6 +104,11 @@ def csv(*cells: str) -> Callable[[Path], None]:
     return write
 
 
+def whole_numbers_with_a_negative_zero(folder: Path) -> None:
+    """In the column that changes, so that the plan states the value."""
+    (folder / "cohort.csv").write_text("who,a,b\nP-1,-1,0\nP-2,-0,0\nP-3,3,0\n")
+
+
 def job(old: str, new: str) -> Callable[[Path], None]:
     assert old in JOB
 
@@ -121,7 +126,7 @@ def job(old: str, new: str) -> Callable[[Path], None]:
         parquet([True, False, True], pa.bool_()),
         parquet([1, 2, 3], pa.decimal128(5, 2)),
         csv(str(2**53 + 2), "0", str(-(2**70))),
-        csv("-0", "1", "2"),
+        whole_numbers_with_a_negative_zero,
         csv("-0", "+1", "0" * 5000 + "9007199254740994"),
         job("[budgets.a]", "[limits.a]\nmin = -inf\nmax = inf\n[budgets.a]"),
         job("margin = 0.1", "margin = 0.1 # " + "." * 3000),
