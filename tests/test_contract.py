@@ -270,11 +270,13 @@ def law_options(seed: int) -> tuple[dict[str, Any], list[str]]:
 
 
 def assert_same_plan(found: Changes, wanted: Changes, options: dict[str, Any]) -> None:
-    """To the last bit for linear models. Sums inside a network come out a bit different in a batch of another size, a
+    """To rounding for linear models: a sum over people has another last bit with one more 0 among them. In a network a
     search along gradients then ends elsewhere on the same level, and of people who are alike others may be picked.
     """
     if isinstance(options["classifier"].module, nn.Linear):
-        assert found == wanted
+        assert found.keys() == wanted.keys()
+        for who, change in found.items():
+            np.testing.assert_allclose(change, wanted[who], rtol=1e-9, atol=1e-12)
     else:
         assert abs(len(found) - len(wanted)) <= 1
 

@@ -180,9 +180,6 @@ def test_a_limit_that_freezes_a_feature_of_a_linear_model_equals_removing_its_bu
     np.testing.assert_allclose(*costs_frozen_and_removed(question, pinned), rtol=1e-9)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the gradient of a feature that limits freeze still lengthens the steps of walks"
-)
 def test_a_limit_that_freezes_a_feature_of_a_network_equals_removing_its_budget() -> None:
     """For 98 of 100: the last bit of a sum may decide which way a walk goes."""
     agree = []

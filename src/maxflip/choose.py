@@ -174,20 +174,23 @@ def _pick_in_band(
 
 
 def _first_of_equals(candidates: Candidates, changes: Floats, chosen: Chosen) -> Chosen:
-    """The tie rule: of samples with the very same change and worth, those that come first are picked."""
+    """The tie rule: of samples that could be picked by the very same change and worth, those that come first are."""
     if len(np.unique(candidates.share.sum(axis=1))) == len(candidates.worth):
         return chosen
-    times = np.bincount(candidates.sample)[candidates.sample]
-    alike = np.column_stack([np.abs(changes), candidates.worth, times, candidates.must])
-    _, kind = np.unique(alike, axis=0, return_inverse=True)
+    alike = np.column_stack([np.abs(changes), candidates.worth, candidates.must])
+    _, kind, size = np.unique(alike, axis=0, return_inverse=True, return_counts=True)
     is_chosen = np.zeros(len(kind), dtype=bool)
     is_chosen[chosen] = True
-    by_kind = np.lexsort((np.arange(len(kind)), kind))
-    starts = np.searchsorted(kind[by_kind], np.arange(kind.max() + 1))
-    place = np.empty(len(kind), dtype=np.int64)
-    place[by_kind] = np.arange(len(kind)) - starts[kind[by_kind]]
-    picked_of_kind = np.bincount(kind, weights=is_chosen)
-    return np.flatnonzero(np.where(times == 1, place < picked_of_kind[kind], is_chosen))
+    picked = np.bincount(kind, weights=is_chosen).astype(np.int64)
+    by_kind = np.argsort(kind, kind="stable")
+    starts = np.cumsum(size) - size
+    for k in np.flatnonzero((picked > 0) & (picked < size)):
+        own = by_kind[starts[k] : starts[k] + size[k]]
+        free = own[is_chosen[own] | ~np.isin(candidates.sample[own], candidates.sample[is_chosen])]
+        _, first = np.unique(candidates.sample[free], return_index=True)  # once per sample, in order
+        is_chosen[own] = False
+        is_chosen[free[first[: picked[k]]]] = True
+    return np.flatnonzero(is_chosen)
 
 
 def _shed(problem: Problem, candidates: Candidates, changes: Floats, picked: Chosen) -> Chosen | None:

@@ -336,7 +336,7 @@ def _check_classifier(classifier: Any) -> None:
         )
     if hasattr(classifier, "predict_proba") or hasattr(classifier, "decision_function"):
         raise ProblemError("classifier: got a scikit-learn model. Wrap it: SklearnClassifier(model).")
-    if isinstance(classifier, type) or not hasattr(classifier, "log_probabilities"):
+    if isinstance(classifier, type) or not hasattr(classifier, "members"):
         raise ProblemError(
             f"classifier: got {shown(classifier)}; wanted a TorchClassifier(...) or a SklearnClassifier(...)."
         )

@@ -24,6 +24,9 @@ FEW = 3  # rows: an odd number
 PATIENCE = 60.0  # seconds for a first answer to ROWS rows, to a few and to one
 # Rounding in a first layer grows with its width; a real coupling of rows is far above this many units of it.
 ROUNDING = 1000.0
+AT_THE_LINE = 2.5e-4  # more than this is not concluded from rounding far from the line
+VISIBLE = -69.0  # the logarithm of 1e-30, below which float32 loses digits
+NOTABLE = 10.0  # times the usual guard: worth a word
 BISECTIONS = 40
 CHANGED = 8.0  # units of rounding by which an output must move to have changed: a saturated softmax moves by less
 NO_GRADIENT = "Gradients must reach the input: remove detach(), no_grad() and rounding from the model."
@@ -241,12 +244,24 @@ def _rounding_between_batches(member: Member, x: torch.Tensor) -> tuple[float, l
                 f"a row's output depends on the other rows of its batch ({kind} differ by {seen:.2g}). Batch "
                 "statistics or a ranking over the batch cannot be used: a flip must hold for a person alone."
             )
-    guard = max(GUARDS.get(member.dtype, 8 * eps) * size, 4 * member.apart)
-    if 4 * seen > guard:
-        return 4 * seen, [
-            f"The model rounds differently in other batches (by {seen:.2g}); a flip must pass by {4 * seen:.2g}."
-        ]
-    return guard, []
+    usual = max(GUARDS.get(member.dtype, 8 * eps) * size, 4 * member.apart)
+    guard = max(usual, 4 * seen, 0.0 if member.is_decision else 4 * min(_apart_at_the_line(member, x), AT_THE_LINE))
+    if guard <= NOTABLE * usual:
+        return guard, []
+    return guard, [f"The model rounds differently in other batches; a flip must pass by {guard:.2g} more than asked."]
+
+
+def _apart_at_the_line(member: Member, x: torch.Tensor) -> float:
+    """By how much probabilities near the line may differ between batches.
+
+    Where a steep model is sure of itself its probabilities hide their rounding, which it has all the same where it
+    wavers. Logarithms show it: d log p = dp / p.
+    """
+
+    def visible(rows: torch.Tensor) -> torch.Tensor:
+        return member.log_scores(rows).clamp_min(VISIBLE)
+
+    return _apart_in_batches(visible, x)[0]
 
 
 def _apart_in_batches(ask: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> tuple[float, float]:

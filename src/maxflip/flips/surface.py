@@ -44,6 +44,7 @@ class Surface:
         low, high = self.problem.box(self.rows)
         self.low = torch.as_tensor(low, device=device)[:, self.columns]
         self.high = torch.as_tensor(high, device=device)[:, self.columns]
+        self.pinned = (self.low == 0) & (self.high == 0)
         self.squared = torch.as_tensor(self.prices.squared, device=device)
         self.absolute = torch.as_tensor(self.prices.absolute, device=device)
         self.wanted = self.problem.goal.wanted_for(self.rows, device)
@@ -88,7 +89,10 @@ class Surface:
         return m.nan_to_num(nan=-torch.inf)
 
     def margin_and_gradient(self, d: torch.Tensor, at: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """(b,), (b, A); a gradient that is not finite becomes 0: from there the sample does not move"""
+        """(b,), (b, A); a gradient that is not finite becomes 0: from there the sample does not move
+
+        It is 0 too where limits let nothing move, so that such a feature weighs in no step.
+        """
         self.evaluations.gradients += len(at)
         leaf = d.detach().clone().requires_grad_(True)
         with torch.enable_grad():
@@ -97,4 +101,4 @@ class Surface:
         m = m.detach()
         bad = torch.isnan(m) | ~torch.isfinite(g).all(dim=1)
         self.broken[at] |= bad
-        return torch.where(bad, -torch.inf, m), torch.where(bad[:, None], 0.0, g)
+        return torch.where(bad, -torch.inf, m), torch.where(bad[:, None] | self.pinned[at], 0.0, g)

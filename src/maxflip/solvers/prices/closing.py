@@ -63,7 +63,7 @@ class Closing:
         if not len(columns.rows):
             return None
         problem, traded = self.market.problem, self.market.traded
-        amounts = problem.ledger.amounts[traded]
+        amounts = self.market.amounts[traded]
         share = problem.ledger.consumption(columns.changes)[:, traded] / amounts
         _, sample = np.unique(columns.rows, return_inverse=True)
         must = np.isin(columns.rows, problem.include)

@@ -22,6 +22,7 @@ from maxflip.solvers.proposal import Run
 REACH = 2.0  # samples whose flip would cost this many times their worth are not searched again
 NEARBY = 1.2  # ... nor polished, beyond this
 ENOUGH = 1e-4  # rounds end when the model promises less than this part of the dual's value
+SMALLEST = 1e-100
 SHORTER, SHORTEST = 0.3, 0.02  # parts of the way to go where the model led astray
 
 
@@ -74,10 +75,16 @@ class Market:
         return better
 
     @cached_property
+    def amounts(self) -> Floats:
+        """(m,) for sale. The reciprocal of a budget that is nearly nothing would be no number; a little more proves as
+        much."""
+        amounts = self.problem.ledger.amounts
+        return np.where(amounts > 0, np.maximum(amounts, SMALLEST), 0.0)
+
+    @cached_property
     def traded(self) -> NDArray[np.bool_]:
         """(m,): budgets that have a price; empty and unlimited ones have none."""
-        amounts = self.problem.ledger.amounts
-        return np.asarray(np.isfinite(amounts) & (amounts > 0))
+        return np.asarray(np.isfinite(self.amounts) & (self.amounts > 0))
 
     @cached_property
     def typical_worth(self) -> float:
@@ -93,13 +100,12 @@ class Market:
 
     def dual(self, prices: Floats) -> float:
         """D(prices), by the flips known"""
-        amounts = self.problem.ledger.amounts
-        spent = float(prices[prices > 0] @ amounts[prices > 0])
+        spent = float(prices[prices > 0] @ self.amounts[prices > 0])
         return spent + math.fsum(self.held.ask(lambda shard: shard.value(prices)))
 
     def proved(self) -> float | None:
         """An upper bound on any plan's worth: D with lower bounds for C_j; None where there are none."""
-        amounts, prices = self.problem.ledger.amounts, self.prices
+        amounts, prices = self.amounts, self.prices
         gains = [g.tolist() for g in self.held.ask(lambda shard: shard.proved_gains(prices)) if g is not None]
         if not gains:
             return None
@@ -114,7 +120,7 @@ class Market:
 
     def _cleared(self) -> Cleared:
         softness = ANNEALED if self.last is None else WARM
-        self.last = clear(self._evaluate, self.problem.ledger.amounts, self.prices, self.typical_worth, softness)
+        self.last = clear(self._evaluate, self.amounts, self.prices, self.typical_worth, softness)
         return self.last
 
     def _contested(self) -> float:

@@ -44,16 +44,16 @@ class Shard:
         self.forms = problem.linear if linear.applies(problem.linear, problem.goal) else None  # where flips are exact
         self.surface = Surface(problem, rows, FeaturePrices.at(problem, prices))
         device, ledger, columns = self.surface.x.device, problem.ledger, problem.actionable
-        self.worth = torch.as_tensor(problem.worth[rows], device=device)
-        self.must = torch.as_tensor(np.isin(rows, problem.include), device=device)
+        self.worth = torch.tensor(problem.worth[rows], device=device)
+        self.must = torch.tensor(np.isin(rows, problem.include), device=device)
         finite = np.isfinite(ledger.amounts)[:, None]
         squared, absolute = ledger.squared[:, columns], ledger.absolute[:, columns]
         straight = ~((squared > 0) & finite).any(axis=0)
         bent = np.where(straight, absolute / problem.spread, 0.0)
-        self.squared = torch.as_tensor(squared, device=device)
-        self.absolute = torch.as_tensor(absolute, device=device)
-        self.bent = torch.as_tensor(bent, device=device)
-        self.count = torch.as_tensor(ledger.count, device=device)
+        self.squared = torch.tensor(squared, device=device)
+        self.absolute = torch.tensor(absolute, device=device)
+        self.bent = torch.tensor(bent, device=device)
+        self.count = torch.tensor(ledger.count, device=device)
         self.change = torch.zeros_like(self.surface.low)
         self.found = torch.zeros(len(rows), dtype=torch.bool, device=device)
         self.unreachable = torch.zeros_like(self.found)
@@ -101,7 +101,7 @@ class Shard:
 
     def terms(self, prices: Floats, softness: float) -> Terms:
         """The modelled dual's part of these samples."""
-        lam = torch.as_tensor(prices, device=self.worth.device)
+        lam = torch.tensor(prices, device=self.worth.device)
         surface = self._at(prices, softness)
         s, l = surface.squared, surface.absolute  # noqa: E741
         squared = self.squared + BEND * softness * self.bent

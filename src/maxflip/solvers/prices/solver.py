@@ -18,13 +18,12 @@ from maxflip.errors import InputError
 from maxflip.exact import Floats
 from maxflip.problem import Problem
 from maxflip.solvers.prices.closing import FEW, Closing
-from maxflip.solvers.prices.market import Market
+from maxflip.solvers.prices.market import SMALLEST, Market
 from maxflip.solvers.prices.shard import Shard
 from maxflip.solvers.proposal import Proposal, Run
 from maxflip.suggest import shown
 
 BAND = 0.1  # of their worth: samples so close to it offer every flip seen
-SMALLEST = 1e-100
 
 
 @dataclass(frozen=True, kw_only=True)
