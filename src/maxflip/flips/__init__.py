@@ -38,7 +38,8 @@ def cheapest_flips(problem: Problem, rows: Rows, prices: FeaturePrices) -> Flips
     surface = Surface(problem, rows, prices)
     nothing_moves = ((surface.low == 0) & (surface.high == 0)).all(dim=1)
     if problem.linear is not None and linear.applies(problem.linear, problem.goal):
-        change, found, unreachable = linear.search(surface, problem.linear)
+        exact = linear.search(surface, problem.linear)
+        change, found, unreachable = exact.change, exact.found, exact.unreachable
     else:
         best = gradient.search(surface)
         change, found, unreachable = best.change, best.found, torch.zeros_like(best.found)

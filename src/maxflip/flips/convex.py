@@ -70,11 +70,14 @@ class ConvexFlip:
     """change (B, A)   lower (B,): no cheaper change exists, proved; inf where there is none at all, proved too
 
     inside (B,): whether h >= 0 at the change. Where no such point was found the change is the last one tried.
+    pull (B, A), offset (B,): the half-space pull . d >= offset that all of the set lies in and `lower` is proved by
     """
 
     change: torch.Tensor
     lower: torch.Tensor
     inside: torch.Tensor
+    pull: torch.Tensor
+    offset: torch.Tensor
 
 
 def cheapest_into_convex(
@@ -89,7 +92,8 @@ def cheapest_into_convex(
     """start (B, k)   w (k, A) or (B, k, A)   squared, absolute (A,)   low, high (B, A)"""
     here = constraints(start, torch.arange(len(start), device=start.device))
     done = (here.h >= 0).all(dim=1)
-    best = ConvexFlip(torch.zeros_like(low), torch.zeros_like(low[:, 0]), done.clone())
+    none = torch.zeros_like(low[:, 0])
+    best = ConvexFlip(torch.zeros_like(low), none, done.clone(), torch.zeros_like(low), none.clone())
     at = torch.nonzero(~done).flatten()
     if len(at):
         slopes = here.slope[at] @ (w if w.dim() == 2 else w[at])
@@ -295,7 +299,8 @@ def _record(program: _Program, bent: Bent, point: _Point, best: ConvexFlip, uppe
     pull = torch.einsum("bka,bk->ba", program.w, torch.einsum("bck,bc->bk", bent.slope, nu)) / program.unit
     offset = (pull * change).sum(dim=1) - (nu * h).sum(dim=1)
     bound = dual_bound(pull, offset, program.price_squared, program.price_absolute, program.low, program.high)
-    best.lower[at] = torch.maximum(best.lower[at], bound)
+    higher = bound > best.lower[at]
+    best.lower[at[higher]], best.pull[at[higher]], best.offset[at[higher]] = bound[higher], pull[higher], offset[higher]
     is_close = upper[at] - best.lower[at] <= CLOSE * upper[at]
     return torch.isinf(best.lower[at]) | (best.inside[at] & is_close)
 

@@ -36,10 +36,15 @@ Forms = tuple[LinearForm, ...]
 
 @dataclass(frozen=True, eq=False)
 class Exact:
-    """change (B, A)   lower (B,): no cheaper flip exists, proved; inf where there is none at all, proved too"""
+    """change (B, A)   lower (B,): no cheaper flip exists, proved; inf where there is none at all, proved too
+
+    pull (B, A), offset (B,): flips of the set that `change` belongs to have pull . d >= offset, which proves it
+    """
 
     change: torch.Tensor
     lower: torch.Tensor
+    pull: torch.Tensor
+    offset: torch.Tensor
 
     @property
     def reachable(self) -> torch.Tensor:
@@ -56,17 +61,33 @@ def applies(forms: Forms | None, goal: Goal) -> bool:
     return len(forms) == 1 or most_wanted ** len(forms) <= SETS
 
 
-def search(surface: Surface, forms: Forms) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """change (B, A), found (B,), unreachable (B,): proved, with a guard to spare against rounding"""
+@dataclass(frozen=True, eq=False)
+class Searched:
+    """change (B, A)   found (B,)   unreachable (B,): proved, with a guard to spare against rounding
+    pull (B, A), offset (B,): the plane pull . d = offset that touches the set of flips at the change"""
+
+    change: torch.Tensor
+    found: torch.Tensor
+    unreachable: torch.Tensor
+    pull: torch.Tensor
+    offset: torch.Tensor
+
+
+def search(surface: Surface, forms: Forms) -> Searched:
     model = _Logits.of(surface, forms)
     everyone = torch.arange(len(surface.low), device=surface.low.device)
-    change = torch.zeros_like(surface.low)
+    change, pull, offset = (
+        torch.zeros_like(surface.low),
+        torch.zeros_like(surface.low),
+        torch.zeros_like(surface.x[:, 0]),
+    )
     found = torch.zeros(len(change), dtype=torch.bool, device=change.device)
     at = everyone
     for ahead in FURTHER:
         flip = cheapest(surface, model, at, guards=LIFT, ahead=ahead)
         passes = flip.reachable & (surface.margin(flip.change, at, guards=1.0) >= 0)
         change[at[passes]] = flip.change[passes]
+        pull[at[passes]], offset[at[passes]] = flip.pull[passes], flip.offset[passes]
         found[at[passes]] = True
         at = at[~passes & flip.reachable]
         if not len(at):
@@ -76,7 +97,7 @@ def search(surface: Surface, forms: Forms) -> tuple[torch.Tensor, torch.Tensor, 
     # In another dtype the model rounds its input, by any amount for large values: nothing is proved then.
     if len(rest) and surface.problem.classifier.dtype == torch.float64:
         unreachable[rest] = ~cheapest(surface, model, rest, guards=-1.0).reachable
-    return change, found, unreachable
+    return Searched(change, found, unreachable, pull, offset)
 
 
 def lower_bounds(surface: Surface, forms: Forms) -> torch.Tensor:
@@ -104,7 +125,8 @@ def cheapest(surface: Surface, model: _Logits, at: torch.Tensor, guards: float, 
     """For the samples `at`, over all wanted classes: confidence >= required + guards * guard, h >= ahead * scale."""
     aim = (surface.problem.goal.required + guards * surface.problem.guard) / surface.unit
     aim = max(aim, 1e-12) if surface.problem.goal.is_threshold else aim
-    best = Exact(torch.zeros_like(surface.low[at]), torch.full_like(model.start[at, 0, 0], torch.inf))
+    nothing, never = torch.zeros_like(surface.low[at]), torch.full_like(model.start[at, 0, 0], torch.inf)
+    best = Exact(nothing, never, nothing.clone(), torch.zeros_like(never))
     price = best.lower.clone()
     for choice in _choices(surface.wanted[at], len(model.slope)):
         mine = torch.nonzero(surface.wanted[at][:, list(choice)].all(dim=1)).flatten()
@@ -112,6 +134,7 @@ def cheapest(surface: Surface, model: _Logits, at: torch.Tensor, guards: float, 
         own_price = torch.where(flip.reachable, cost(flip.change, surface.squared, surface.absolute), torch.inf)
         cheaper = own_price < price[mine]
         best.change[mine[cheaper]] = flip.change[cheaper]
+        best.pull[mine[cheaper]], best.offset[mine[cheaper]] = flip.pull[cheaper], flip.offset[cheaper]
         price[mine] = torch.minimum(price[mine], own_price)
         best.lower[mine] = torch.minimum(best.lower[mine], flip.lower)
     return best
@@ -139,7 +162,7 @@ def _into_one_set(
         g, r = -w[0, other].expand(len(at), -1), start[:, 0, other] + _line(goal, aim) + extra[:, 0]
         one = cheapest_into_halfspace(g, r, *prices, *box)
         lower = dual_value(one.nu, g, r, *prices, *box).clamp_min(0.0)
-        return Exact(one.change, torch.where(one.reachable, lower, torch.inf))
+        return Exact(one.change, torch.where(one.reachable, lower, torch.inf), g, r)
 
     def constraints(z: torch.Tensor, mine: torch.Tensor) -> Bent:
         own_z = torch.split(z, classes, dim=1)
@@ -148,7 +171,7 @@ def _into_one_set(
         return each[0] if models == 1 else _Together.of(each)
 
     flip = cheapest_into_convex(constraints, start.flatten(1), w.flatten(0, 1), *prices, *box)
-    return Exact(flip.change, flip.lower)
+    return Exact(flip.change, flip.lower, flip.pull, flip.offset)
 
 
 def _one_model(goal: Goal, z: torch.Tensor, wanted: int, unwanted: torch.Tensor, aim: float) -> Bent:

@@ -19,6 +19,7 @@ from maxflip.solvers.prices.shard import Columns
 FEW = 3000  # samples
 WIDE = 0.3  # of their worth: samples so close to it mix flips
 CLOSED = 0.25  # of a sample's worth: a gap that no whole sample fits into
+SPARED = 1 - 1e-7  # of each budget is mixed: averages that used all of one to the last bit would only make ties
 MIXED = 1e-6  # a part of a flip that counts
 PATIENCE = 5  # rounds
 
@@ -64,7 +65,7 @@ class Closing:
             return None
         problem, traded = self.market.problem, self.market.traded
         amounts = self.market.amounts[traded]
-        share = problem.ledger.consumption(columns.changes)[:, traded] / amounts
+        share = problem.ledger.consumption(columns.changes)[:, traded] / (amounts * SPARED)
         _, sample = np.unique(columns.rows, return_inverse=True)
         must = np.isin(columns.rows, problem.include)
         best = relaxed(Candidates(problem.worth[columns.rows], share, sample, must))

@@ -240,11 +240,11 @@ class Shard:
         self.r[at] = (self.g[at] * here).sum(dim=1) - m
 
     def _exact_flips(self, surface: Surface, forms: linear.Forms) -> None:
-        change, found, self.unreachable = linear.search(surface, forms)
-        self.change, self.found = change, found
-        at = torch.nonzero(found).flatten()
-        self.seen.append((at, change[at]))
-        self._model(surface, at)
+        exact = linear.search(surface, forms)
+        self.change, self.found, self.unreachable = exact.change, exact.found, exact.unreachable
+        self.g, self.r = exact.pull, exact.offset
+        at = torch.nonzero(exact.found).flatten()
+        self.seen.append((at, exact.change[at]))
 
 
 def _supporting(surface: Surface, at: torch.Tensor, d: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
