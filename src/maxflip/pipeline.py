@@ -13,7 +13,7 @@ import torch
 
 from maxflip import judge
 from maxflip.choose import choose
-from maxflip.engine import Engine, Local, Rows
+from maxflip.engine import Engine, Local, Rows, one_torch_thread
 from maxflip.errors import InputError, ModelError
 from maxflip.exact import Floats
 from maxflip.plan import Fate, Plan, Status
@@ -50,8 +50,8 @@ def solve(
     for text in problem.notices:
         tell(Notice(text))
     used = solver if solver is not None else Prices()
-    worker = engine or Local()
-    with problem.classifier.borrowed():
+    worker = engine or Local(torch.get_num_threads())
+    with problem.classifier.borrowed(), one_torch_thread():
         where = judge.standing(problem, worker, tell)
         run = Run(Streams(seed), tell, worker, where, start)
         proposal = used.propose(problem, run)
@@ -62,12 +62,12 @@ def solve(
         is_earlier = np.flatnonzero(ok) >= len(proposal.rows)
         rows, changes = rows[ok], changes[ok]
         must = problem.include[~where.already[problem.include]]
-        chosen = choose(problem, rows, changes, must)
+        chosen = choose(problem, rows, changes, must, proposal.prices)
         chosen = _no_worse(problem, rows, changes, must, chosen, np.flatnonzero(is_earlier))
         verdict = judge.verdict(problem, rows[chosen], changes[chosen])
     kept = chosen[verdict.kept]
     dropped = rows[chosen[~verdict.kept]]
-    if len(np.setdiff1d(must, rows[kept])):
+    if not np.isin(must, rows[kept]).all():
         raise ModelError("include: a flip that must be picked does not hold when the model sees the sample alone.")
     confidence = verdict.confidence[verdict.kept]
     ascending = np.argsort(rows[kept], kind="stable")
@@ -78,7 +78,7 @@ def solve(
         selected=rows[kept][ascending],
         changes=changes[kept][ascending],
         confidence=confidence[ascending],
-        known=rows[~np.isin(rows, dropped)],
+        known=rows[~np.isin(rows, dropped)] if len(dropped) else rows,
         solver=repr(used),
         seed=seed,
         seconds=time.monotonic() - began,
