@@ -96,7 +96,13 @@ def test_solve_verify_report(folder: Path) -> None:
         f"{plan.count + there} are predicted in it as confidently as asked.\n"
     )
     assert "moves predictions, not outcomes" in done.stdout
-    assert "Finding the cheapest flips" in done.stderr
+    assert "Not proved: We estimate that no plan reaches many more than" in done.stdout
+    header, bmi = (line for line in done.stdout.splitlines() if line.startswith(("budget ", "bmi ")))
+    assert header.split() == ["budget", "cost", "amount", "spent", "share", "price"]
+    assert plan.prices is not None
+    assert bmi.split()[-1] == f"{plan.prices['bmi']:.2g}"
+    assert "Finding first flips (" in done.stderr
+    assert "Following the prices, round 1 (" in done.stderr
     assert (done.stdout + done.stderr).isascii()  # plain text: no colours, no boxes
     assert plan.ids[0] in {f"{j:03d}" for j in range(40)}
     assert (folder / "plan" / "job.toml").read_bytes() == (folder / "job.toml").read_bytes()
@@ -446,3 +452,19 @@ def test_a_plain_environment_and_odd_paths(folder: Path) -> None:
     done = run("solve", "job.toml", "--out", "plan é", cwd=odd, env=env)
     assert done.returncode == 0, done.stderr
     assert run("verify", odd / "plan é", env=env).returncode == 0
+
+
+def test_names_that_the_terminal_cannot_write(folder: Path) -> None:
+    rewrite("job.toml", "[budgets.bmi]", '[budgets."größe"]\nuses = { bmi = 1.0 }')(folder)
+    env = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = run("solve", folder / "job.toml", "--out", folder / "plan", env=env)
+    assert done.returncode == 0, done.stderr
+    assert "gr\\xf6\\xdfe" in done.stdout
+
+
+def test_a_solver_without_prices_shows_none(folder: Path) -> None:
+    rewrite("job.toml", "[budgets.bmi]", '[solver]\nname = "nearest"\n[budgets.bmi]')(folder)
+    done = invoke("solve", folder / "job.toml", "--out", folder / "plan")
+    assert done.exit_code == 0, done.stderr
+    assert "Not known: Valid plan; how far it is from the best possible is not known." in done.stdout
+    assert "price" not in done.stdout.partition("Plan:")[0]

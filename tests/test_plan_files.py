@@ -21,8 +21,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxflip import Budget, Cohort, InputError, OutputError, Plan, Problem, TorchClassifier, solve
+from maxflip import Budget, Cohort, InputError, Nearest, OutputError, Plan, Prices, Problem, TorchClassifier, solve
 from maxflip.files import plan_folder
+from maxflip.solvers import Solver
+from tests.conftest import LONG
 from tests.examples import linear_net, linear_problem, net_problem
 
 
@@ -133,22 +135,30 @@ def test_csv_keeps_numbers_and_starts_no_formulas(tmp_path: Path) -> None:
 @pytest.mark.parametrize("block", range(8))
 def test_ulp_tight_budgets_hold_in_memory_on_disk_and_in_csv(block: int, tmp_path: Path) -> None:
     """2,000 budgets at, one bit above and one bit below what the plan needs: 250 problems of 8 people in each block."""
-    rng = np.random.default_rng(block)
-    for trial in range(250):
+    ulp_tight_budgets_hold(Nearest(), np.random.default_rng(block), 250, tmp_path)
+
+
+def test_ulp_tight_budgets_hold_at_prices_that_clear(tmp_path: Path) -> None:
+    """Fewer, as prices take longer to find."""
+    ulp_tight_budgets_hold(Prices(), np.random.default_rng(8), 250 if LONG else 60, tmp_path)
+
+
+def ulp_tight_budgets_hold(solver: Solver, rng: np.random.Generator, trials: int, folder: Path) -> None:
+    for trial in range(trials):
         x = -rng.uniform(0.5, 3, size=(8, 2))
-        free = solve(linear_problem([1.0, 1.0], x, [1e6, 1e6]))
+        free = solve(linear_problem([1.0, 1.0], x, [1e6, 1e6]), solver)
         need = free.ledger.spent(free.changes)
         amounts = [math.nextafter(v, math.inf if trial % 3 else 0.0) if trial % 2 else v for v in need]
-        plan = solve(linear_problem([1.0, 1.0], x, amounts))
+        plan = solve(linear_problem([1.0, 1.0], x, amounts), solver)
         assert plan.ledger.fits(plan.changes)
         assert plan.count >= 7
         assert all(plan.spend[name] <= plan.budgets[name].amount for name in plan.spend)
-        for read in (through_parquet(plan), through_csv(plan, tmp_path / "plan.csv")):
+        for read in (through_parquet(plan), through_csv(plan, folder / "plan.csv")):
             assert np.array_equal(read, plan.changes)
             assert plan.ledger.fits(read)
         if trial % 25 == 0:
-            plan.save(tmp_path / str(trial))
-            loaded = Plan.load(tmp_path / str(trial))
+            plan.save(folder / str(trial))
+            loaded = Plan.load(folder / str(trial))
             assert loaded.ledger.fits(loaded.changes)
             assert loaded.spend == plan.spend
 

@@ -14,7 +14,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxflip import InputError, Nearest, OutputError, ProblemError, TorchClassifier, solve
+from maxflip import InputError, Nearest, OutputError, Prices, ProblemError, TorchClassifier, solve
 from maxflip.files.job import Job, read_job
 
 PEOPLE = "pid,age,bmi,bp,wanted,value,low\n007,61,27.5,120,stable,1,20\nP-2,48,31,111,0,2.5,\nP-3,70,22,140,1,3,18.5\n"
@@ -157,9 +157,9 @@ def test_limits_may_be_what_was_observed(tmp_path: Path, classifier: TorchClassi
     assert (all_.lower[0].tolist(), all_.upper[0].tolist()) == ([-math.inf, 22, 111], [math.inf, 31, 140])
 
 
-def test_the_solver_is_nearest_with_seed_0_unless_said(tmp_path: Path) -> None:
+def test_the_solver_is_prices_with_seed_0_unless_said(tmp_path: Path) -> None:
     found = job(tmp_path, ('[solver]\nname = "nearest"\nseed = 7\noptions = { prices = "unit" }\n', ""))
-    assert (found.solver, found.seed) == (Nearest(), 0)
+    assert (found.solver, found.seed) == (Prices(), 0)
 
 
 @pytest.mark.parametrize(("target", "wanted"), [("1", [False, True]), ('["worse"]', [True, False])])
@@ -258,7 +258,7 @@ def test_the_cohort_is_found_beside_the_job(tmp_path: Path, monkeypatch: pytest.
         ('["worse", "stable"]', '["stable", "stable"]', "model.classes = ['stable', 'stable']: must be two or more"),
         ("seed = 7", "seed = 7.5", "solver.seed = 7.5: must be a whole number."),
         ("seed = 7", "seed = true", "solver.seed = True: must be a whole number."),
-        ('"nearest"', '"neares"', "solver.name = 'neares': must be one of 'nearest'"),
+        ('"nearest"', '"neares"', "solver.name = 'neares': must be one of 'prices', 'nearest'"),
         ("prices =", "pricse =", "solver.options.pricse: there is no such key. Did you mean 'prices'?"),
         ('"unit"', '"units"', "solver.options.prices = 'units': must be 'budgets', 'unit' or {budget: price}."),
         ('"unit"', "3", "solver.options.prices = 3: must be 'budgets', 'unit' or {budget: price}."),
