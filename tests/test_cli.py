@@ -55,8 +55,8 @@ def invoke(*args: str | Path) -> Any:
     return CliRunner().invoke(app, list(map(str, args)))
 
 
-def export(net: nn.Module, path: Path, features: int = 3) -> None:
-    example = (torch.zeros(2, features),)
+def export(net: nn.Module, path: Path, features: int = 3, dtype: torch.dtype = torch.float32) -> None:
+    example = (torch.zeros(2, features, dtype=dtype),)
     torch.export.save(torch.export.export(net.eval(), example, dynamic_shapes=({0: torch.export.Dim("rows")},)), path)
 
 
