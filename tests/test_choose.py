@@ -94,11 +94,12 @@ def test_scipy_serves_where_highspy_is_missing(seed: int, monkeypatch: pytest.Mo
 
 
 def test_ulp_tight_budgets_are_never_exceeded_and_not_wasted() -> None:
-    """2,000 budgets that hold a known set exactly, or fall short of it by one bit."""
+    """Budgets that hold a known set exactly, or fall short of it by one bit; 2,000 of them in the long run."""
     rng = np.random.default_rng(0)
     base = linear_problem([1.0], np.zeros((4, 1)), [1.0])
     kept = 0
-    for trial in range(2000):
+    trials = 2000 if LONG else 400
+    for trial in range(trials):
         changes = rng.normal(size=(4, 1)) * 10.0 ** rng.integers(-3, 4)
         full = base.ledger.spent(changes)[0]
         problem = copy.copy(base)
@@ -110,7 +111,7 @@ def test_ulp_tight_budgets_are_never_exceeded_and_not_wasted() -> None:
         if problem.ledger.fits(changes):
             assert len(chosen) == 4
             kept += 1
-    assert 300 < kept < 1700  # whether the full amount was rounded up or down decides
+    assert 0.15 * trials < kept < 0.85 * trials  # whether the full amount was rounded up or down decides
 
 
 def tight_candidates(seed: int) -> tuple[Problem, NDArray[np.int64], Floats]:

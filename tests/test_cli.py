@@ -127,7 +127,7 @@ def test_solve_verify_report(folder: Path) -> None:
 
 
 def test_the_plan_is_the_same_from_csv_and_parquet_and_for_any_column_order(folder: Path) -> None:
-    assert run("solve", folder / "job.toml", "--out", folder / "a", "-q").returncode == 0
+    assert invoke("solve", folder / "job.toml", "--out", folder / "a", "-q").exit_code == 0
     import pyarrow.csv as pc
 
     table = pc.read_csv(folder / "cohort.csv", convert_options=pc.ConvertOptions(column_types={"who": pa.string()}))
@@ -140,13 +140,13 @@ def test_the_plan_is_the_same_from_csv_and_parquet_and_for_any_column_order(fold
 
 
 def test_a_moved_plan_is_audited_with_the_files_named(folder: Path) -> None:
-    run("solve", folder / "job.toml", "--out", folder / "plan", "-q")
+    assert invoke("solve", folder / "job.toml", "--out", folder / "plan", "-q").exit_code == 0
     (folder / "away").mkdir()
     shutil.move(folder / "plan", folder / "away" / "deep")
     shutil.move(folder / "cohort.csv", folder / "moved.csv")
-    assert run("verify", folder / "away" / "deep").returncode == 2
-    good = run("verify", folder / "away" / "deep", "--cohort", folder / "moved.csv", "--model", folder / "model.pt2")
-    assert good.returncode == 0, good.stdout
+    assert invoke("verify", folder / "away" / "deep").exit_code == 2
+    good = invoke("verify", folder / "away" / "deep", "--cohort", folder / "moved.csv", "--model", folder / "model.pt2")
+    assert good.exit_code == 0, good.stdout
 
 
 def test_the_demo_twice_and_audited(tmp_path: Path) -> None:
@@ -157,10 +157,10 @@ def test_the_demo_twice_and_audited(tmp_path: Path) -> None:
     assert len(plan.fates) == 442
     assert plan.count > 20
     assert {"age", "sex"}.isdisjoint(plan.table()["feature"].to_pylist())
-    again = run("demo", "--out", tmp_path / "demo")
-    assert again.returncode == 0, again.stderr
+    again = invoke("demo", "--out", tmp_path / "demo")
+    assert again.exit_code == 0, again.stderr
     assert np.array_equal(Plan.load(tmp_path / "demo").changes, plan.changes)
-    assert run("verify", tmp_path / "demo").returncode == 0
+    assert invoke("verify", tmp_path / "demo").exit_code == 0
     shutil.move(tmp_path / "demo", tmp_path / "elsewhere")
     assert run("verify", tmp_path / "elsewhere").returncode == 0
     assert [p.name for p in tmp_path.iterdir()] == ["elsewhere"]
@@ -381,15 +381,15 @@ def test_output_that_is_in_the_way(folder: Path) -> None:
 
 def test_usage_errors_and_help(tmp_path: Path) -> None:
     assert run("solve", tmp_path / "absent.toml", "--out", tmp_path / "p").returncode == 2
-    assert run("solv").returncode == 2
-    assert run("solve").returncode == 2
-    assert run("--version").stdout.startswith("maxflip ")
-    helped = run("--help")
-    assert helped.returncode == 0
+    assert invoke("solv").exit_code == 2
+    assert invoke("solve").exit_code == 2
+    assert invoke("--version").stdout.startswith("maxflip ")
+    helped = invoke("--help")
+    assert helped.exit_code == 0
     for command in ("demo", "solve", "verify", "report"):
         assert command in helped.stdout
-    assert run("verify", tmp_path).returncode == 2
-    assert run("report", tmp_path).returncode == 2
+    assert invoke("verify", tmp_path).exit_code == 2
+    assert invoke("report", tmp_path).exit_code == 2
 
 
 def test_a_plan_that_fails_its_audit_is_withheld(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
