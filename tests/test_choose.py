@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxflip import Budget, Problem, ProblemError, relaxation
+from maxflip import choose as chooser
 from maxflip import program as programs
 from maxflip.budgets import Ledger
 from maxflip.choose import choose
@@ -112,6 +113,29 @@ def test_ulp_tight_budgets_are_never_exceeded_and_not_wasted() -> None:
             assert len(chosen) == 4
             kept += 1
     assert 0.15 * trials < kept < 0.85 * trials  # whether the full amount was rounded up or down decides
+
+
+def test_twins_and_larger_flips_of_a_sample_are_not_tried_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """10 samples with three candidates each, two alike and one larger; all ten are over budget by one bit."""
+    changes = np.random.default_rng(0).uniform(0.5, 3, size=(10, 1))
+    full = float(linear_problem([1.0], np.zeros((10, 1)), [1.0]).ledger.spent(changes)[0])
+    amount = full
+    problem = linear_problem([1.0], np.zeros((10, 1)), [amount])
+    while problem.ledger.fits(changes):
+        amount = math.nextafter(amount, 0.0)
+        problem = linear_problem([1.0], np.zeros((10, 1)), [amount])
+    picks, real = [], chooser._pick
+
+    def counted(*given: Any) -> Any:
+        picks.append(given)
+        return real(*given)
+
+    monkeypatch.setattr(chooser, "_pick", counted)
+    chosen = choose(problem, np.tile(np.arange(10), 3), np.concatenate([changes * (1 + 1e-15), changes, changes]))
+    assert len(chosen) == 9
+    assert chosen.min() >= 10  # the larger ones are outdone
+    assert chosen.max() < 20  # of twins the first
+    assert len(picks) <= 3
 
 
 def tight_candidates(seed: int) -> tuple[Problem, NDArray[np.int64], Floats]:

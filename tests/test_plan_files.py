@@ -140,7 +140,7 @@ def test_ulp_tight_budgets_hold_in_memory_on_disk_and_in_csv(block: int, tmp_pat
 
 def test_ulp_tight_budgets_hold_at_prices_that_clear(tmp_path: Path) -> None:
     """Fewer, as prices take longer to find."""
-    ulp_tight_budgets_hold(Prices(), np.random.default_rng(8), 250 if LONG else 15, tmp_path)
+    ulp_tight_budgets_hold(Prices(), np.random.default_rng(8), 250 if LONG else 60, tmp_path)
 
 
 def ulp_tight_budgets_hold(solver: Solver, rng: np.random.Generator, trials: int, folder: Path) -> None:
