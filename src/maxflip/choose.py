@@ -70,7 +70,7 @@ def choose(
 
 
 def _candidates(problem: Problem, rows: Rows, changes: Floats, must: Rows) -> tuple[Candidates, Chosen]:
-    """Without infinite budgets, and without candidates that exceed a budget alone or are worth nothing."""
+    """Without infinite budgets, and without candidates that exceed a budget alone, are worth nothing or are outdone."""
     ledger = problem.ledger
     finite = np.isfinite(ledger.amounts)
     amounts = ledger.amounts[finite]
@@ -80,12 +80,29 @@ def _candidates(problem: Problem, rows: Rows, changes: Floats, must: Rows) -> tu
     is_must = np.isin(rows, must) if len(must) else np.zeros(len(rows), dtype=bool)
     wanted = (problem.worth[rows] > 0) | is_must
     fits = (share <= 1.0 + TOLERANCE).all(axis=1)
-    kept = np.flatnonzero(fits & wanted)
+    kept = np.flatnonzero(fits & wanted & _smallest(rows, changes))
     if not np.isin(must, rows[kept]).all():
         kept = np.flatnonzero(wanted)  # let the program find that it is infeasible
         share = np.minimum(share, 2.0)
     worth = problem.worth[rows[kept]]
     return Candidates(worth * _scale(worth), share[kept], _in_order_of_appearance(rows[kept]), is_must[kept]), kept
+
+
+def _smallest(rows: Rows, changes: Floats) -> NDArray[np.bool_]:
+    """(c,): whether no other candidate of the sample changes every feature as little, and so draws as little from all.
+
+    Twins above all: of n samples with two each, 2^n selections at the last bit of a budget would be tried one by one.
+    """
+    order = np.argsort(rows, kind="stable")
+    sample, needed = rows[order], np.ones(len(rows), dtype=bool)
+    for apart in range(1, int(np.unique(rows, return_counts=True)[1].max(initial=0))):
+        first = np.flatnonzero(sample[apart:] == sample[:-apart])
+        one, other = order[first], order[first + apart]
+        above = (np.abs(changes[other]) >= np.abs(changes[one])).all(axis=1)
+        below = (np.abs(changes[other]) <= np.abs(changes[one])).all(axis=1)
+        needed[other[above]] = False
+        needed[one[below & ~above]] = False
+    return needed
 
 
 def _scale(worth: Floats) -> float:

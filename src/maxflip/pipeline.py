@@ -117,7 +117,8 @@ def _check_arguments(problem: Any, solver: Any, seed: Any, start: Any, engine: A
         faults.append(f"seed = {shown(seed)}: must be a whole number.")
     if start is not None and not isinstance(start, Plan):
         faults.append(f"start: got {shown(start)}; wanted an earlier Plan.")
-    if engine is not None and (isinstance(engine, type) or not callable(getattr(engine, "map", None))):
+    works = all(callable(getattr(engine, name, None)) for name in ("map", "hold"))
+    if engine is not None and (isinstance(engine, type) or not works):
         faults.append(f"engine: got {shown(engine)}; wanted an Engine, such as Local().")
     if watch is not None and (isinstance(watch, type) or not callable(watch)):
         faults.append(f"watch: got {shown(watch)}; wanted a function that takes an event.")
