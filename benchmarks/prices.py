@@ -312,7 +312,7 @@ def growth(asked: Asked) -> str:
     head += ["one pass, ms", "solve in passes", "the same, processor time", "gradients per open sample", "peak memory"]
     said = (
         f"Time exponent, fitted: **{own:.2f}** by processor time, {wall:.2f} by the clock (bar: 1.1); between the "
-        f"last two sizes {last:.2f}. Bars at 100,000: at most 150 passes, at least 99.8 % of the estimate, under 2 GB.\n"
+        f"last two sizes {last:.2f}. Bars at 100,000: 150 passes, 99.8 % of the estimate, 2 GB.\n"
     )
     return said + "\n" + table(head, lines)
 

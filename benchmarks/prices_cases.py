@@ -138,11 +138,11 @@ def solved(problem: Problem, solver: Solver) -> Solved:
 
 
 @contextmanager
-def markets() -> Iterator[list[Market]]:
+def markets(kind: type[Market] = Market) -> Iterator[list[Market]]:
     """The markets of the solves inside, to be asked afterwards."""
     seen: list[Market] = []
 
-    class Seen(Market):
+    class Seen(kind):  # type: ignore[misc, valid-type]
         def __init__(self, *given: Any) -> None:
             super().__init__(*given)
             seen.append(self)

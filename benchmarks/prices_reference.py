@@ -1,9 +1,8 @@
 """The cheapest flips that anything finds at given prices: the witness against which networks are judged.
 
 Feature i is counted in units of 1 / sqrt(price_i), so that cost is squared length and methods that know no prices can
-take part: 1,000 steps of DDN and of FMN (foolbox, as benchmarks/flips.py sets them up), ALMA with 3 x 1,000, and our own
-search from random flips, again and again. Every flip is judged by the same surface. (C&W found nothing that these did
-not, at most of the time.)
+take part: 1,000 steps of DDN and of FMN (foolbox, as benchmarks/flips.py sets them up), ALMA with 3 x 1,000, and our
+own search from random flips, again and again. Every flip is judged by the same surface.
 """
 
 from __future__ import annotations
