@@ -25,7 +25,7 @@ from maxflip.program import TOLERANCE, solve_whole
 from maxflip.relaxation import Candidates, Options, Relaxed, relaxed
 from maxflip.suggest import counted
 
-NODES, MANY = 2000, 10_000  # nodes, and fewer in proportion for more samples than that: one more or less is little then
+NODES, MANY = 500, 10_000  # nodes, and fewer in proportion for more samples than that: one more or less is little then
 BAND, PER_BUDGET = 100, 10  # samples in the first band, and so many more per budget
 CUTS, FEW_CUTS = 100, 3  # selections over budget by a rounding error that are forbidden; for more samples than EXACT
 WIDEST = 2000  # samples: a wider band that is known to be feasible is not tried

@@ -63,47 +63,48 @@ def applies(forms: Forms | None, goal: Goal) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Searched:
-    """change (B, A)   found (B,)   unreachable (B,): proved, with a guard to spare against rounding
+    """change (B, A)   found (B,)
     pull (B, A), offset (B,): the plane pull . d = offset that touches the set of flips at the change"""
 
     change: torch.Tensor
     found: torch.Tensor
-    unreachable: torch.Tensor
     pull: torch.Tensor
     offset: torch.Tensor
 
 
-def search(surface: Surface, forms: Forms) -> Searched:
+def search(surface: Surface, forms: Forms, at: torch.Tensor) -> Searched:
+    """The cheapest flips of the samples `at`."""
     model = _Logits.of(surface, forms)
-    everyone = torch.arange(len(surface.low), device=surface.low.device)
-    change, pull, offset = (
-        torch.zeros_like(surface.low),
-        torch.zeros_like(surface.low),
-        torch.zeros_like(surface.x[:, 0]),
-    )
-    found = torch.zeros(len(change), dtype=torch.bool, device=change.device)
-    at = everyone
+    nothing, never = torch.zeros_like(surface.low), torch.zeros_like(surface.broken)
+    known = Searched(nothing, never, nothing.clone(), torch.zeros_like(nothing[:, 0]))
     for ahead in FURTHER:
         flip = cheapest(surface, model, at, guards=LIFT, ahead=ahead)
         passes = flip.reachable & (surface.margin(flip.change, at, guards=1.0) >= 0)
-        change[at[passes]] = flip.change[passes]
-        pull[at[passes]], offset[at[passes]] = flip.pull[passes], flip.offset[passes]
-        found[at[passes]] = True
+        own = at[passes]
+        known.change[own], known.pull[own], known.offset[own] = (
+            flip.change[passes],
+            flip.pull[passes],
+            flip.offset[passes],
+        )
+        known.found[own] = True
         at = at[~passes & flip.reachable]
         if not len(at):
             break
-    unreachable = torch.zeros_like(found)
-    rest = everyone[~found]
+    return known
+
+
+def out_of_reach(surface: Surface, forms: Forms, at: torch.Tensor) -> torch.Tensor:
+    """(B,): which of `at` nothing flips; proved, with a guard to spare against rounding."""
+    proved = torch.zeros_like(surface.broken)
     # In another dtype the model rounds its input, by any amount for large values: nothing is proved then.
-    if len(rest) and surface.problem.classifier.dtype == torch.float64:
-        unreachable[rest] = ~cheapest(surface, model, rest, guards=-1.0).reachable
-    return Searched(change, found, unreachable, pull, offset)
+    if len(at) and surface.problem.classifier.dtype == torch.float64:
+        proved[at] = torch.isinf(lower_bounds(surface, forms, at))
+    return proved
 
 
-def lower_bounds(surface: Surface, forms: Forms) -> torch.Tensor:
-    """(B,): no flip costs less, with a guard to spare against rounding; inf where there is none"""
-    everyone = torch.arange(len(surface.low), device=surface.low.device)
-    return cheapest(surface, _Logits.of(surface, forms), everyone, guards=-1.0).lower
+def lower_bounds(surface: Surface, forms: Forms, at: torch.Tensor) -> torch.Tensor:
+    """(b,): no flip of `at` costs less, with a guard to spare against rounding; inf where there is none"""
+    return cheapest(surface, _Logits.of(surface, forms), at, guards=-1.0).lower
 
 
 @dataclass(frozen=True, eq=False)

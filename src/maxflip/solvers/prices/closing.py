@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from maxflip.choose import choose
 from maxflip.exact import Floats
 from maxflip.judge import admissible
 from maxflip.relaxation import Candidates, relaxed
@@ -17,16 +18,18 @@ from maxflip.solvers.prices.market import Market
 from maxflip.solvers.prices.shard import Columns
 
 FEW = 3000  # samples
+TINY = 100  # samples in a plan: every flip seen may be the one that fits
 WIDE = 0.3  # of their worth: samples so close to it mix flips
 CLOSED = 0.25  # of a sample's worth: a gap that no whole sample fits into
 SPARED = 1 - 1e-7  # of each budget is mixed: averages that used all of one to the last bit would only make ties
 MIXED = 1e-6  # a part of a flip that counts
 PATIENCE = 5  # rounds
+SCRAPS = 1e-6  # of a budget: what is as good as nothing left
 
 
 @dataclass(eq=False)
 class Closing:
-    """merged: flips that no shard has seen   used: those that the best mixture is made of"""
+    """merged: flips that no shard has seen, made of mixtures or of scraps   used: those of the best mixture"""
 
     market: Market
     merged: list[Columns] = field(default_factory=list)
@@ -49,11 +52,39 @@ class Closing:
             # Half way to the program's prices, which jump about as long as flips are missing.
             market.visit((prices + market.prices) / 2)
 
+    def fill(self, rounds: int) -> None:
+        """Look for flips that fit into what a selection leaves over, as long as that wins something.
+
+        At prices of 1 / (m left_r) a flip that fits costs at most 1.
+        """
+        problem, market = self.market.problem, self.market
+        won = -1.0
+        for _ in range(rounds):
+            columns = self.columns(WIDE)
+            flips = admissible(problem, columns.rows, columns.changes)
+            rows, changes = columns.rows[flips], columns.changes[flips]
+            chosen = choose(problem, rows, changes, np.intersect1d(problem.include, rows))
+            worth = float(problem.worth[rows[chosen]].sum())
+            if worth <= won or worth >= market.value - market.typical_worth:
+                return
+            won = worth
+            left = np.maximum(market.amounts - problem.ledger.spent(changes[chosen]), SCRAPS * market.amounts)
+            prices = np.where(market.traded, market.typical_worth / (market.traded.sum() * left), 0.0)
+            found = self._flips_at(prices)
+            fits = (problem.ledger.consumption(found.changes) <= left).all(axis=1)
+            if not fits.any():
+                return
+            self.merged.append(Columns(found.rows[fits], found.changes[fits]))
+
+    def _flips_at(self, prices: Floats) -> Columns:
+        return Columns.all(self.market.held.ask(lambda shard: shard.flips_at(prices, 1.0)))
+
     def columns(self, band: float) -> Columns:
         """What to choose from."""
-        if self.used:
-            return Columns.all([self._columns(0.0), *self.used, *self.merged[-1:]])
-        return self._columns(band)
+        if not self.used:
+            return self._columns(band)
+        few = len(np.unique(self.used[0].rows)) <= TINY
+        return Columns.all([self._columns(np.inf if few else 0.0), *self.used])
 
     def _columns(self, band: float) -> Columns:
         prices = self.market.prices

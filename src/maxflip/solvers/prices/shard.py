@@ -24,6 +24,7 @@ BEND = 0.1  # times the softness: within this part of a feature's spread the mod
 # what is bought changes smoothly with the prices
 KINKED = 0.98  # the cosine below which a gradient does not explain why a flip is the cheapest
 DESCENTS = 3
+LATEST = 4  # flips of a sample, out of all that were seen
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +68,12 @@ class Shard:
 
     def first_flips(self) -> None:
         """Whatever flips each sample, cheaply enough to begin with."""
+        everyone = torch.arange(len(self.rows), device=self.worth.device)
         if self.forms is not None:
-            self._exact_flips(self.surface, self.forms)
+            self._exact_flips(self.surface, self.forms, everyone)
+            self.unreachable = linear.out_of_reach(self.surface, self.forms, everyone[~self.found])
             return
         best = gradient.Best.none(self.surface.low)
-        everyone = torch.arange(len(self.rows), device=self.worth.device)
         gradient.explore(self.surface, best, everyone)
         self._keep(self.surface, best, everyone[best.found])
 
@@ -79,14 +81,30 @@ class Shard:
         """The cheapest flips at these prices, of samples that would cost at most `reach` times their worth."""
         surface = self._at(prices)
         if self.forms is not None:
-            self._exact_flips(surface, self.forms)
+            self._exact_flips(surface, self.forms, torch.nonzero(self.found).flatten())
             return
+        best, at = self._tracked(surface, prices, reach)
+        self._keep(surface, best, at)
+
+    def _tracked(self, surface: Surface, prices: Floats, reach: float) -> tuple[gradient.Best, torch.Tensor]:
+        """From where the planes expect the flips."""
         expected = cheapest_into_halfspace(self.g, self.r, surface.squared, surface.absolute, surface.low, surface.high)
         price = cost(expected.change, surface.squared, surface.absolute)
         at = self._competitive(torch.minimum(price, self._cost(surface)), prices, reach)
         best = self._best(surface)
         gradient.track(surface, best, at, expected.change, DESCENTS)
-        self._keep(surface, best, at)
+        return best, at
+
+    def flips_at(self, prices: Floats, reach: float) -> Columns:
+        """The same, but only to look at."""
+        surface = self._at(prices)
+        if self.forms is not None:
+            at = torch.nonzero(self.found).flatten()
+            change = linear.search(surface, self.forms, at).change
+        else:
+            best, at = self._tracked(surface, prices, reach)
+            change = best.change
+        return self._as_columns([self.rows[at.cpu().numpy()]], [change[at]])
 
     def polish(self, prices: Floats, reach: float) -> None:
         """The same, with everything the search knows."""
@@ -166,13 +184,15 @@ class Shard:
         if self.forms is None or self.problem.classifier.dtype != torch.float64:
             return None
         surface = self._at(prices, softness=0.0)
-        lower = linear.lower_bounds(surface, self.forms)
+        at = torch.nonzero(~self.unreachable).flatten()
+        lower = torch.full_like(self.worth, torch.inf)
+        lower[at] = linear.lower_bounds(surface, self.forms, at)
         # Where all budgets of a feature are unlimited its price is 0; the search has it a little above.
         free = torch.as_tensor((prices @ (self.problem.ledger.squared + self.problem.ledger.absolute)) == 0)
         floor = torch.where(free[self.surface.columns.cpu()].to(lower.device), surface.squared, 0.0)
         furthest = torch.maximum(surface.low.abs(), surface.high.abs())
         saved = torch.where(floor > 0, floor * furthest**2, 0.0).sum(dim=1)
-        lower = (lower - saved).clamp_min(0.0)
+        lower = torch.where(torch.isinf(lower), lower, (lower - saved).clamp_min(0.0))
         gain = self.worth - lower * (1 - 1e-12) - float(prices @ self.problem.ledger.count)
         gain = torch.where(self.must & torch.isfinite(gain), gain, gain.clamp_min(0.0))
         return np.asarray(gain.cpu().numpy())
@@ -185,18 +205,21 @@ class Shard:
         return np.asarray(self.rows[(self.surface.broken & ~self.found).cpu().numpy()])
 
     def columns(self, prices: Floats, band: float) -> Columns:
-        """The cheapest flip of each sample at these prices; and of samples that cost about what they are worth, all
-        flips that cost little more. `band`: how much that is, in parts of their worth."""
+        """The cheapest flip of each sample at these prices; and of samples that cost about what they are worth, others
+        that cost little more: the first and the latest. `band`: how much that is, in parts of their worth."""
         surface = self._at(prices, softness=0.0)
         best = self._best(surface)
         slack = band * self.worth
         near = (self.worth - best.cost - float(prices @ self.problem.ledger.count)).abs() <= slack
         rows, changes = [self.rows[best.found.cpu().numpy()]], [best.change[best.found]]
-        for at, change in self.seen:
+        for at, change in [*self.seen[:1], *self.seen[1:][-LATEST:]]:
             price = cost(change, surface.squared, surface.absolute)
             other = near[at] & (price <= (best.cost + slack)[at]) & (change != best.change[at]).any(dim=1)
             rows.append(self.rows[at[other].cpu().numpy()])
             changes.append(change[other])
+        return self._as_columns(rows, changes)
+
+    def _as_columns(self, rows: list[Rows], changes: list[torch.Tensor]) -> Columns:
         every = np.concatenate(rows)
         full = np.zeros((len(every), len(self.problem.cohort.features)))
         full[:, self.problem.actionable] = torch.cat(changes).cpu().numpy()
@@ -239,11 +262,11 @@ class Shard:
         self.g[at] = _supporting(surface, at, here, g)
         self.r[at] = (self.g[at] * here).sum(dim=1) - m
 
-    def _exact_flips(self, surface: Surface, forms: linear.Forms) -> None:
-        exact = linear.search(surface, forms)
-        self.change, self.found, self.unreachable = exact.change, exact.found, exact.unreachable
-        self.g, self.r = exact.pull, exact.offset
+    def _exact_flips(self, surface: Surface, forms: linear.Forms, at: torch.Tensor) -> None:
+        exact = linear.search(surface, forms, at)
         at = torch.nonzero(exact.found).flatten()
+        self.change[at], self.g[at], self.r[at] = exact.change[at], exact.pull[at], exact.offset[at]
+        self.found |= exact.found
         self.seen.append((at, exact.change[at]))
 
 

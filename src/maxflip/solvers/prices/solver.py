@@ -23,6 +23,7 @@ from maxflip.solvers.prices.shard import Shard
 from maxflip.solvers.proposal import Proposal, Run
 from maxflip.suggest import shown
 
+FILLS = 3
 BAND = 0.1  # of their worth: samples so close to it offer every flip seen
 
 
@@ -60,6 +61,7 @@ class Prices:
             market.settle(2)
             if len(rows) <= FEW:
                 closing.run(3 * self.rounds)
+                closing.fill(FILLS)
         columns = closing.columns(BAND)
         bound = market.proved()
         return Proposal(
