@@ -1,9 +1,8 @@
 """A market that clears: `python benchmarks/draw_prices.py` draws docs/pictures/prices.svg for docs/prices.md.
 
-1,000 people with five features, a 16-16 tanh network, and one squared budget per feature, one of them scarce and one
-plentiful. maxflip solves it; after every change of the prices this notes the prices, and what those people would buy
-for whom a flip costs less than they are worth. Everything drawn is from that one run. The table it prints stands in the
-page.
+4,000 people with five features, a 16-16 tanh network, one squared budget per feature. maxflip solves it; after every
+change of the prices this notes the prices, and what those people would buy for whom a flip costs less than they are
+worth. Everything drawn is from that one run. The table it prints stands in the page.
 """
 
 from __future__ import annotations
@@ -23,9 +22,10 @@ from maxflip.solvers.prices.market import Market
 from prices_cases import markets
 
 Floats = NDArray[np.float64]
-AMOUNTS = {"weight": 5.0, "pressure": 40.0, "sugar": 80.0, "sleep": 160.0, "steps": 2000.0}
+AMOUNTS = {"weight": 20.0, "pressure": 60.0, "sugar": 120.0, "sleep": 240.0, "steps": 600.0}
 WIDTH, HEIGHT = 340.0, 250.0  # of a panel
-LEFT, TOP, BETWEEN, RIGHT, FOOT = 52.0, 46.0, 132.0, 74.0, 46.0
+LEFT, TOP, BETWEEN, RIGHT, FOOT = 52.0, 46.0, 160.0, 66.0, 52.0
+ALL = "all of it"
 COLOURS = ("var(--a)", "var(--b)", "var(--c)", "var(--d)", "var(--e)")
 
 STYLE = """
@@ -57,16 +57,16 @@ class Moment:
 
 
 def question() -> Problem:
-    torch.manual_seed(1)
+    torch.manual_seed(2)
     net = nn.Sequential(nn.Linear(5, 16), nn.Tanh(), nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 2))
     for parameter in net.parameters():
         parameter.data *= 2  # a freshly initialised network is nearly flat
-    people = np.random.default_rng(0).normal(size=(1000, 5))
+    people = np.random.default_rng(0).normal(size=(4000, 5))
     return Problem(
         classifier=TorchClassifier(net.double().eval(), output="logits"),
         cohort=people,
         features=list(AMOUNTS),
-        target=1,
+        target=0,
         margin=0.1,
         budgets=AMOUNTS,
     )
@@ -101,31 +101,43 @@ def watched(problem: Problem) -> tuple[list[Moment], Plan]:
     return moments, plan
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Panel:
-    """A panel whose left edge is at x; values on a logarithmic axis from low to high."""
+    """Lines over the moments, (moments, m) values; x: its left edge; the names stand where the lines lie apart."""
 
     x: float
     title: str
+    values: Floats
     low: float
     high: float
     ticks: tuple[tuple[float, str], ...]
-    moments: int
+    logarithmic: bool
+    names_first: bool
 
     def across(self, k: float) -> float:
-        return self.x + WIDTH * k / (self.moments - 1)
+        return self.x + WIDTH * k / (len(self.values) - 1)
 
     def up(self, value: float) -> float:
-        clipped = min(max(value, self.low), self.high)
-        return TOP + HEIGHT * (1 - math.log(clipped / self.low) / math.log(self.high / self.low))
+        low, high, here = self.low, self.high, value
+        if self.logarithmic:
+            low, high, here = math.log(low), math.log(high), math.log(here)
+        return TOP + HEIGHT * (high - here) / (high - low)
 
-    def frame(self) -> str:
+    def drawn(self, names: list[str]) -> str:
+        lines = [self._line(self.values[:, r], colour) for r, colour in enumerate(COLOURS)]
+        return "\n  ".join([self._frame(), *lines, self._names(names)])
+
+    def _frame(self) -> str:
         parts = [f'<text class="head" x="{self.x:.1f}" y="{TOP - 22:.1f}">{self.title}</text>']
+        side, kind = (self.x + WIDTH + 9, "note") if self.names_first else (self.x - 9, "note end")
         for value, label in self.ticks:
             y = self.up(value)
-            parts.append(f'<line class="grid" x1="{self.x:.1f}" x2="{self.x + WIDTH:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>')
-            parts.append(f'<text class="note end" x="{self.x - 7:.1f}" y="{y + 4:.1f}">{label}</text>')
-        for k in range(self.moments):
+            style = "clear" if label == ALL else "grid"
+            parts.append(
+                f'<line class="{style}" x1="{self.x:.1f}" x2="{self.x + WIDTH:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
+            )
+            parts.append(f'<text class="{kind}" x="{side:.1f}" y="{y + 4:.1f}">{label}</text>')
+        for k in range(len(self.values)):
             label = "start" if k == 0 else str(k)
             parts.append(
                 f'<text class="note middle" x="{self.across(k):.1f}" y="{TOP + HEIGHT + 20:.1f}">{label}</text>'
@@ -134,19 +146,18 @@ class Panel:
         parts.append(f'<text class="note middle" x="{middle:.1f}" y="{TOP + HEIGHT + 38:.1f}">price changes</text>')
         return "\n  ".join(parts)
 
-    def line(self, values: Floats, colour: str) -> str:
-        points = " ".join(f"{self.across(k):.1f},{self.up(float(v)):.1f}" for k, v in enumerate(values))
-        dots = "".join(
-            f'<circle cx="{self.across(k):.1f}" cy="{self.up(float(v)):.1f}" r="3"/>' for k, v in enumerate(values)
-        )
+    def _line(self, values: Floats, colour: str) -> str:
+        places = [(self.across(k), self.up(float(v))) for k, v in enumerate(values)]
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3"/>' for x, y in places)
         return f'<g fill="{colour}"><polyline class="line" stroke="{colour}" points="{points}"/>{dots}</g>'
 
-    def labels(self, values: Floats, names: list[str]) -> str:
-        """At the right end, kept apart."""
-        wanted = np.array([self.up(float(v)) for v in values])
-        placed = _apart(wanted, 16.0)
+    def _names(self, names: list[str]) -> str:
+        beside = self.values[0 if self.names_first else -1]
+        placed = _apart(np.array([self.up(float(v)) for v in beside]), 16.0)
+        x, anchor = (self.x - 9, "end") if self.names_first else (self.x + WIDTH + 9, "")
         return "\n  ".join(
-            f'<text x="{self.x + WIDTH + 9:.1f}" y="{y + 4:.1f}" style="fill: {colour}">{name}</text>'
+            f'<text class="{anchor}" x="{x:.1f}" y="{y + 4:.1f}" style="fill: {colour}">{name}</text>'
             for y, name, colour in zip(placed, names, COLOURS, strict=True)
         )
 
@@ -175,29 +186,18 @@ def svg(moments: list[Moment], names: list[str]) -> str:
     prices = np.array([m.prices for m in moments])
     bought = np.array([m.bought for m in moments])
     low, high = prices.min() / 1.6, prices.max() * 1.6
-    left = Panel(LEFT, "What one unit of each budget costs", low, high, decades(low, high), len(moments))
-    least, most = min(0.09, bought.min() / 1.2), max(11.0, bought.max() * 1.2)
-    shares = tuple((v, f"{100 * v:g} %") for v in (0.1, 0.3, 1.0, 3.0, 10.0) if least < v < most)
-    right = Panel(
-        LEFT + WIDTH + BETWEEN, "What is bought, of what there is", least, most, shares, len(moments)
-    )
+    most = max(1.25, 1.1 * bought.max())
+    shares = ((0.0, "0"), (0.25, "25 %"), (0.5, "50 %"), (0.75, "75 %"), (1.0, ALL))
+    left = Panel(LEFT, "What one unit of each budget costs", prices, low, high, decades(low, high), True, False)
+    x = LEFT + WIDTH + BETWEEN
+    right = Panel(x, "What people buy of each budget", bought, 0.0, most, shares, False, True)
     width, height = right.x + WIDTH + RIGHT, TOP + HEIGHT + FOOT
-    lines = "\n  ".join(
-        panel.line(values[:, r], COLOURS[r])
-        for panel, values in ((left, prices), (right, bought))
-        for r in range(len(names))
-    )
-    y = right.up(1.0)
     return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" role="img">
-  <title>Prices converge over a few rounds, and with them what is bought comes to what there is</title>
+  <title>Prices converge over a few changes, and what is bought comes to what there is</title>
   <style>{STYLE}  </style>
   <rect width="{width:.0f}" height="{height:.0f}" fill="var(--paper)"/>
-  {left.frame()}
-  {right.frame()}
-  <line class="clear" x1="{right.x:.1f}" x2="{right.x + WIDTH:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>
-  {lines}
-  {left.labels(prices[-1], names)}
-  {right.labels(bought[-1], names)}
+  {left.drawn(names)}
+  {right.drawn(names)}
 </svg>
 """
 
@@ -214,7 +214,7 @@ def main() -> None:
         cells = [f"{p:.4f}: {100 * b:.0f} %" for p, b in zip(m.prices, m.bought, strict=True)]
         name = "start" if k == 0 else f"change {k}"
         sys.stdout.write(f"| {name} | {' | '.join(cells)} | {m.buyers} | {m.dual:.1f} |\n")
-    sys.stdout.write(f"{plan}, estimate {plan.estimate}, {plan.count} flipped\n")
+    sys.stdout.write(f"\n{plan.count:,} flipped; estimate {plan.estimate:,.1f}\n")
 
 
 if __name__ == "__main__":
