@@ -169,12 +169,12 @@ def restarts(case: Case, times: int) -> Floats:
     everyone = torch.arange(len(case.x))
     generator = torch.Generator().manual_seed(0)
     for _ in range(times):
-        again = search(surface, start=_random_flips(surface, best.change, generator))
+        again = search(surface, start=random_flips(surface, best.change, generator))
         best.record(everyone, again.change, again.cost, torch.where(again.found, 0.0, -1.0))
     return best.cost.numpy()
 
 
-def _random_flips(surface: Surface, around: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+def random_flips(surface: Surface, around: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Near each flip a random one that passes too, of those drawn; the flip itself where none does."""
     everyone = torch.arange(len(around))
     start, is_open = around.clone(), torch.ones(len(around), dtype=torch.bool)
@@ -234,11 +234,11 @@ def short_rivals() -> dict[str, Callable[[], Any]]:
     }
 
 
-def long_rivals(case: Case) -> dict[str, Callable[[], Any]]:
+def long_rivals(bound: float) -> dict[str, Callable[[], Any]]:
     import foolbox.attacks as fa
 
     # C&W steps in the space of artanh(x / bound); there this is a step of a tenth.
-    stepsize = 0.1 / _bound(case)
+    stepsize = 0.1 / bound
     return {
         "DDN, 1,000 steps": lambda: fa.DDNAttack(init_epsilon=1.0, steps=1000, gamma=0.02),
         "FMN, 1,000 steps": lambda: _mended_fmn(1000),
@@ -310,7 +310,7 @@ def main() -> None:
     for case in cases(given.data, given.samples):
         results, evaluations = taking_turns(case, rounds=ROUNDS)
         if not given.quick:
-            for name, attack in long_rivals(case).items():
+            for name, attack in long_rivals(_bound(case)).items():
                 results[name] = foolbox(case, attack())
             results["ALMA, 3 x 1,000 steps"] = penalty_method(case)
         restarted = restarts(case, 2 if given.quick else RESTARTS)
