@@ -87,8 +87,8 @@ def watched(problem: Problem) -> tuple[list[Moment], Plan]:
     moments: list[Moment] = []
 
     class Told(Market):
-        def open(self, *, scaled: bool) -> None:
-            super().open(scaled=scaled)
+        def open(self, *, scaled: bool, polished: bool) -> None:
+            super().open(scaled=scaled, polished=polished)
             moments.append(moment(self, self.prices))
 
         def visit(self, prices: Floats) -> bool:

@@ -158,6 +158,7 @@ def _plan(
         budgets=problem.budgets,
         spend=dict(zip(ledger.names, ledger.spent(changes).tolist(), strict=True)),
         prices=proposal.prices,
+        price_ranges=proposal.price_ranges,
         bound=bound if proposal.bound is not None or bound == worth else None,
         estimate=proposal.estimate,
         status=_status(worth, bound, proposal),

@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxflip.budgets import Budget, Ledger
+from maxflip.errors import InputError
 from maxflip.exact import Floats
+from maxflip.suggest import did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -102,6 +104,7 @@ class Plan:
     seed: int
     seconds: float
     guard: float
+    price_ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # amounts between which a price holds
     notices: tuple[str, ...] = ()
     trace: Columns = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -148,6 +151,19 @@ class Plan:
         """What a better plan could still win at most (by the bound), or about (by the estimate)."""
         ceiling = self.bound if self.bound is not None else self.estimate
         return None if ceiling is None else max(0.0, ceiling - self.worth)
+
+    def what_if(self, more: Mapping[str, float]) -> float:
+        """About what a plan would be worth with so much more (or less) of these budgets: worth + sum_r price_r more_r.
+
+        Prices fall as budgets grow, so for larger ones it promises rather too much; `price_ranges` says how far a
+        price is known to hold. `resolve` gives the plan itself.
+        """
+        if self.prices is None:
+            raise InputError("what_if: this plan has no prices. Solve with Prices().")
+        unknown = [name for name in more if name not in self.prices]
+        if unknown:
+            raise InputError([f"what_if: no budget is called {n!r}.{did_you_mean(n, self.prices)}" for n in unknown])
+        return max(0.0, self.worth + math.fsum(self.prices[name] * amount for name, amount in more.items()))
 
     def fate_counts(self) -> dict[Fate, int]:
         values, counts = np.unique(self.fates.astype(str), return_counts=True)

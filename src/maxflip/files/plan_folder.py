@@ -206,6 +206,7 @@ def _summary(plan: Plan, inputs: dict[str, dict[str, str]] | None) -> dict[str, 
                 "spent": plan.spend[name],
                 "price": None if plan.prices is None else plan.prices[name],
                 "uses": dict(budget.uses or {}),
+                **({"price_holds": list(plan.price_ranges[name])} if name in plan.price_ranges else {}),
             }
             for name, budget in plan.budgets.items()
         },
@@ -256,6 +257,7 @@ def _assemble(summary: dict[str, Any], changes: pa.Table, fates: pa.Table, trace
         },
         spend={name: b["spent"] for name, b in summary["budgets"].items()},
         prices=None if any(p is None for p in prices.values()) else prices,
+        price_ranges={n: tuple(b["price_holds"]) for n, b in summary["budgets"].items() if "price_holds" in b},
         bound=summary["bound"],
         estimate=summary["estimate"],
         status=Status(summary["status"]),

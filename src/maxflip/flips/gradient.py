@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import torch
 
 from maxflip.flips.halfspace import cheapest_into_halfspace, cost
+from maxflip.flips.prices import FeaturePrices
 from maxflip.flips.surface import Surface
 
 CLIMBS = 40
@@ -99,6 +100,15 @@ def search(surface: Surface, start: torch.Tensor | None = None) -> Best:
 def explore(surface: Surface, best: Best, at: torch.Tensor) -> None:
     """A first flip for each of `at`: steps 1 to 3."""
     _first(surface, best, at)
+    lost = at[~best.found[at]]
+    if len(lost):  # at very unlike prices everyone goes where it is cheap, also those who must go elsewhere
+        fair = surface.repriced(FeaturePrices(1.0 / surface.problem.spread**2, 0.0 * surface.problem.spread))
+        other = Best.none(surface.low)
+        _first(fair, other, lost)
+        found = lost[other.found[lost]]
+        best.record(
+            found, other.change[found], _price(surface, other.change[found]), torch.zeros_like(best.cost[found])
+        )
     _be_led(surface, best, at[~best.found[at]], among=torch.nonzero(best.found).flatten())
     _bisect(surface, best, at[best.found[at]], ROUGHLY)
 

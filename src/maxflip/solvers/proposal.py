@@ -51,6 +51,7 @@ class Proposal:
     unreachable: Rows = field(default_factory=no_rows)
     unusable: Rows = field(default_factory=no_rows)
     prices: Mapping[str, float] | None = None
+    price_ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     bound: float | None = None
     estimate: float | None = None
     trace: Columns = field(default_factory=dict)

@@ -57,8 +57,8 @@ Evaluate = Callable[[Floats, float], Terms]
 def clear(
     evaluate: Evaluate, amounts: Floats, start: Floats, typical_worth: float, softness: tuple[float, ...] = ANNEALED
 ) -> Cleared:
-    """evaluate(prices (m,), softness) -> Terms   amounts (m,), start (m,): empty and unlimited budgets have no price"""
-    traded = np.isfinite(amounts) & (amounts > 0)
+    """evaluate(prices (m,), softness) -> Terms   amounts (m,)   start (m,): budgets without a price keep having none"""
+    traded = start > 0
     prices = np.zeros(len(amounts))
     lowest = NOTHING * typical_worth
 
@@ -67,10 +67,9 @@ def clear(
         prices[traded] = q / amounts[traded]
         terms = evaluate(prices, softness)
         scale = 1.0 / amounts[traded]
-        inside = terms.hessian[np.ix_(traded, traded)]
-        return Terms(
-            float(q.sum()) + terms.value, 1.0 + terms.gradient[traded] * scale, inside * np.outer(scale, scale)
-        )
+        with np.errstate(over="ignore", invalid="ignore"):
+            inside = scale[:, None] * terms.hessian[np.ix_(traded, traded)] * scale
+        return Terms(float(q.sum()) + terms.value, 1.0 + terms.gradient[traded] * scale, inside)
 
     q = np.maximum(start[traded] * amounts[traded], lowest)
     here = at(q, softness[0])
@@ -86,7 +85,7 @@ def clear(
             q, here = moved
     hard = at(q, 0.0)
     curvature = np.zeros((len(amounts), len(amounts)))
-    curvature[np.ix_(traded, traded)] = here.hessian * np.outer(amounts[traded], amounts[traded])
+    curvature[np.ix_(traded, traded)] = amounts[traded][:, None] * here.hessian * amounts[traded]
     return Cleared(prices.copy(), hard.value, curvature)
 
 
@@ -106,7 +105,10 @@ def _newton_step(
     """
     free = (q > lowest) | (here.gradient < 0)
     slope = here.gradient * q
-    inside = np.outer(q, q) * here.hessian + np.diag(0.5 * np.abs(slope) + 1e-12 * here.value)
+    with np.errstate(over="ignore", invalid="ignore"):
+        inside = q[:, None] * here.hessian * q + np.diag(0.5 * np.abs(slope) + 1e-12 * here.value)
+    if not np.isfinite(inside).all():
+        return None
     direction = np.zeros_like(q)
     direction[free] = -np.linalg.solve(inside[np.ix_(free, free)], slope[free])
     length = min(1.0, MOST / max(float(np.abs(direction).max()), 1e-300))

@@ -7,23 +7,27 @@ missing. The program's own prices tell which to look for.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from maxflip.choose import choose
+from maxflip.engine import Rows
 from maxflip.exact import Floats
 from maxflip.judge import admissible
 from maxflip.relaxation import Candidates, relaxed
 from maxflip.solvers.prices.market import Market
-from maxflip.solvers.prices.shard import Columns
+from maxflip.solvers.prices.shard import LATEST, Columns
 
 FEW = 3000  # samples
-TINY = 100  # samples in a plan: every flip seen may be the one that fits
+TINY = 100  # samples
 WIDE = 0.3  # of their worth: samples so close to it mix flips
-CLOSED = 0.25  # of a sample's worth: a gap that no whole sample fits into
-SPARED = 1 - 1e-7  # of each budget is mixed: averages that used all of one to the last bit would only make ties
+CLOSED, CLOSED_TINY = 0.1, 1e-4  # of a sample's worth: a gap that no whole sample fits into; in tiny plans
+SPARED = 1 - 1e-8  # of each budget is mixed: averages that used all of one to the last bit would only make ties
 MIXED = 1e-6  # a part of a flip that counts
 PATIENCE = 5  # rounds
+EVERY = 10**6  # flips of a sample
+TURNS, BEST, DEARER = 5, 5, 0.2  # price changes in search of what fits, by so many samples, by such a factor
 SCRAPS = 1e-6  # of a budget: what is as good as nothing left
 
 
@@ -37,10 +41,11 @@ class Closing:
 
     def run(self, rounds: int) -> None:
         """Until the gap is closed, or a few rounds in a row close nothing of it."""
-        market, close = self.market, CLOSED * self.market.typical_worth
+        market = self.market
+        close = (CLOSED_TINY if self.few else CLOSED) * market.typical_worth
         smallest, idle = np.inf, 0
         for _ in range(rounds):
-            found = self._mixture(self._columns(WIDE))
+            found = self._mixture(self._columns(np.inf if self.few else WIDE, EVERY))
             if found is None:
                 return
             worth, prices = found
@@ -53,10 +58,7 @@ class Closing:
             market.visit((prices + market.prices) / 2)
 
     def fill(self, rounds: int) -> None:
-        """Look for flips that fit into what a selection leaves over, as long as that wins something.
-
-        At prices of 1 / (m left_r) a flip that fits costs at most 1.
-        """
+        """Look for flips that fit into what a selection leaves over, as long as that wins something."""
         problem, market = self.market.problem, self.market
         won = -1.0
         for _ in range(rounds):
@@ -65,16 +67,34 @@ class Closing:
             rows, changes = columns.rows[flips], columns.changes[flips]
             chosen = choose(problem, rows, changes, np.intersect1d(problem.include, rows))
             worth = float(problem.worth[rows[chosen]].sum())
-            if worth <= won or worth >= market.value - market.typical_worth:
+            if worth <= won or market.value - worth < market.least_worth * (1 - 1e-9):
                 return
             won = worth
             left = np.maximum(market.amounts - problem.ledger.spent(changes[chosen]), SCRAPS * market.amounts)
-            prices = np.where(market.traded, market.typical_worth / (market.traded.sum() * left), 0.0)
-            found = self._flips_at(prices)
-            fits = (problem.ledger.consumption(found.changes) <= left).all(axis=1)
-            if not fits.any():
+            found = self._fitting(left, rows[chosen])
+            if not len(found.rows):
                 return
-            self.merged.append(Columns(found.rows[fits], found.changes[fits]))
+            self.merged.append(found)
+
+    def _fitting(self, left: Floats, taken: Rows) -> Columns:
+        """Flips of others that fit into `left` (m,).
+
+        At prices of 1 / (m left_r) one that fits costs at most 1. Where none does, what the best ones draw too much of
+        becomes dearer.
+        """
+        problem, traded = self.market.problem, self.market.traded
+        prices = np.zeros(len(left))
+        prices[traded] = self.market.typical_worth / (traded.sum() * left[traded])
+        for _ in range(TURNS):
+            found = self._flips_at(prices)
+            found = found.of(~np.isin(found.rows, taken))
+            share = problem.ledger.consumption(found.changes)[:, traded] / left[traded]
+            most = share.max(axis=1, initial=0.0)
+            if (most <= 1.0).any() or not len(most):
+                return found.of(most <= 1.0)
+            best = share[np.argsort(most, kind="stable")[:BEST]]
+            prices[traded] *= np.clip((best / best.max(axis=1, keepdims=True)).mean(axis=0), DEARER, 1.0)
+        return found.of(most <= 1.0)
 
     def _flips_at(self, prices: Floats) -> Columns:
         return Columns.all(self.market.held.ask(lambda shard: shard.flips_at(prices, 1.0)))
@@ -83,12 +103,17 @@ class Closing:
         """What to choose from."""
         if not self.used:
             return self._columns(band)
-        few = len(np.unique(self.used[0].rows)) <= TINY
-        return Columns.all([self._columns(np.inf if few else 0.0), *self.used])
+        return Columns.all([self._columns(np.inf if self.few else 0.0), *self.used])
 
-    def _columns(self, band: float) -> Columns:
+    @cached_property
+    def few(self) -> bool:
+        """Whether every flip seen may be the one that fits, also of those who are sure to be picked."""
+        return sum(self.market.held.ask(lambda shard: len(shard.rows))) <= TINY
+
+    def _columns(self, band: float, latest: int = LATEST) -> Columns:
         prices = self.market.prices
-        return Columns.all([*self.market.held.ask(lambda shard: shard.columns(prices, band)), *self.merged])
+        parts = self.market.held.ask(lambda shard: shard.columns(prices, band, latest))
+        return Columns.all([*parts, *self.merged])
 
     def _mixture(self, columns: Columns) -> tuple[float, Floats] | None:
         """(worth, prices (m,)) of the best mixture, of which a note is taken. None if none exists."""

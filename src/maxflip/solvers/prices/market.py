@@ -15,15 +15,23 @@ from numpy.typing import NDArray
 from maxflip.engine import Held
 from maxflip.exact import Floats
 from maxflip.problem import Problem
-from maxflip.solvers.prices.clearing import ANNEALED, WARM, Cleared, Terms, clear
+from maxflip.solvers.prices.clearing import ANNEALED, NOTHING, WARM, Cleared, Terms, clear
 from maxflip.solvers.prices.shard import Shard
 from maxflip.solvers.proposal import Run
 
 REACH = 2.0  # samples whose flip would cost this many times their worth are not searched again
 NEARBY = 1.2  # ... nor polished, beyond this
 ENOUGH = 1e-4  # rounds end when the model promises less than this part of the dual's value
-SMALLEST = 1e-100
+SMALLEST, LARGEST = 1e-100, 1e100  # budgets beyond these are as good as empty and as unlimited
+SHY = 1 - 1e-6  # of each budget is sold, so that rounding does not stand between a flip and its budget
+STEADY = 0.1  # by how much a price may change and still be said to hold
 SHORTER, SHORTEST = 0.3, 0.02  # parts of the way to go where the model led astray
+
+
+def traded(problem: Problem) -> NDArray[np.bool_]:
+    """(m,): budgets that have a price. Empty ones, and those without a limit or as good as, have none."""
+    amounts = problem.ledger.amounts
+    return np.asarray((amounts > 0) & (amounts < LARGEST))
 
 
 @dataclass(eq=False)
@@ -40,9 +48,10 @@ class Market:
     trace: dict[str, list[Any]] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
 
-    def open(self, *, scaled: bool) -> None:
+    def open(self, *, scaled: bool, polished: bool) -> None:
         """First flips; prices whose ratios alone mean something are scaled until they are contested."""
-        self.held.ask(lambda shard: shard.first_flips(), stage="Finding first flips", watch=self.run.watch)
+        stage = "Finding first flips"
+        self.held.ask(lambda shard: shard.first_flips(polished=polished), stage=stage, watch=self.run.watch)
         if scaled:
             self.prices = self.prices * self._contested()
         self.value = self.dual(self.prices)
@@ -83,8 +92,12 @@ class Market:
 
     @cached_property
     def traded(self) -> NDArray[np.bool_]:
-        """(m,): budgets that have a price; empty and unlimited ones have none."""
-        return np.asarray(np.isfinite(self.amounts) & (self.amounts > 0))
+        return traded(self.problem)
+
+    @cached_property
+    def least_worth(self) -> float:
+        """The smallest that anyone has, other than 0."""
+        return float(self.problem.worth[self.problem.worth > 0].min(initial=np.inf))
 
     @cached_property
     def typical_worth(self) -> float:
@@ -97,6 +110,30 @@ class Market:
         self.held.ask(lambda shard: shard.polish(prices, NEARBY), stage="Polishing flips", watch=self.run.watch)
         self.value = self.dual(prices)
         self._note("polish")
+
+    def close(self) -> None:
+        """The value at the prices as they are, by all flips found since."""
+        self.value = self.dual(self.prices)
+        self._note("end")
+
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """By budget: between which amounts its price moves by at most a tenth, as far as the model's curvature knows.
+
+        Where the market clears, B = what is bought at the prices; so d prices = -H^-1 d B, H the curvature of D. A price
+        of nothing holds for every larger amount.
+        """
+        if self.last is None:
+            return {}
+        names = self.problem.ledger.names
+        free = self.traded.copy()
+        free[free] = self.prices[free] * self.amounts[free] > 2 * NOTHING * self.typical_worth
+        found = {}
+        inverse = np.linalg.pinv(self.last.curvature[np.ix_(free, free)]) if free.any() else np.empty((0, 0))
+        for place, r in enumerate(np.flatnonzero(free)):
+            reach = STEADY * self.prices[r] / max(float(inverse[place, place]), 1e-300)
+            amount = float(self.problem.ledger.amounts[r])
+            found[names[r]] = (max(0.0, amount - reach), amount + reach)
+        return found
 
     def dual(self, prices: Floats) -> float:
         """D(prices), by the flips known"""
@@ -120,7 +157,7 @@ class Market:
 
     def _cleared(self) -> Cleared:
         softness = ANNEALED if self.last is None else WARM
-        self.last = clear(self._evaluate, self.amounts, self.prices, self.typical_worth, softness)
+        self.last = clear(self._evaluate, SHY * self.amounts, self.prices, self.typical_worth, softness)
         return self.last
 
     def _contested(self) -> float:

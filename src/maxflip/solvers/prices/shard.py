@@ -17,6 +17,7 @@ from maxflip.flips import gradient, linear
 from maxflip.flips.halfspace import cheapest_into_halfspace, cost
 from maxflip.flips.prices import FeaturePrices
 from maxflip.flips.surface import Evaluations, Surface
+from maxflip.judge import Mask
 from maxflip.problem import Problem
 from maxflip.solvers.prices.clearing import FINAL, Terms
 
@@ -33,6 +34,9 @@ class Columns:
 
     rows: Rows
     changes: Floats
+
+    def of(self, kept: Mask) -> Columns:
+        return Columns(self.rows[kept], self.changes[kept])
 
     @classmethod
     def all(cls, parts: list[Columns]) -> Columns:
@@ -66,8 +70,8 @@ class Shard:
     def evaluations(self) -> Evaluations:
         return self.surface.evaluations
 
-    def first_flips(self) -> None:
-        """Whatever flips each sample, cheaply enough to begin with."""
+    def first_flips(self, *, polished: bool) -> None:
+        """Whatever flips each sample, cheaply enough to begin with; or as cheaply as can be."""
         everyone = torch.arange(len(self.rows), device=self.worth.device)
         if self.forms is not None:
             self._exact_flips(self.surface, self.forms, everyone)
@@ -75,6 +79,9 @@ class Shard:
             return
         best = gradient.Best.none(self.surface.low)
         gradient.explore(self.surface, best, everyone)
+        if polished:
+            gradient.follow(self.surface, best, everyone[best.found], among=everyone[best.found])
+            gradient.refine(self.surface, best, everyone[best.found])
         self._keep(self.surface, best, everyone[best.found])
 
     def reprice(self, prices: Floats, reach: float) -> None:
@@ -162,8 +169,13 @@ class Shard:
         return own - shared.T @ (part[:, None] * shared)
 
     def gains(self, prices: Floats) -> Floats:
-        """(B,) v_j - C_j at these prices, by all flips known; -inf where there is none"""
-        best = self._best(self._at(prices, softness=0.0))
+        """(B,) v_j - C_j at these prices, by all flips known; -inf where there is none
+
+        What is free costs nothing here, other than in a search, which must not go on for ever.
+        """
+        ledger, columns = self.problem.ledger, self.problem.actionable
+        plain = FeaturePrices(prices @ ledger.squared[:, columns], prices @ ledger.absolute[:, columns])
+        best = self._best(self.surface.repriced(plain))
         return np.asarray((self.worth - best.cost - float(prices @ self.problem.ledger.count)).cpu().numpy())
 
     def value(self, prices: Floats) -> float:
@@ -204,7 +216,7 @@ class Shard:
     def rows_unusable(self) -> Rows:
         return np.asarray(self.rows[(self.surface.broken & ~self.found).cpu().numpy()])
 
-    def columns(self, prices: Floats, band: float) -> Columns:
+    def columns(self, prices: Floats, band: float, latest: int = LATEST) -> Columns:
         """The cheapest flip of each sample at these prices; and of samples that cost about what they are worth, others
         that cost little more: the first and the latest. `band`: how much that is, in parts of their worth."""
         surface = self._at(prices, softness=0.0)
@@ -212,7 +224,7 @@ class Shard:
         slack = band * self.worth
         near = (self.worth - best.cost - float(prices @ self.problem.ledger.count)).abs() <= slack
         rows, changes = [self.rows[best.found.cpu().numpy()]], [best.change[best.found]]
-        for at, change in [*self.seen[:1], *self.seen[1:][-LATEST:]]:
+        for at, change in [*self.seen[:1], *self.seen[1:][-latest:]]:
             price = cost(change, surface.squared, surface.absolute)
             other = near[at] & (price <= (best.cost + slack)[at]) & (change != best.change[at]).any(dim=1)
             rows.append(self.rows[at[other].cpu().numpy()])

@@ -18,12 +18,13 @@ from maxflip.errors import InputError
 from maxflip.exact import Floats
 from maxflip.problem import Problem
 from maxflip.solvers.prices.closing import FEW, Closing
-from maxflip.solvers.prices.market import SMALLEST, Market
+from maxflip.solvers.prices.market import LARGEST, SMALLEST, Market, traded
 from maxflip.solvers.prices.shard import Shard
 from maxflip.solvers.proposal import Proposal, Run
 from maxflip.suggest import shown
 
 FILLS = 3
+SMALL = 300  # samples whose first flips are polished: no worse than what Nearest would choose from
 BAND = 0.1  # of their worth: samples so close to it offer every flip seen
 
 
@@ -46,16 +47,16 @@ class Prices:
         nobody = bool((problem.ledger.count[amounts < 1] > 0).any())
         if not len(problem.actionable) or not len(rows) or nobody:
             return _nothing_to_trade(problem, rows)
-        traded = np.isfinite(amounts) & (amounts > 0)
-        start = np.where(traded, 1.0 / np.maximum(amounts, SMALLEST), 0.0)
-        earlier = _earlier_prices(problem, run, traded)
+        sold = traded(problem)
+        start = np.where(sold, 1.0 / np.clip(amounts, SMALLEST, LARGEST), 0.0)
+        earlier = _earlier_prices(problem, run, sold)
         if earlier is not None:
             start = earlier
         held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), rows, size=self.chunk)
         market = Market(problem, held, run, start)
         closing = Closing(market)
-        market.open(scaled=earlier is None)
-        if traded.any():
+        market.open(scaled=earlier is None, polished=len(rows) <= SMALL)
+        if sold.any():
             market.settle(self.rounds)
             market.polish()
             market.settle(2)
@@ -63,6 +64,7 @@ class Prices:
                 closing.run(3 * self.rounds)
                 closing.fill(FILLS)
         columns = closing.columns(BAND)
+        market.close()
         bound = market.proved()
         return Proposal(
             rows=columns.rows,
@@ -70,6 +72,7 @@ class Prices:
             unreachable=np.concatenate([rows[:0], *held.ask(lambda shard: shard.rows_unreachable())]),
             unusable=np.concatenate([rows[:0], *held.ask(lambda shard: shard.rows_unusable())]),
             prices=dict(zip(problem.ledger.names, market.prices.tolist(), strict=True)),
+            price_ranges=market.ranges(),
             bound=bound,
             estimate=market.value if bound is None else None,
             trace=market.trace,

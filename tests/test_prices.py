@@ -1,0 +1,248 @@
+"""Prices: known answers, proofs, and the laws of re-solving."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from torch import nn
+
+from maxflip import Budget, Nearest, Prices, Problem, TorchClassifier, frontier, resolve, solve
+from maxflip.engine import Local
+from maxflip.errors import InputError
+from maxflip.solvers.prices.clearing import Terms, clear
+from maxflip.solvers.prices.shard import Shard
+from tests.conftest import LONG
+from tests.examples import linear_problem, missing_score, net_problem
+
+KINDS = ["squared", "absolute", "mixed", "shared", "count"]
+
+
+def random_linear(seed: int, kind: str = "mixed", most: int = 60) -> Problem:
+    """2 to 4 classes, one or several budgets per feature, limits and worths now and then."""
+    rng = np.random.default_rng(seed)
+    n, width, classes = int(rng.integers(1, most)), int(rng.integers(1, 6)), int(rng.choice([2, 2, 3, 4]))
+    net = nn.Linear(width, classes, dtype=torch.float64)
+    with torch.no_grad():
+        net.weight.copy_(torch.tensor(rng.normal(size=(classes, width))))
+        net.bias.copy_(torch.tensor(rng.normal(size=classes)))
+    x = rng.normal(size=(n, width))
+    budgets: dict[str, Any] = {}
+    for i in range(width):
+        amount = float(rng.lognormal()) * n / width * 0.3
+        absolute = kind == "absolute" or (kind == "mixed" and rng.random() < 0.5)
+        budgets[f"x{i}"] = Budget(amount, cost="absolute" if absolute else "squared")
+    if kind == "shared":
+        uses = {f"x{i}": float(rng.uniform(0.2, 2)) for i in range(width)}
+        budgets["hours"] = Budget(0.3 * n, uses=uses, cost="absolute")
+    if kind == "count":
+        budgets["people"] = Budget(int(rng.integers(1, n + 1)), cost="count")
+    options: dict[str, Any] = {"margin": 0.1}
+    if rng.random() < 0.4:
+        options["limits"] = {f"x{i}": (float(x[:, i].mean()) - 1.5, float(x[:, i].mean()) + 1.5) for i in range(width)}
+    if rng.random() < 0.3:
+        options["worth"] = rng.choice([0.5, 1.0, 2.0], size=n)
+    return Problem(classifier=TorchClassifier(net, output="logits"), cohort=x, target=0, budgets=budgets, **options)
+
+
+@pytest.mark.parametrize("seed", range(200 if LONG else 25))
+def test_one_score_and_squared_budgets_reach_the_closed_form_optimum(seed: int) -> None:
+    """The longest prefix of the sorted r_j^2 whose sum is at most (sum_i |w_i| sqrt B_i)^2."""
+    rng = np.random.default_rng(seed)
+    n, width = int(rng.integers(1, 60)), int(rng.integers(1, 8))
+    w, x = rng.normal(size=width), rng.normal(size=(n, width))
+    lack = missing_score(w, x)
+    all_of_it = (np.maximum(lack, 0.0) ** 2).sum() / (w**2).sum()
+    amounts = rng.dirichlet(np.ones(width)) * rng.uniform(0.05, 1) * all_of_it + 1e-6
+    plan = solve(linear_problem(w, x, amounts), Prices())
+    costs = np.sort(lack[lack > 0] ** 2)
+    best = int((np.cumsum(costs) <= (np.abs(w) @ np.sqrt(amounts)) ** 2).sum())
+    assert best - 1 <= plan.count <= best
+    assert plan.bound is not None
+    assert plan.bound >= best
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(100 if LONG else 8))
+def test_a_plan_is_within_one_sample_per_budget_of_its_proved_bound(kind: str, seed: int) -> None:
+    problem = random_linear(seed, kind)
+    plan = solve(problem, Prices())
+    assert plan.bound is not None
+    largest = np.sort(problem.worth)[::-1][: len(problem.ledger.names)].sum()
+    assert plan.bound - largest - 1e-9 <= plan.worth <= plan.bound + 1e-9
+    assert plan.worth >= solve(problem, Nearest()).worth - 1e-9
+
+
+def fits_together(problem: Problem, who: tuple[int, ...]) -> bool:
+    """Whether these samples, wanted in class 1 of 2, fit into the budgets at once: a convex program, by SLSQP."""
+    forms = problem.linear
+    assert forms is not None
+    w = (forms[0].weight[1] - forms[0].weight[0]).numpy()
+    bias = float(forms[0].bias[1] - forms[0].bias[0])
+    x = problem.cohort.values[list(who)]
+    need = 2 * np.arctanh(problem.goal.required) - (x @ w + bias)
+    start = np.maximum(need, 0)[:, None] * w / (w @ w)
+    amounts = problem.ledger.amounts
+
+    def worst(flat: Any) -> Any:
+        return 1.0 - problem.ledger.squared @ (flat.reshape(x.shape) ** 2).sum(axis=0) / amounts
+
+    found = minimize(
+        lambda v: v[-1],
+        np.append(start.ravel(), 10.0),
+        constraints=[
+            {"type": "ineq", "fun": lambda v: worst(v[:-1]) + v[-1]},
+            {"type": "ineq", "fun": lambda v: v[:-1].reshape(x.shape) @ w - need},
+        ],
+        method="SLSQP",
+        options={"maxiter": 300, "ftol": 1e-10},
+    )
+    return bool(found.success and found.x[-1] <= -1e-6)
+
+
+@pytest.mark.parametrize("seed", range(200 if LONG else 12))
+def test_no_set_of_people_that_fits_is_worth_more_than_the_bound(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, width = int(rng.integers(2, 7)), int(rng.integers(2, 4))
+    problem = linear_problem(rng.normal(size=width), rng.normal(size=(n, width)), rng.lognormal(0, 1, width) * n / 8)
+    plan = solve(problem, Prices())
+    assert plan.bound is not None
+    standing = np.flatnonzero(plan.fates != "already")
+    for size in range(int(plan.bound) + 1, len(standing) + 1):
+        assert not any(fits_together(problem, who) for who in itertools.combinations(standing.tolist(), size))
+
+
+@pytest.mark.parametrize("limits", [None, {"x0": (-1.0, 1.0), "x2": (-0.5, 2.0)}])
+def test_the_terms_of_the_market_have_the_derivatives_they_say(limits: Any) -> None:
+    budgets = {
+        "x0": 2.0,
+        "x1": Budget(3.0, cost="absolute"),
+        "hours": Budget(2.0, uses={"x1": 1.0, "x2": 0.5}, cost="squared"),
+        "x3": Budget(1.0, cost="absolute"),
+        "people": Budget(9, cost="count"),
+    }
+    problem = net_problem(n=40, budgets=budgets, limits=limits)
+    prices = np.array([0.3, 0.2, 0.4, 0.25, 0.05])
+    with problem.classifier.borrowed():
+        shard = Shard(problem, np.arange(40), prices)
+        shard.first_flips(polished=False)
+        terms = shard.terms(prices, 0.3)
+        step = 1e-6
+        for r in range(len(prices)):
+            up, down = prices.copy(), prices.copy()
+            up[r], down[r] = up[r] + step, down[r] - step
+            above, below = shard.terms(up, 0.3), shard.terms(down, 0.3)
+            assert (above.value - below.value) / (2 * step) == pytest.approx(terms.gradient[r], rel=1e-5, abs=1e-6)
+            slope = (above.gradient - below.gradient) / (2 * step)
+            np.testing.assert_allclose(slope, terms.hessian[r], rtol=1e-3, atol=1e-3)
+
+
+def test_the_market_clears_where_its_dual_is_least() -> None:
+    """Samples that cost c_j times the price of one budget: D falls up to the price at which the budget is used up."""
+    costs = np.linspace(1.0, 10.0, 2001)
+
+    def evaluate(prices: Any, softness: float) -> Terms:
+        gain = 1.0 - prices[0] * costs
+        if softness == 0:
+            return Terms(float(np.maximum(gain, 0).sum()), np.array([-costs[gain > 0].sum()]), np.zeros((1, 1)))
+        p = 1 / (1 + np.exp(-gain / softness))
+        value = float((softness * np.logaddexp(0, gain / softness)).sum())
+        return Terms(value, np.array([-(p @ costs)]), np.array([[(p * (1 - p) / softness) @ costs**2]]))
+
+    bought = costs[costs <= 4.0].sum()
+    cleared = clear(evaluate, np.array([bought]), np.array([1e-3]), 1.0)
+    assert cleared.prices[0] == pytest.approx(1 / 4.0, rel=1e-2)
+
+
+@settings(max_examples=500 if LONG else 15)
+@given(seed=st.integers(0, 10**6), more=st.floats(1.0, 3.0), less=st.floats(0.0, 1.0))
+def test_a_warm_resolve_of_a_relaxed_problem_is_never_worse(seed: int, more: float, less: float) -> None:
+    problem = random_linear(seed, "mixed", most=25) if seed % 2 else net_problem(n=25, seed=seed % 97)
+    plan = solve(problem, Prices())
+    larger = {name: budget.amount * more for name, budget in problem.budgets.items()}
+    again = resolve(problem, plan, budgets=larger)
+    assert again.worth >= plan.worth - 1e-9
+    easier = resolve(problem, plan, margin=problem.goal.required * less)
+    still_open = easier.fates[plan.selected] != "already"
+    assert easier.worth >= problem.worth[plan.selected][still_open].sum() - 1e-9
+
+
+def test_a_frontier_never_falls() -> None:
+    found = frontier(net_problem(n=60), [2.0, 0.5, 1.0])
+    assert found.scales == (0.5, 1.0, 2.0)
+    assert list(found.table()["worth"].to_pylist()) == sorted(p.worth for p in found.plans)
+    with pytest.raises(InputError, match="scales"):
+        frontier(net_problem(), [])
+
+
+def test_workers_chunks_of_work_and_threads_change_no_bit() -> None:
+    problem = net_problem(n=300, budgets={f"x{i}": 5.0 + i for i in range(4)})
+    plans = [solve(problem, Prices(chunk=64), engine=Local(workers)) for workers in (1, 3, 7)]
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        plans.append(solve(problem, Prices(chunk=64)))
+    finally:
+        torch.set_num_threads(threads)
+    for plan in plans[1:]:
+        assert np.array_equal(plan.selected, plans[0].selected)
+        assert plan.changes.tobytes() == plans[0].changes.tobytes()
+        assert plan.prices == plans[0].prices
+
+
+def test_more_of_a_budget_is_no_reason_to_find_fewer_flips() -> None:
+    """At prices that are very unlike everyone goes where it is cheap, also those who must go elsewhere."""
+    counts = [
+        solve(net_problem(n=40, budgets={"x0": 1e3, "x1": 1e3, "x2": 1e3, "x3": amount}), solver).count
+        for solver in (Prices(), Nearest())
+        for amount in (1e2, 1e6, 1e10, np.inf)
+    ]
+    assert len(set(counts)) == 1
+
+
+def test_what_is_free_costs_nothing_in_the_estimate() -> None:
+    plan = solve(net_problem(n=40, budgets={f"x{i}": np.inf for i in range(4)}), Prices())
+    assert plan.estimate == pytest.approx(plan.worth)
+    assert plan.prices == {f"x{i}": 0.0 for i in range(4)}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_one_sample_whose_flip_must_use_several_budgets_at_once(seed: int) -> None:
+    """Three absolute budgets, each flip along one feature alone too dear: a mixture of them is the flip."""
+    d = np.random.default_rng(seed).random(3) + 0.5
+    budgets = {f"x{i}": Budget(float(d[i]), cost="absolute") for i in range(3)}
+    lack = 0.97 * d.sum()
+    plan = solve(linear_problem([1.0, 1.0, 1.0], [[0.0, 0.0, 0.0]], budgets, b=2 * np.arctanh(0.1) - lack), Prices())
+    assert plan.count == 1
+
+
+@pytest.mark.parametrize("options", [{"rounds": 0}, {"chunk": 0}, {"rounds": True}, {"chunk": 2.5}])
+def test_options_that_are_none(options: Any) -> None:
+    with pytest.raises(InputError, match="whole number"):
+        Prices(**options)
+
+
+def test_what_if_is_a_first_order_promise_that_a_solve_does_not_beat() -> None:
+    rng = np.random.default_rng(3)
+    problem = linear_problem([1.0, 0.5], -rng.uniform(0.2, 2.0, size=(400, 2)), [20.0, 10.0])
+    plan = solve(problem, Prices())
+    assert plan.prices is not None
+    for name in ("x0", "x1"):
+        low, high = plan.price_ranges[name]
+        assert low < plan.budgets[name].amount < high
+        more = 0.05 * plan.budgets[name].amount
+        promised = plan.what_if({name: more})
+        won = resolve(problem, plan, budgets={name: plan.budgets[name].amount + more}).worth
+        assert plan.worth <= won <= promised + 1.0
+        assert won >= promised - 3.0
+    assert plan.what_if({}) == plan.worth
+    with pytest.raises(InputError, match="no budget is called"):
+        plan.what_if({"x7": 1.0})
+    with pytest.raises(InputError, match="no prices"):
+        solve(problem, Nearest()).what_if({"x0": 1.0})
