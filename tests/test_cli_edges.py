@@ -258,6 +258,35 @@ def test_a_signal_while_torch_is_imported_ends_quietly(
     assert (process.returncode, said) == (code, "")
 
 
+SLOW_MODEL = """
+import sys, threading, time, torch, maxflip.__main__, maxflip.files.job
+class Slow(torch.nn.Linear):
+    def forward(self, x):
+        if threading.current_thread() is threading.main_thread():
+            print("asked", flush=True)
+            time.sleep(600)
+        return super().forward(x)
+slow = maxflip.TorchClassifier(Slow(2, 2), output="logits", classes=["worse", "stable"])
+maxflip.files.job.load_classifier = lambda *args, **options: slow
+maxflip.__main__.main()
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_while_the_model_is_asked_is_no_fault_of_the_model(
+    folder: Path, number: signal.Signals, code: int
+) -> None:
+    command = [sys.executable, "-c", SLOW_MODEL, "solve", str(folder / "job.toml"), "--out", str(folder / "plan")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "asked\n"
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert "the model" not in said
+    assert sorted(path.name for path in folder.iterdir()) == ["cohort.csv", "job.toml", "model.pt2"]
+
+
 def test_a_report_replaces_reports_alone(folder: Path) -> None:
     assert invoke("solve", folder / "job.toml", "--out", folder / "plan").exit_code == 0
     thesis, page = folder / "thesis.html", folder / "page.html"

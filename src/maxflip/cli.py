@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from maxflip import __version__
-from maxflip.errors import SHOWN, MaxflipError, OutputError
+from maxflip.errors import SHOWN, MaxflipError, OutputError, Terminated
 from maxflip.suggest import one_line
 from maxflip.watch import Advanced, Event, Finished, Notice, Started, Watch, silent
 
@@ -278,3 +278,5 @@ def run() -> None:
         told = error if isinstance(error, OutputError) else _lost(error)
         _tell(f"error: {told}")
         raise SystemExit(told.exit_code) from None
+    except Terminated as signal:
+        raise SystemExit(signal.exit_code) from None
