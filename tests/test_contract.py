@@ -429,7 +429,7 @@ class Rambling(Nearest):
 
 
 def test_an_estimate_or_a_price_that_is_no_number_is_none(tmp_path: Path) -> None:
-    plan = solve(net_problem(5, 2), Rambling())
+    plan = solve(net_problem(40, 2), Rambling())
     assert (plan.estimate, plan.prices, plan.status) == (None, None, Status.FEASIBLE)
     plan.save(tmp_path / "plan")
     assert Plan.load(tmp_path / "plan").estimate is None
