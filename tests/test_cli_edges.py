@@ -111,6 +111,12 @@ def whole_numbers_with_a_negative_zero(folder: Path) -> None:
     (folder / "cohort.csv").write_text("who,a,b\nP-1,-1,0\nP-2,-0,0\nP-3,3,0\n")
 
 
+def whole_floats_as_targets(folder: Path) -> None:
+    parquet([1.0, 1.0, 1.0], pa.float64())(folder)
+    job_file = folder / "job.toml"
+    job_file.write_text(job_file.read_text().replace('target = "stable"', 'target_column = "b"'))
+
+
 def job(old: str, new: str) -> Callable[[Path], None]:
     assert old in JOB
 
@@ -130,6 +136,7 @@ def job(old: str, new: str) -> Callable[[Path], None]:
         csv(str(2**53 + 2), "0", str(-(2**70))),
         whole_numbers_with_a_negative_zero,
         csv("-0", "+1", "0" * 5000 + "9007199254740994"),
+        whole_floats_as_targets,
         job("[budgets.a]", "[limits.a]\nmin = -inf\nmax = inf\n[budgets.a]"),
         job("margin = 0.1", "margin = 0.1 # " + "." * 3000),
         job("[model]", "units = { a = '" + "1.5, " * 2500 + "' }\n[model]"),
