@@ -81,7 +81,7 @@ def test_what_must_be_picked_is_picked_or_refused(seed: int) -> None:
 
 def test_a_sample_without_a_flip_cannot_be_included() -> None:
     problem = linear_problem([1.0], np.zeros((3, 1)), [9.0])
-    with pytest.raises(ProblemError, match="no flip is known for 1 of these ids: 2"):
+    with pytest.raises(ProblemError, match=r"no flip is known for 1 of these ids: 2\. Take .*, or widen limits\."):
         choose(problem, np.array([0, 1]), np.ones((2, 1)), must=np.array([1, 2]))
 
 
@@ -170,6 +170,14 @@ def quick_brute_force(problem: Problem, changes: Floats) -> float:
     near = np.all(sets @ problem.ledger.consumption(changes) <= problem.ledger.amounts * (1 + 1e-9), axis=1)
     by_worth = np.argsort(-worth, kind="stable")
     return next(float(worth[s]) for s in by_worth if near[s] and problem.ledger.fits(changes[sets[s]]))
+
+
+@pytest.mark.parametrize("worth", [5e-324, 1e-310, 1e-100, 1e300])
+def test_worths_of_any_size_are_chosen_among_as_if_they_were_1(worth: float) -> None:
+    """Each draws 0.4 of the budget, so that two fit."""
+    problem = copy.copy(linear_problem([1.0], np.zeros((3, 1)), {"x0": Budget(1.0, cost="absolute")}))
+    object.__setattr__(problem, "worth", np.full(3, worth))
+    assert len(choose(problem, np.arange(3), np.full((3, 1), 0.4))) == 2
 
 
 @pytest.mark.parametrize("block", range(10))

@@ -120,10 +120,17 @@ def test_solve_verify_report(folder: Path) -> None:
     (folder / "plan" / "report.html").write_text(page)
     old = (folder / "plan" / "report.html").read_bytes()
     (folder / "plan" / "report.html").unlink()
+    bare = invoke("verify", folder / "plan")
+    assert (bare.exit_code, "has no report.html" in bare.stderr) == (5, True)
     assert run("report", folder / "plan").returncode == 0
     assert (folder / "plan" / "report.html").read_bytes() == old
     assert run("report", folder / "plan", "--out", folder / "page.html", "-q").stdout == ""
     assert (folder / "page.html").read_bytes() == old
+    (folder / "plan" / "notes.txt").write_text("of no meaning")
+    assert invoke("verify", folder / "plan").exit_code == 0
+    (folder / "plan" / "trace.parquet").unlink()
+    bare = invoke("verify", folder / "plan")
+    assert (bare.exit_code, "has no trace.parquet" in bare.stderr) == (5, True)
 
 
 def test_the_plan_is_the_same_from_csv_and_parquet_and_for_any_column_order(folder: Path) -> None:

@@ -111,6 +111,12 @@ def whole_numbers_with_a_negative_zero(folder: Path) -> None:
     (folder / "cohort.csv").write_text("who,a,b\nP-1,-1,0\nP-2,-0,0\nP-3,3,0\n")
 
 
+def whole_floats_as_targets(folder: Path) -> None:
+    parquet([1.0, 1.0, 1.0], pa.float64())(folder)
+    job_file = folder / "job.toml"
+    job_file.write_text(job_file.read_text().replace('target = "stable"', 'target_column = "b"'))
+
+
 def job(old: str, new: str) -> Callable[[Path], None]:
     assert old in JOB
 
@@ -130,6 +136,7 @@ def job(old: str, new: str) -> Callable[[Path], None]:
         csv(str(2**53 + 2), "0", str(-(2**70))),
         whole_numbers_with_a_negative_zero,
         csv("-0", "+1", "0" * 5000 + "9007199254740994"),
+        whole_floats_as_targets,
         job("[budgets.a]", "[limits.a]\nmin = -inf\nmax = inf\n[budgets.a]"),
         job("margin = 0.1", "margin = 0.1 # " + "." * 3000),
         job("[model]", "units = { a = '" + "1.5, " * 2500 + "' }\n[model]"),
@@ -256,6 +263,35 @@ def test_a_signal_while_torch_is_imported_ends_quietly(
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
     assert (process.returncode, said) == (code, "")
+
+
+SLOW_MODEL = """
+import sys, threading, time, torch, maxflip.__main__, maxflip.files.job
+class Slow(torch.nn.Linear):
+    def forward(self, x):
+        if threading.current_thread() is threading.main_thread():
+            print("asked", flush=True)
+            time.sleep(600)
+        return super().forward(x)
+slow = maxflip.TorchClassifier(Slow(2, 2), output="logits", classes=["worse", "stable"])
+maxflip.files.job.load_classifier = lambda *args, **options: slow
+maxflip.__main__.main()
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_while_the_model_is_asked_is_no_fault_of_the_model(
+    folder: Path, number: signal.Signals, code: int
+) -> None:
+    command = [sys.executable, "-c", SLOW_MODEL, "solve", str(folder / "job.toml"), "--out", str(folder / "plan")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "asked\n"
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert "the model" not in said
+    assert sorted(path.name for path in folder.iterdir()) == ["cohort.csv", "job.toml", "model.pt2"]
 
 
 def test_a_report_replaces_reports_alone(folder: Path) -> None:

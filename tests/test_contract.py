@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ import maxflip
 from maxflip import Budget, Cohort, Fate, Nearest, Plan, Problem, ProblemError, Status, TorchClassifier, judge, solve
 from maxflip.engine import Local
 from maxflip.solvers import SOLVERS as BY_NAME
-from maxflip.solvers import Solver
+from maxflip.solvers import Proposal, Run, Solver
 from maxflip.watch import Advanced, Event, Finished, Notice, Started, silent
 from tests.conftest import LONG
 from tests.contract import SOLVERS
@@ -419,12 +421,26 @@ def test_a_float32_flip_by_rounding_is_not_claimed() -> None:
     assert (plan.confidence_after >= 0.1 + plan.guard).all()
 
 
+class Rambling(Nearest):
+    """A solver whose estimate and prices are no numbers."""
+
+    def propose(self, problem: Problem, run: Run) -> Proposal:
+        return replace(super().propose(problem, run), estimate=math.nan, prices={"x0": 1.0, "x1": math.inf})
+
+
+def test_an_estimate_or_a_price_that_is_no_number_is_none(tmp_path: Path) -> None:
+    plan = solve(net_problem(40, 2), Rambling())
+    assert (plan.estimate, plan.prices, plan.status) == (None, None, Status.FEASIBLE)
+    plan.save(tmp_path / "plan")
+    assert Plan.load(tmp_path / "plan").estimate is None
+
+
 def test_wrong_seeds_and_options_are_refused() -> None:
     for seed in ("1", 1.5, True):
         with pytest.raises(maxflip.InputError, match="seed"):
             solve(net_problem(5), seed=seed)  # type: ignore[arg-type]
     with pytest.raises(maxflip.InputError, match="Did you mean 'x0'"):
         solve(net_problem(5), Nearest(prices={"x00": 1.0}))
-    for bad in ({"prices": "cheap"}, {"chunk": 0}):
+    for bad in ({"prices": "cheap"}, {"chunk": 0}, {"chunk": True}, {"chunk": 8.0}):
         with pytest.raises(maxflip.InputError, match="must be"):
             Nearest(**bad)

@@ -263,10 +263,11 @@ def test_a_failure_while_writing_leaves_the_old_plan_whole(
                 patch.setattr(os, calls, failing)
                 try:
                     plan.save(folder, overwrite=True)
-                except OutputError:
-                    pass
+                except OutputError as error:
+                    said = str(error)
                 else:
                     break
+            assert said.startswith(f"{folder}: No space left on device.")
             assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
             leftovers = [p.name for p in tmp_path.iterdir() if p.name != "plan"]
             assert leftovers == [], (calls, n)

@@ -204,6 +204,7 @@ def test_a_problem_is_frozen_and_prints_itself() -> None:
         ({"limits": {"a": (9, None)}, "directions": {"a": "down"}}, ["limits.a.min, directions.a"]),
         ({"worth": [1.0, 2.0]}, ["worth: shape (2,)"]),
         ({"worth": [1.0, -2.0, 1.0]}, ["worth: row 2: -2.0"]),
+        ({"worth": [0.0, 1e-100, 5e-324]}, ["worth: row 3: 5e-324; must be 0, or a finite number >= 1e-100."]),
         ({"worth": ["x", 1, 1]}, ["worth"]),
         ({"include": ["9"]}, ["include: no sample has the id '9'"]),
         ({"include": [0], "exclude": ["0"]}, ["include, exclude: id '0' is in both"]),

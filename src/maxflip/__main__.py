@@ -25,8 +25,10 @@ def _leave(number: int, _frame: object) -> None:
     os._exit(_CODES[signal.Signals(number)])
 
 
-def _unwind(number: int, _frame: object) -> None:
-    raise SystemExit(_CODES[signal.Signals(number)])
+def _unwind(_number: int, _frame: object) -> None:
+    from maxflip.errors import Terminated
+
+    raise Terminated
 
 
 if __name__ == "__main__":

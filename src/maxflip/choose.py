@@ -54,7 +54,8 @@ def choose(
     if len(without):
         names = ", ".join(problem.cohort.ids[without[:10]])
         raise ProblemError(
-            f"include: no flip is known for {len(without)} of these ids: {names}. Take them off the list."
+            f"include: no flip is known for {len(without)} of these ids: {names}. "
+            "Take them off the list, or widen limits."
         )
     candidates, kept = _candidates(problem, rows, changes, needed)
     if not len(kept):
@@ -85,7 +86,7 @@ def _candidates(problem: Problem, rows: Rows, changes: Floats, must: Rows) -> tu
         kept = np.flatnonzero(wanted)  # let the program find that it is infeasible
         share = np.minimum(share, 2.0)
     worth = problem.worth[rows[kept]]
-    return Candidates(worth * _scale(worth), share[kept], _in_order_of_appearance(rows[kept]), is_must[kept]), kept
+    return Candidates(_scaled(worth), share[kept], _in_order_of_appearance(rows[kept]), is_must[kept]), kept
 
 
 def _smallest(rows: Rows, changes: Floats) -> NDArray[np.bool_]:
@@ -107,10 +108,10 @@ def _smallest(rows: Rows, changes: Floats) -> NDArray[np.bool_]:
     return needed
 
 
-def _scale(worth: Floats) -> float:
-    """A power of two that brings huge and tiny worths to about 1; 1 for all others, so that whole ones stay whole."""
+def _scaled(worth: Floats) -> Floats:
+    """Huge and tiny worths are brought to about 1 by a power of two; all others stay as they are, and whole."""
     exponent = math.frexp(float(worth.max(initial=0.0)))[1]
-    return 1.0 if abs(exponent) <= ORDINARY else math.ldexp(1.0, -exponent)
+    return worth if abs(exponent) <= ORDINARY else np.ldexp(worth, -exponent)
 
 
 def _in_order_of_appearance(rows: Rows) -> Rows:

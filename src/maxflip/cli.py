@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from maxflip import __version__
-from maxflip.errors import SHOWN, MaxflipError, OutputError
+from maxflip.errors import SHOWN, MaxflipError, OutputError, Terminated
 from maxflip.suggest import one_line
 from maxflip.watch import Advanced, Event, Finished, Notice, Started, Watch, silent
 
@@ -99,11 +99,11 @@ def verify(
             audit = maxflip_verify.audit(folder, cohort=cohort, model=model)
         except (maxflip_wall.Refused, maxflip_wall.Unreadable) as error:
             raise as_ours(error) from error
-        stale = _stale_report(folder) if audit.passed else ""
-        if not quiet or not audit.passed or stale:
+        beside = (_missing_files(folder) or _stale_report(folder)) if audit.passed else []
+        if not quiet or not audit.passed or beside:
             _say(str(audit))
-        if stale:
-            raise VerifyError(stale)
+        if beside:
+            raise VerifyError(beside)
         if not audit.passed:
             raise typer.Exit(5)
 
@@ -132,17 +132,23 @@ def report(
             _say(one_line(str(target)))
 
 
-def _stale_report(folder: Path) -> str:
+def _missing_files(folder: Path) -> list[str]:
+    """Findings about files of the plan that the auditor does not need."""
+    remedy = {"report.html": "Write it again with `maxflip report`.", "trace.parquet": "Solve the job again."}
+    absent = [name for name in remedy if not (folder / name).is_file()]
+    return [f"{folder}: has no {name}, which is part of every plan. {remedy[name]}" for name in absent]
+
+
+def _stale_report(folder: Path) -> list[str]:
     """A finding if report.html is not what this version writes for the plan; other versions may word it otherwise."""
     from maxflip.plan import Plan
     from maxflip.report import render
 
     page = folder / "report.html"
     plan = Plan.load(folder)
-    if not page.is_file() or plan.versions.get("maxflip") != __version__:
-        return ""
-    same = page.read_bytes() == render(plan).encode()
-    return "" if same else f"{page}: does not show this plan. Write it again with `maxflip report`."
+    if plan.versions.get("maxflip") != __version__ or page.read_bytes() == render(plan).encode():
+        return []
+    return [f"{page}: does not show this plan. Write it again with `maxflip report`."]
 
 
 def _show(released: Any, quiet: bool) -> None:
@@ -278,3 +284,5 @@ def run() -> None:
         told = error if isinstance(error, OutputError) else _lost(error)
         _tell(f"error: {told}")
         raise SystemExit(told.exit_code) from None
+    except Terminated as signal:
+        raise SystemExit(signal.exit_code) from None

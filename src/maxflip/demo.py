@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from maxflip.exact import Floats
-from maxflip.files.atomic import write_bytes
+from maxflip.files.atomic import put_bytes
 
 FEATURES = ("age", "sex", "bmi", "bp", "tc", "ldl", "hdl", "tch", "ltg", "glu")
 CLASSES = ("fast", "slow")
@@ -113,9 +113,9 @@ def write_demo_inputs(folder: Path) -> Path:
     columns = {"patient": ids, **{name: values[:, i] for i, name in enumerate(FEATURES)}}
     sink = io.BytesIO()
     pq.write_table(pa.table(columns), sink)
-    write_bytes(folder / "cohort.parquet", sink.getvalue())
-    write_bytes(folder / "model.pt2", _exported(_trained(values, is_slow), values))
-    write_bytes(folder / JOB_NAME, JOB.encode())
+    put_bytes(folder / "cohort.parquet", sink.getvalue())
+    put_bytes(folder / "model.pt2", _exported(_trained(values, is_slow), values))
+    put_bytes(folder / JOB_NAME, JOB.encode())
     return folder / JOB_NAME
 
 

@@ -56,3 +56,9 @@ class ResourceError(MaxflipError):
 
 class UnsafeError(MaxflipError):
     exit_code = 7
+
+
+class Terminated(BaseException):
+    """SIGTERM came. No error, and no SystemExit either, which a model may raise itself and which then is its fault."""
+
+    exit_code = 143

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import platform
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -54,7 +55,7 @@ def solve(
     with problem.classifier.borrowed(), one_torch_thread():
         where = judge.standing(problem, worker, tell)
         run = Run(Streams(seed), tell, worker, where, start)
-        proposal = used.propose(problem, run)
+        proposal = _finite(used.propose(problem, run))
         earlier_rows, earlier_changes = _earlier(problem, where, start)
         rows = np.concatenate([proposal.rows, earlier_rows])
         changes = np.concatenate([proposal.changes, earlier_changes])
@@ -83,6 +84,15 @@ def solve(
         seed=seed,
         seconds=time.monotonic() - began,
     )
+
+
+def _finite(proposal: Proposal) -> Proposal:
+    """Without an estimate or prices that are no numbers: nothing can be read from them, and no file can hold them."""
+    if proposal.estimate is not None and not math.isfinite(proposal.estimate):
+        proposal = replace(proposal, estimate=None)
+    if proposal.prices is not None and not all(map(math.isfinite, proposal.prices.values())):
+        proposal = replace(proposal, prices=None)
+    return proposal
 
 
 def _earlier(problem: Problem, where: judge.Standing, start: Plan | None) -> tuple[Rows, Floats]:

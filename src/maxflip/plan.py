@@ -66,8 +66,7 @@ class Status(StrEnum):
 _SENTENCES = {
     Status.OPTIMAL: "Valid plan, and no plan can be worth more.",
     Status.OPEN: (
-        "Valid plan; its distance to the bound or estimate is not closed. "
-        "Give the solver more rounds, or accept plan.gap."
+        "Valid plan; its distance to the bound or estimate is not closed. More rounds may close it; or accept plan.gap."
     ),
     Status.FEASIBLE: "Valid plan; how far it is from the best possible is not known.",
     Status.LIMIT: "Valid plan; a limit you set ended the run before it was done.",

@@ -26,6 +26,7 @@ from maxflip.suggest import counted, did_you_mean, listed, shown
 
 Rows = NDArray[np.int64]
 
+SMALLEST_WORTH = 1e-100  # but for 0: squares and quotients of smaller ones are no float64
 AGREE_ON = 256  # samples on which a linear form is compared with the model
 SAFE_RATIO = 1e8  # beyond this, columns of such different size make gradient steps ill-conditioned
 
@@ -297,10 +298,11 @@ def _read_worth(worth: Any, cohort: Cohort) -> tuple[Floats, list[str]]:
         return np.ones(n), [f"worth: got {shown(worth)}; wanted one number >= 0 per sample."]
     if values.shape != (n,):
         return np.ones(n), [f"worth: shape {values.shape}; wanted one number per sample, ({n},)."]
-    bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+    bad = np.flatnonzero(~(np.isfinite(values) & ((values >= SMALLEST_WORTH) | (values == 0))))
     if not len(bad) and values.max() > sys.float_info.max / (2 * n):
         return values, [f"worth: numbers as large as {values.max():.3g} have no sum in float64. Use another unit."]
-    return values, [f"worth: {cohort.where(j)}: {values[j]}; must be a finite number >= 0." for j in bad.tolist()]
+    wanted = f"must be 0, or a finite number >= {SMALLEST_WORTH}"
+    return values, [f"worth: {cohort.where(j)}: {values[j]}; {wanted}." for j in bad.tolist()]
 
 
 def _read_ids(name: str, ids: Iterable[str | int] | None, cohort: Cohort) -> tuple[Rows, list[str]]:

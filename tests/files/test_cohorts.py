@@ -206,6 +206,9 @@ def test_an_integer_label_is_an_output_column_unless_it_is_a_name(tmp_path: Path
     by_column, by_name = Label("wanted", ("a", "b")), Label("wanted", ("1", "0"))
     assert read(path, extra=[by_column]).columns[by_column].tolist() == [1, 0, 1]
     assert read(path, extra=[by_name]).columns[by_name].tolist() == [0, 1, 0]
+    for kind in (pa.float64(), pa.float32(), pa.float16()):
+        floats = parquet(tmp_path, {**PEOPLE, "wanted": pa.array(np.array([1, 0, 1], kind.to_pandas_dtype()), kind)})
+        assert read(floats, extra=[by_column]).columns[by_column].tolist() == [1, 0, 1]
 
 
 def test_only_columns_that_are_needed_are_converted(tmp_path: Path) -> None:
@@ -355,8 +358,15 @@ def test_limits_must_be_numbers(tmp_path: Path) -> None:
     dates = {**PEOPLE, "low": pa.array([0, 1, 2], pa.date32())}
     (fault,) = faults(parquet(tmp_path, dates), extra=[Limit("low")])
     assert "column 'low' has type date32[day]; wanted a number" in fault
-    (fault,) = faults(parquet(tmp_path, {**PEOPLE, "wanted": [0.0, 1.0, 0.0]}), extra=[Label("wanted", ("a", "b"))])
-    assert "column 'wanted' has type double; wanted one of 'a', 'b'" in fault
+
+
+def test_a_label_that_is_no_output_column_is_named(tmp_path: Path) -> None:
+    told = faults(parquet(tmp_path, {**PEOPLE, "wanted": [0.5, math.nan, 2.0]}), extra=[Label("wanted", ("nan", "b"))])
+    assert [fault.partition(": column ")[2].partition(";")[0] for fault in told] == [
+        "'wanted', row 1 (id 007): 0.5",
+        "'wanted', row 2 (id P-2): nan",
+        "'wanted', row 3 (id P-3): 2.0",
+    ]
 
 
 # What is wrong with columns, ids and rows

@@ -20,18 +20,23 @@ def write_bytes(path: str | Path, data: bytes) -> None:
     if target.is_symlink():  # written through, as by any program: the link stays, and what it leads to is replaced
         target = Path(os.path.realpath(target))
     with output_errors(Path(path)):
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=".partial-")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(name, target)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(name)
-            raise
-        sync_folder(target.parent)
+        put_bytes(target, data)
+
+
+def put_bytes(target: Path, data: bytes) -> None:
+    """The same for a file of a folder that is being made: an OSError is told by whoever knows the folder's name."""
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".partial-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name)
+        raise
+    sync_folder(target.parent)
 
 
 def sync_folder(folder: Path) -> None:

@@ -35,12 +35,17 @@ class Cells:
         return bool(_is_text(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind))
 
     @property
+    def holds_labels(self) -> bool:
+        """Names, or floating point numbers, which tables with gaps elsewhere make of whole ones."""
+        return self.holds_names or bool(pa.types.is_floating(self.data.type))
+
+    @property
     def holds_numbers(self) -> bool:
         kind, types = self.data.type, pa.types
         return self.holds_names or any(is_it(kind) for is_it in (types.is_floating, types.is_boolean, types.is_decimal))
 
-    def names(self) -> list[str | int | None]:
-        names: list[str | int | None] = self.data.to_pylist()
+    def names(self) -> list[str | int | float | None]:
+        names: list[str | int | float | None] = self.data.to_pylist()
         return names
 
     def gaps(self) -> NDArray[np.bool_]:
@@ -135,13 +140,20 @@ class Label:
     def read(self, cells: Cells) -> tuple[NDArray[Any], dict[int, str]]:
         place = {str(i): i for i in range(len(self.classes))} | {name: i for i, name in enumerate(self.classes)}
         given = cells.names()
-        found = [place.get(str(c), -1) for c in given]
+        found = [place.get(_label(cell), -1) for cell in given]
         wrong = {
             j: "the cell is empty" if cell in (None, "") else shown(cell)
             for j, (cell, column) in enumerate(zip(given, found, strict=True))
             if column < 0
         }
         return np.array(found, dtype=np.int64), wrong
+
+
+def _label(cell: str | int | float | None) -> str:
+    """As it is written in a text column: 1.0 is 1. What is no whole number is nobody's label."""
+    if not isinstance(cell, float):
+        return str(cell)
+    return f"{cell:.0f}" if cell.is_integer() else ""
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def _read_ids(cells: Cells, source: str) -> tuple[Column, list[str]]:
 
 def _read_extra(extra: Extra, cells: Cells, ids: Column, source: str) -> tuple[NDArray[Any], list[str]]:
     column = f"{source}: column {extra.column!r}"
-    if not (cells.holds_names if isinstance(extra, Label) else cells.holds_numbers):
+    if not (cells.holds_labels if isinstance(extra, Label) else cells.holds_numbers):
         return np.empty(0), [f"{column} has type {cells.data.type}; {extra.wanted}."]
     values, wrong = extra.read(cells)
 

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from maxflip.budgets import Budget
 from maxflip.errors import InputError, OutputError
 from maxflip.exact import Floats
-from maxflip.files.atomic import output_errors, sync_folder, write_bytes
+from maxflip.files.atomic import output_errors, put_bytes, sync_folder
 from maxflip.plan import Fate, Plan, Status
 from maxflip.report import is_report, render
 from maxflip.suggest import listed
@@ -48,16 +48,16 @@ def save_plan(
 def write_plan(plan: Plan, folder: Path, inputs: Mapping[str, Path]) -> None:
     """All files of a plan into an existing folder, with a copy of the job where there is one."""
     if "job" in inputs:
-        write_bytes(folder / "job.toml", inputs["job"].read_bytes())
+        put_bytes(folder / "job.toml", inputs["job"].read_bytes())
         inputs = {**inputs, "job": folder / "job.toml"}
     stated = {name: _input(folder, inputs[name]) for name in INPUTS} if inputs else None
     plan = replace(plan, inputs={name: entry["sha256"] for name, entry in (stated or {}).items()})
-    write_bytes(folder / "plan.parquet", _parquet(_changes_table(plan)))
-    write_bytes(folder / "fates.parquet", _parquet(_fates_table(plan)))
-    write_bytes(folder / "trace.parquet", _parquet(pa.table({k: list(v) for k, v in plan.trace.items()})))
-    write_bytes(folder / "report.html", render(plan).encode())
+    put_bytes(folder / "plan.parquet", _parquet(_changes_table(plan)))
+    put_bytes(folder / "fates.parquet", _parquet(_fates_table(plan)))
+    put_bytes(folder / "trace.parquet", _parquet(pa.table({k: list(v) for k, v in plan.trace.items()})))
+    put_bytes(folder / "report.html", render(plan).encode())
     summary = json.dumps(_summary(plan, stated), indent=2, ensure_ascii=False, allow_nan=False)
-    write_bytes(folder / "summary.json", (summary + "\n").encode())
+    put_bytes(folder / "summary.json", (summary + "\n").encode())
 
 
 def load_plan(folder: str | Path) -> Plan:

@@ -14,7 +14,7 @@ from maxflip.errors import InputError
 from maxflip.exact import Floats
 from maxflip.flips import FeaturePrices, cheapest_flips
 from maxflip.problem import Problem
-from maxflip.solvers.proposal import Proposal, Run
+from maxflip.solvers.proposal import Proposal, Run, check_whole_option
 from maxflip.suggest import did_you_mean, shown
 
 SMALLEST = 1e-100  # budgets below this have the price of this one: 1 / 5e-324 is no number
@@ -34,8 +34,7 @@ class Nearest:
     def __post_init__(self) -> None:
         if not isinstance(self.prices, Mapping) and self.prices not in ("budgets", "unit"):
             raise InputError(f"Nearest.prices = {shown(self.prices)}: must be 'budgets', 'unit' or {{budget: price}}.")
-        if not isinstance(self.chunk, int) or self.chunk < 1:
-            raise InputError(f"Nearest.chunk = {shown(self.chunk)}: must be a whole number >= 1.")
+        check_whole_option("Nearest.chunk", self.chunk)
 
     def propose(self, problem: Problem, run: Run) -> Proposal:
         began = time.monotonic()

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from maxflip.engine import Engine, Rows
+from maxflip.errors import InputError
 from maxflip.exact import Floats
 from maxflip.judge import Standing
 from maxflip.plan import Columns, Plan
 from maxflip.problem import Problem
 from maxflip.streams import Streams
+from maxflip.suggest import shown
 from maxflip.watch import Watch
 
 
@@ -55,6 +57,12 @@ class Proposal:
     bound: float | None = None
     estimate: float | None = None
     trace: Columns = field(default_factory=dict)
+
+
+def check_whole_option(name: str, value: Any) -> None:
+    """An option that counts something, as "Prices.rounds" does."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"{name} = {shown(value)}: must be a whole number >= 1.")
 
 
 class Solver(Protocol):
