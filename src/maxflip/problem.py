@@ -28,6 +28,7 @@ Rows = NDArray[np.int64]
 
 SMALLEST_WORTH = 1e-100  # but for 0: squares and quotients of smaller ones are no float64
 AGREE_ON = 256  # samples on which a linear form is compared with the model
+CONSTANT = 1e-12  # relative to its values: a column that spreads by no more does not spread
 SAFE_RATIO = 1e8  # beyond this, columns of such different size make gradient steps ill-conditioned
 
 
@@ -189,9 +190,10 @@ class Problem(Frozen):
 
     @cached_property
     def spread(self) -> Floats:
-        """(A,) standard deviations of the actionable features over the cohort, 1 where that is 0."""
-        deviation = self.cohort.values[:, self.actionable].std(axis=0)
-        return np.where(deviation > 0, deviation, 1.0)
+        """(A,) standard deviations of the actionable features over the cohort, 1 where that is 0 but for rounding."""
+        values = self.cohort.values[np.ix_(self.cohort.order, self.actionable)]
+        deviation = values.std(axis=0)
+        return np.where(deviation > CONSTANT * np.abs(values).max(axis=0), deviation, 1.0)
 
     @cached_property
     def linear(self) -> tuple[LinearForm, ...] | None:
@@ -210,7 +212,8 @@ class Problem(Frozen):
             size = said.abs().max() if member.is_decision else 1.0
             if not bool(((said - shown).abs() <= size * torch.finfo(member.dtype).eps ** 0.5).all()):
                 return None
-            forms.append(form)
+            # A model in another dtype rounds its input, by any amount for large values.
+            forms.append(form if member.dtype == torch.float64 else replace(form, noise=None))
         return tuple(forms)
 
     def box(self, rows: Rows) -> tuple[Floats, Floats]:

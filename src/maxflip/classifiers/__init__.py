@@ -1,6 +1,6 @@
 """One protocol (scores and what to take gradients of), one adapter per kind of model, and what is made of several."""
 
-from maxflip.classifiers.base import Classifier, LinearForm, Member, log_scores, scores
+from maxflip.classifiers.base import Classifier, LinearForm, Member, Noise, log_scores, scores
 from maxflip.classifiers.ensemble import Ensemble
 from maxflip.classifiers.probe import Probed, probe
 from maxflip.classifiers.sklearn_model import SklearnClassifier
@@ -12,6 +12,7 @@ __all__ = [
     "Ensemble",
     "LinearForm",
     "Member",
+    "Noise",
     "Probed",
     "SklearnClassifier",
     "Tempered",

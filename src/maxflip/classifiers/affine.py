@@ -4,28 +4,69 @@ The model is called once with an `Affine` value, x -> matrix x + offset, in plac
 applies is looked up in a short list of operations that keep a value affine; anything else ends the attempt. A
 model that comes through is linear in x whatever x is: a proof from structure, not a fit to sampled points, and it
 works for scalers inside the model, any nesting of modules, and exported programs alike.
+
+Each value also carries what its rounding errors are relative to: the same sums with every term taken positive, and how
+many roundings have happened on the way. That bounds how far the model may be from its form, at any x.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
-from maxflip.classifiers.base import LinearForm, Scores
+from maxflip.classifiers.base import LinearForm, Noise, Scores
+
+LOG_SOFTMAX_STEPS = 8  # roundings relative to the logits
 
 
 class NotAffine(Exception):
     """The model does something to its input that is not on the list."""
 
 
+@dataclass(frozen=True, eq=False)
+class Rounded:
+    """A batch computed from x in floats is off by at most steps * eps * (matrix |x| + offset).   (w, F), (w,), >= 0
+
+    is_double: all of it in float64
+    """
+
+    matrix: torch.Tensor
+    offset: torch.Tensor
+    steps: int = 0
+    is_double: bool = True
+
+    def plus(self, other: Rounded) -> Rounded:
+        steps = max(self.steps, other.steps) + 1
+        both = self.is_double and other.is_double
+        return Rounded(self.matrix + other.matrix, self.offset + other.offset, steps, both)
+
+    def times(self, factor: torch.Tensor) -> Rounded:
+        size = factor.abs()
+        column = size[:, None] if size.ndim else size
+        return replace(self, matrix=self.matrix * column, offset=self.offset * size, steps=self.steps + 1)
+
+    def through(self, weight: torch.Tensor) -> Rounded:
+        size, steps = weight.abs(), self.steps + weight.shape[1]
+        return replace(self, matrix=size @ self.matrix, offset=size @ self.offset, steps=steps)
+
+    def later(self, steps: int) -> Rounded:
+        return replace(self, steps=self.steps + steps)
+
+
 class Affine:
     """A batch whose rows are matrix x + offset.   matrix (w, F)   offset (w,)   float64"""
 
-    def __init__(self, matrix: torch.Tensor, offset: torch.Tensor, ended_by: str = "") -> None:
-        self.matrix, self.offset = matrix, offset
+    def __init__(self, matrix: torch.Tensor, offset: torch.Tensor, rounded: Rounded, ended_by: str = "") -> None:
+        self.matrix, self.offset, self.rounded = matrix, offset, rounded
         self.ended_by = ended_by  # a softmax over the classes: nothing affine can follow it
+
+    @classmethod
+    def identity(cls, width: int) -> Affine:
+        x, nothing = torch.eye(width, dtype=torch.float64), torch.zeros(width, dtype=torch.float64)
+        return cls(x, nothing, Rounded(x, nothing))
 
     @classmethod
     def __torch_function__(
@@ -100,11 +141,20 @@ def _constant(value: Any) -> torch.Tensor:
 
 
 def _add(a: Any, b: Any, *, alpha: float = 1) -> Affine:
+    factor = torch.tensor(float(alpha), dtype=torch.float64)
     if isinstance(a, Affine) and isinstance(b, Affine):
-        return Affine(_plain(a).matrix + alpha * _plain(b).matrix, a.offset + alpha * b.offset)
+        rounded = _plain(a).rounded.plus(_plain(b).rounded.times(factor))
+        return Affine(a.matrix + alpha * b.matrix, a.offset + alpha * b.offset, rounded)
     if isinstance(a, Affine):
-        return Affine(_plain(a).matrix, a.offset + alpha * _constant(b))
-    return Affine(alpha * _plain(b).matrix, _constant(a) + alpha * b.offset)
+        more = alpha * _constant(b)
+        return Affine(_plain(a).matrix, a.offset + more, _moved(a.rounded, more))
+    value = _plain(b)
+    start = _constant(a)
+    return Affine(alpha * value.matrix, start + alpha * value.offset, _moved(value.rounded.times(factor), start))
+
+
+def _moved(rounded: Rounded, by: torch.Tensor) -> Rounded:
+    return replace(rounded, offset=rounded.offset + by.abs(), steps=rounded.steps + 2)
 
 
 def _sub(a: Any, b: Any, *, alpha: float = 1) -> Affine:
@@ -117,19 +167,20 @@ def _mul(a: Any, b: Any) -> Affine:
         raise NotAffine("a product of two inputs")
     scale = _constant(factor)
     column = scale[:, None] if scale.ndim else scale
-    return Affine(_plain(value).matrix * column, value.offset * scale)
+    return Affine(_plain(value).matrix * column, value.offset * scale, value.rounded.times(scale))
 
 
 def _div(a: Any, b: Any) -> Affine:
     if isinstance(b, Affine):
         raise NotAffine("a division by the input")
-    return _mul(a, 1.0 / _constant(b))
+    divided = _mul(a, 1.0 / _constant(b))
+    return Affine(divided.matrix, divided.offset, divided.rounded.later(1))
 
 
 def _linear(input: Any, weight: torch.Tensor, bias: torch.Tensor | None = None) -> Affine:  # noqa: A002
     value = _plain(input)
     w = weight.detach().to("cpu", torch.float64)
-    moved = Affine(w @ value.matrix, w @ value.offset)
+    moved = Affine(w @ value.matrix, w @ value.offset, value.rounded.through(w))
     return moved if bias is None else _add(moved, bias)
 
 
@@ -157,7 +208,9 @@ def _batch_norm(
         raise NotAffine("batch statistics")
     scaled = _div(_sub(input, mean), torch.sqrt(_constant(var) + eps))
     scaled = scaled if weight is None else _mul(scaled, weight)
-    return scaled if bias is None else _add(scaled, bias)
+    scaled = scaled if bias is None else _add(scaled, bias)
+    # torch may put scale and shift together first, which rounds in other places.
+    return Affine(scaled.matrix, scaled.offset, scaled.rounded.later(8))
 
 
 def _aten_batch_norm(
@@ -186,12 +239,20 @@ def _dropout(input: Any, p: float = 0.5, training: bool = False, train: bool = F
 
 
 def _same(input: Any, *args: Any, **kwargs: Any) -> Affine:  # noqa: A002
-    for argument in [*args, *kwargs.values()]:
-        if isinstance(argument, torch.dtype) and argument not in (torch.float32, torch.float64):
-            raise NotAffine(f"a cast to {argument}")
-        if isinstance(argument, torch.Tensor) and argument.dtype not in (torch.float32, torch.float64):
-            raise NotAffine(f"a cast to {argument.dtype}")
-    return _plain(input)
+    return _cast(_plain(input), [*args, *kwargs.values()])
+
+
+def _cast(value: Affine, arguments: Sequence[Any]) -> Affine:
+    """The value in the dtype that one of the arguments is or has; in its own where none is."""
+    for argument in arguments:
+        dtype = argument.dtype if isinstance(argument, torch.Tensor) else argument
+        if not isinstance(dtype, torch.dtype):
+            continue
+        if dtype not in (torch.float32, torch.float64):
+            raise NotAffine(f"a cast to {dtype}")
+        is_double = value.rounded.is_double and dtype == torch.float64
+        value = Affine(value.matrix, value.offset, replace(value.rounded, is_double=is_double), value.ended_by)
+    return value
 
 
 def _flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Affine:  # noqa: A002, ARG001
@@ -202,27 +263,36 @@ def _flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Affine:  # no
 
 def _zeros_like(input: Any, **_kwargs: Any) -> Affine:  # noqa: A002
     value = _plain(input)
-    return Affine(torch.zeros_like(value.matrix), torch.zeros_like(value.offset))
+    nothing = Rounded(torch.zeros_like(value.matrix), torch.zeros_like(value.offset))
+    return Affine(nothing.matrix, nothing.offset, nothing)
 
 
 def _cat(tensors: Sequence[Any], dim: int = 0) -> Affine:
     if dim not in (1, -1):
         raise NotAffine("batches put behind each other")
     values = [_plain(t) for t in tensors]
-    return Affine(torch.cat([v.matrix for v in values]), torch.cat([v.offset for v in values]))
+    rounded = [v.rounded for v in values]
+    together = Rounded(
+        torch.cat([r.matrix for r in rounded]),
+        torch.cat([r.offset.expand(len(r.matrix)) for r in rounded]),
+        max(r.steps for r in rounded),
+        all(r.is_double for r in rounded),
+    )
+    offsets = torch.cat([v.offset.expand(len(v.matrix)) for v in values])
+    return Affine(torch.cat([v.matrix for v in values]), offsets, together)
 
 
-def _softmax(input: Any, dim: int | None = None, *_args: Any, **_kwargs: Any) -> Affine:  # noqa: A002
+def _softmax(input: Any, dim: int | None = None, *args: Any, **kwargs: Any) -> Affine:  # noqa: A002
     if dim not in (1, -1):
         raise NotAffine("a softmax over the batch")
-    value = _plain(input)
-    return Affine(value.matrix, value.offset, ended_by="softmax")
+    value = _cast(_plain(input), [*args, *kwargs.values()])
+    return Affine(value.matrix, value.offset, value.rounded.later(LOG_SOFTMAX_STEPS), ended_by="softmax")
 
 
-def _log_softmax(input: Any, dim: int | None = None, *_args: Any, **_kwargs: Any) -> Affine:  # noqa: A002
+def _log_softmax(input: Any, dim: int | None = None, *args: Any, **kwargs: Any) -> Affine:  # noqa: A002
     # Log-probabilities differ from the logits by one number per row, which no softmax over the classes sees.
-    value = _softmax(input, dim)
-    return Affine(value.matrix, value.offset, ended_by="log_softmax")
+    value = _softmax(input, dim, *args, **kwargs)
+    return Affine(value.matrix, value.offset, value.rounded, ended_by="log_softmax")
 
 
 _KEEPS_AFFINE: dict[str, Callable[..., Affine]] = {
@@ -237,7 +307,8 @@ _KEEPS_AFFINE: dict[str, Callable[..., Affine]] = {
     "addmm": _addmm,
     "batch_norm": _any_batch_norm,
     **dict.fromkeys(("dropout", "feature_dropout", "alpha_dropout"), _dropout),
-    **dict.fromkeys(("to", "float", "double", "contiguous", "clone", "alias"), _same),
+    **dict.fromkeys(("to", "double", "contiguous", "clone", "alias"), _same),
+    "float": lambda a: _same(a, torch.float32),
     "flatten": _flatten,
     "zeros_like": _zeros_like,
     **dict.fromkeys(("cat", "concat", "concatenate"), _cat),
@@ -261,11 +332,15 @@ def linear_form(module: Callable[[Any], Any], width: int, output: Scores) -> Lin
     """The module's logits, or decision values, as weight x + bias over `width` features; None if that is not shown."""
     run = _Unguarded(module) if isinstance(module, torch.fx.GraphModule) else module
     try:
-        result = run(Affine(torch.eye(width, dtype=torch.float64), torch.zeros(width, dtype=torch.float64)))
+        result = run(Affine.identity(width))
     except Exception:
         # Code that expects a real tensor may fail in any way it likes; then nothing is shown.
         return None
     may_end_by = {"probabilities": ("softmax",), "logits": ("", "log_softmax"), "decision": ("",)}[output]
     if not isinstance(result, Affine) or result.ended_by not in may_end_by:
         return None
-    return LinearForm(result.matrix, result.offset.expand(len(result.matrix)).clone())
+    k, rounded = len(result.matrix), result.rounded
+    # The form itself was computed in as many steps as the model takes.
+    share = 2 * rounded.steps * torch.finfo(torch.float64).eps
+    noise = Noise(share * rounded.matrix, share * rounded.offset.expand(k)) if rounded.is_double else None
+    return LinearForm(result.matrix, result.offset.expand(k).clone(), noise)

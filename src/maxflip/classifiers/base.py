@@ -13,14 +13,24 @@ Scores = Literal["logits", "probabilities", "decision"]
 
 
 @dataclass(frozen=True, eq=False)
+class Noise:
+    """What the model computes differs from its linear form at x by at most weight |x| + bias.   (k, F), (k,), >= 0"""
+
+    weight: torch.Tensor
+    bias: torch.Tensor
+
+
+@dataclass(frozen=True, eq=False)
 class LinearForm:
     """logits(x), or decision values, = weight x + bias, proved from the model's structure.
 
     weight (k, F)   bias (k,)   float64, CPU
+    noise: how far rounding may take the model from that; None where it does not compute in float64 throughout
     """
 
     weight: torch.Tensor
     bias: torch.Tensor
+    noise: Noise | None = None
 
 
 class Snapshot(Protocol):

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from maxflip.classifiers.base import LinearForm, Member, Scores, Snapshot
+from maxflip.classifiers.affine import LOG_SOFTMAX_STEPS
+from maxflip.classifiers.base import LinearForm, Member, Noise, Scores, Snapshot
 from maxflip.errors import InputError
 from maxflip.suggest import did_you_mean, listed, shown
 
@@ -133,7 +134,17 @@ class Tempered:
 
     def linear(self, width: int) -> LinearForm | None:
         form = self.classifier.linear(width)
-        return form and LinearForm(form.weight / self.temperature, form.bias / self.temperature)
+        if form is None:
+            return None
+        weight, bias, noise = form.weight / self.temperature, form.bias / self.temperature, form.noise
+        # Logarithms of probabilities that have underflowed are no longer linear.
+        if noise is None or self.output == "probabilities":
+            return LinearForm(weight, bias)
+        own = LOG_SOFTMAX_STEPS * torch.finfo(torch.float64).eps
+        more = Noise(
+            noise.weight / self.temperature + own * weight.abs(), noise.bias / self.temperature + own * bias.abs()
+        )
+        return LinearForm(weight, bias, more)
 
 
 def _columns(y: Any, names: tuple[str, ...] | None) -> list[int]:

@@ -22,6 +22,8 @@ from typing import TypeVar
 
 import torch
 
+from maxflip.flips.halfspace import rounding_of
+
 STEPS = 60
 CLOSE = 3e-12  # relative gap between the cost and what is proved at which a sample is done
 BACK_OFF = (0.995, 0.999)  # of the way to the boundary: far from the solution, and near it
@@ -88,8 +90,13 @@ def cheapest_into_convex(
     absolute: torch.Tensor,
     low: torch.Tensor,
     high: torch.Tensor,
+    payable: torch.Tensor | None = None,
 ) -> ConvexFlip:
-    """start (B, k)   w (k, A) or (B, k, A)   squared, absolute (A,)   low, high (B, A)"""
+    """start (B, k)   w (k, A) or (B, k, A)   squared, absolute (A,)   low, high (B, A)
+
+    payable (B, A): larger changes are none of our business; proofs of unreachability may leave them out of account
+    """
+    payable = torch.full_like(high, torch.inf) if payable is None else payable
     here = constraints(start, torch.arange(len(start), device=start.device))
     done = (here.h >= 0).all(dim=1)
     none = torch.zeros_like(low[:, 0])
@@ -97,7 +104,7 @@ def cheapest_into_convex(
     at = torch.nonzero(~done).flatten()
     if len(at):
         slopes = here.slope[at] @ (w if w.dim() == 2 else w[at])
-        program = _Program.of(at, here.h[at], slopes, start[at], w, squared, absolute, low[at], high[at])
+        program = _Program.of(at, here.h[at], slopes, start[at], w, squared, absolute, low[at], high[at], payable[at])
         _interior_point(program, constraints, best)
     return best
 
@@ -124,7 +131,9 @@ def dual_bound(
     excess = torch.where(endless, 0.0, (pull.abs() * fits[:, None] - absolute).clamp_min(0.0))
     most = torch.where(squared > 0, torch.minimum(excess / (2 * squared), cap), cap)
     gain = torch.where((excess > 0) & (most > 0), excess * most - squared * most**2, 0.0)
-    bound = (offset * fits - gain.sum(dim=1)).nan_to_num(nan=0.0, neginf=0.0).clamp_min(0.0)
+    terms = torch.where((excess > 0) & (most > 0), (pull.abs() + absolute) * most + squared * most**2, 0.0)
+    rounding = rounding_of(offset.abs() * fits + terms.sum(dim=1), pull.shape[1])
+    bound = (offset * fits - gain.sum(dim=1) - rounding).nan_to_num(nan=0.0, neginf=0.0).clamp_min(0.0)
     return torch.where(impossible, torch.inf, bound)
 
 
@@ -160,6 +169,7 @@ class _Program:
     live: torch.Tensor
     low: torch.Tensor
     high: torch.Tensor
+    payable: torch.Tensor
     price_squared: torch.Tensor
     price_absolute: torch.Tensor
 
@@ -175,6 +185,7 @@ class _Program:
         absolute: torch.Tensor,
         low: torch.Tensor,
         high: torch.Tensor,
+        payable: torch.Tensor,
     ) -> _Program:
         unit, typical = _units(slopes, -h, squared, absolute, low, high)
         cap = torch.cat([high, -low], dim=1) / torch.cat([unit, unit], dim=1)
@@ -196,6 +207,7 @@ class _Program:
             live=torch.cat([row, ~fixed, ~fixed & torch.isfinite(cap)], dim=1),
             low=low,
             high=high,
+            payable=payable,
             price_squared=squared,
             price_absolute=absolute,
         )
@@ -223,6 +235,13 @@ class _Program:
         row, _, _ = self.parts(self.live)
         nu = self.parts(point.duals)[0] * self.typical[:, None] / self.size
         return torch.where(row, bent.h, 0.0), torch.where(row, nu, 0.0)
+
+    def rounding(self, bent: Bent, point: _Point, nu: torch.Tensor) -> torch.Tensor:
+        """(B,): by how much sum_u nu_u tangent_u(0) may be off, where the tangents touch far from 0"""
+        up, down = point.y.chunk(2, dim=1)
+        z = 1.0 + self.start.abs() + torch.einsum("bka,ba->bk", self.w.abs(), (up - down).abs())
+        size = torch.einsum("bck,bk->bc", bent.slope.abs(), z) + torch.where(torch.isfinite(bent.h), bent.h, 0.0).abs()
+        return rounding_of((nu * size).sum(dim=1), sum(self.w.shape[1:]))
 
     @property
     def movable(self) -> torch.Tensor:
@@ -297,7 +316,7 @@ def _record(program: _Program, bent: Bent, point: _Point, best: ConvexFlip, uppe
     best.inside[at] |= inside
     upper[at] = torch.where(inside, torch.minimum(upper[at], price), upper[at])
     pull = torch.einsum("bka,bk->ba", program.w, torch.einsum("bck,bc->bk", bent.slope, nu)) / program.unit
-    offset = (pull * change).sum(dim=1) - (nu * h).sum(dim=1)
+    offset = (pull * change).sum(dim=1) - (nu * h).sum(dim=1) - program.rounding(bent, point, nu)
     bound = dual_bound(pull, offset, program.price_squared, program.price_absolute, program.low, program.high)
     higher = bound > best.lower[at]
     best.lower[at[higher]], best.pull[at[higher]], best.offset[at[higher]] = bound[higher], pull[higher], offset[higher]
@@ -321,10 +340,12 @@ def _out_of_reach(program: _Program, bent: Bent, point: _Point) -> torch.Tensor:
     pull = torch.einsum("bca,bc->ba", slopes, nu)
     rounding = torch.einsum("bca,bc->ba", slopes.abs(), nu.abs()) * 1e-13
     y = (program.change(point.y) / program.unit).nan_to_num()
-    offset = (pull * y).sum(dim=1) - (nu * h).sum(dim=1)
+    offset = (pull * y).sum(dim=1) - (nu * h).sum(dim=1) - program.rounding(bent, point, nu)
     cap = torch.where(pull > 0, program.high, -program.low) / program.unit
     free = torch.isinf(cap) & (pull.abs() <= rounding)
-    furthest = torch.where((pull != 0) & ~free, pull.abs() * cap, 0.0).sum(dim=1)
+    # What is left of a pull that should be 0 still moves, as far as anyone can pay.
+    left = torch.where(free & (rounding > 0), 2 * rounding * program.payable / program.unit, 0.0)
+    furthest = torch.where((pull != 0) & ~free, pull.abs() * cap, left).sum(dim=1)
     noise = (rounding * y.abs()).sum(dim=1) + SURE * (offset.abs() + furthest)
     return usable & (nu >= 0).all(dim=1) & (furthest < offset - noise)
 

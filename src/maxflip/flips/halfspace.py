@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import torch
 
+EPS = torch.finfo(torch.float64).eps
+
 
 @dataclass(frozen=True, eq=False)
 class HalfspaceFlip:
@@ -145,6 +147,8 @@ def dual_value(
     """(B,): a lower bound on the cheapest cost for ANY nu >= 0 (weak duality): the proof that goes with the flip.
 
     min over the box of sum_i s_i d_i^2 + l_i |d_i| - nu (g . d - r)
+
+    What rounding may have added to it is taken off.
     """
     size = g.abs()
     cap = torch.where(g > 0, high, -low)
@@ -152,4 +156,19 @@ def dual_value(
     pays = nu[:, None] * size > absolute
     best = torch.where(squared > 0, smooth, torch.where(pays, cap, 0.0))
     pull = torch.where(best > 0, (absolute - nu[:, None] * size) * best, 0.0)
-    return (torch.where((best > 0) & (squared > 0), squared * best**2, 0.0) + pull).sum(dim=1) + nu * r
+    bend = torch.where((best > 0) & (squared > 0), squared * best**2, 0.0)
+    terms = torch.where(best > 0, (absolute + nu[:, None] * size) * best, 0.0) + bend
+    rounding = rounding_of(terms.sum(dim=1) + (nu * r).abs(), g.shape[1])
+    return (bend + pull).sum(dim=1) + nu * r - rounding
+
+
+def out_of_reach(g: torch.Tensor, r: torch.Tensor, low: torch.Tensor, high: torch.Tensor) -> torch.Tensor:
+    """(B,): whether even the far corner of the box falls short, whatever anything costs: proved, rounding included."""
+    cap = torch.where(g > 0, high, -low)
+    furthest = torch.where((g != 0) & (cap > 0), g.abs() * cap, 0.0).sum(dim=1)
+    return furthest < r - rounding_of(furthest + r.abs(), g.shape[1])
+
+
+def rounding_of(size: torch.Tensor, terms: int) -> torch.Tensor:
+    """By how much a sum of so many terms, each of a few operations, may be off; `size`: the sum of their sizes."""
+    return EPS * (terms + 8) * size

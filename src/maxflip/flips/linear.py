@@ -9,6 +9,9 @@ Two classes need one half-space and no iteration. Several wanted classes are as 
 
 Of decision values z the set is a polyhedron: z_y - z_u - m >= 0. Of several models it is what their sets have in
 common; where several classes are wanted each model may choose its own, and every combination is one more convex set.
+
+Proofs are about the floats: about every change that the model, the sum x + d and the box, each with its own rounding,
+could let pass. All of that is at most `_slack`, by which a proof asks for less.
 """
 
 from __future__ import annotations
@@ -18,11 +21,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 
 from maxflip.classifiers import LinearForm
+from maxflip.flips import halfspace
 from maxflip.flips.convex import Bent, cheapest_into_convex
-from maxflip.flips.halfspace import cheapest_into_halfspace, cost, dual_value
+from maxflip.flips.halfspace import EPS, cheapest_into_halfspace, cost, dual_value
+from maxflip.flips.prices import FeaturePrices
 from maxflip.flips.surface import LIFT, Surface
 from maxflip.goal import Goal
 
@@ -93,18 +99,63 @@ def search(surface: Surface, forms: Forms, at: torch.Tensor) -> Searched:
     return known
 
 
+def provable(forms: Forms) -> bool:
+    """Whether it is known how far rounding may take the models from their forms."""
+    return all(form.noise is not None for form in forms)
+
+
 def out_of_reach(surface: Surface, forms: Forms, at: torch.Tensor) -> torch.Tensor:
-    """(B,): which of `at` nothing flips; proved, with a guard to spare against rounding."""
+    """(B,): which of `at` nothing flips that the budgets could pay for; proved, whatever the prices."""
     proved = torch.zeros_like(surface.broken)
-    # In another dtype the model rounds its input, by any amount for large values: nothing is proved then.
-    if len(at) and surface.problem.classifier.dtype == torch.float64:
-        proved[at] = torch.isinf(lower_bounds(surface, forms, at))
+    if len(at) and provable(forms):
+        spread = surface.problem.spread
+        neutral = surface.repriced(FeaturePrices(1.0 / spread**2, np.zeros_like(spread)))
+        proved[at] = torch.isinf(lower_bounds(neutral, forms, at))
     return proved
 
 
 def lower_bounds(surface: Surface, forms: Forms, at: torch.Tensor) -> torch.Tensor:
-    """(b,): no flip of `at` costs less, with a guard to spare against rounding; inf where there is none"""
-    return cheapest(surface, _Logits.of(surface, forms), at, guards=-1.0).lower
+    """(b,): no flip of `at` that the budgets could pay for costs less; inf where there is none"""
+    slack = _slack(surface, forms, at)
+    lower = torch.zeros_like(slack[:, 0])
+    bounded = torch.isfinite(slack).all(dim=1)
+    if bool(bounded.any()):
+        model = _Logits.of(surface, forms)
+        lower[bounded] = cheapest(surface, model, at[bounded], guards=-1.0, slack=slack[bounded]).lower
+    return lower
+
+
+def _payable(surface: Surface, at: torch.Tensor) -> torch.Tensor:
+    """(b, A): no plan changes a value by more; limits allow no more, or some budget does not last for it."""
+    ledger, columns = surface.problem.ledger, surface.problem.actionable
+    squared, absolute, amounts = ledger.squared[:, columns], ledger.absolute[:, columns], ledger.amounts[:, None]
+    endless = np.full_like(squared, np.inf)
+    with np.errstate(over="ignore"):
+        by_square = np.sqrt(np.divide(amounts, squared, out=endless.copy(), where=squared > 0))
+        by_size = np.divide(amounts, absolute, out=endless, where=absolute > 0)
+    affordable = torch.as_tensor(np.minimum(by_square, by_size).min(axis=0) * (1 + 1e-12), device=surface.x.device)
+    return torch.minimum(affordable, torch.maximum(-surface.low[at], surface.high[at]))
+
+
+def _slack(surface: Surface, forms: Forms, at: torch.Tensor) -> torch.Tensor:
+    """(b, M), in logits: what rounding alone may add to h of a model, at any change that the budgets could pay for.
+
+    Relative to sum_i |w_i| (|x_i| + |d_i|) + |b| that is: the model's own; that of `start` and `slope`; half a unit of
+    the last place of x + d, by which a value may move further than d; and as much again in the limits of d.
+    """
+    moved = surface.x[at].abs().index_add(1, surface.columns, _payable(surface, at))
+    endless = torch.isinf(moved)
+    parts = []
+    for form in forms:
+        if form.noise is None:
+            raise ValueError("nothing is known of the rounding of this model")
+        own = EPS * (form.weight.shape[1] + 16)
+        weight = (form.noise.weight + own * form.weight.abs()).to(moved.device)
+        bias = (form.noise.bias + own * form.bias.abs()).to(moved.device)
+        off = torch.where(endless, 0.0, moved) @ weight.T + bias
+        off = torch.where(endless.to(weight) @ (weight > 0).to(weight).T > 0, torch.inf, off)
+        parts.append(2 * off.amax(dim=1))  # no h grows by more than two logits do
+    return torch.stack(parts, dim=1) / surface.unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,16 +173,27 @@ class _Logits:
         return cls(torch.stack(starts, dim=1), torch.stack(weights)[:, :, surface.columns])
 
 
-def cheapest(surface: Surface, model: _Logits, at: torch.Tensor, guards: float, ahead: float = 0.0) -> Exact:
-    """For the samples `at`, over all wanted classes: confidence >= required + guards * guard, h >= ahead * scale."""
+def cheapest(
+    surface: Surface,
+    model: _Logits,
+    at: torch.Tensor,
+    guards: float,
+    ahead: float = 0.0,
+    slack: torch.Tensor | None = None,
+) -> Exact:
+    """For the samples `at`, over all wanted classes: confidence >= required + guards * guard, and beyond that
+    h >= ahead * scale - slack of each model.   slack (b, M)
+    """
     aim = (surface.problem.goal.required + guards * surface.problem.guard) / surface.unit
     aim = max(aim, 1e-12) if surface.problem.goal.is_threshold else aim
     nothing, never = torch.zeros_like(surface.low[at]), torch.full_like(model.start[at, 0, 0], torch.inf)
     best = Exact(nothing, never, nothing.clone(), torch.zeros_like(never))
     price = best.lower.clone()
+    extra = ahead * (1.0 + model.start[at].abs().amax(dim=2))
+    extra = extra if slack is None else extra - slack
     for choice in _choices(surface.wanted[at], len(model.slope)):
         mine = torch.nonzero(surface.wanted[at][:, list(choice)].all(dim=1)).flatten()
-        flip = _into_one_set(surface, model, at[mine], choice, aim, ahead)
+        flip = _into_one_set(surface, model, at[mine], choice, aim, extra[mine])
         own_price = torch.where(flip.reachable, cost(flip.change, surface.squared, surface.absolute), torch.inf)
         cheaper = own_price < price[mine]
         best.change[mine[cheaper]] = flip.change[cheaper]
@@ -148,22 +210,21 @@ def _choices(wanted: torch.Tensor, models: int) -> Iterator[tuple[int, ...]]:
 
 
 def _into_one_set(
-    surface: Surface, model: _Logits, at: torch.Tensor, choice: tuple[int, ...], aim: float, ahead: float
+    surface: Surface, model: _Logits, at: torch.Tensor, choice: tuple[int, ...], aim: float, extra: torch.Tensor
 ) -> Exact:
-    """Model m is to pass by the wanted class choice[m]."""
+    """Model m is to pass by the wanted class choice[m], with h >= extra (b, M)."""
     prices, box = (surface.squared, surface.absolute), (surface.low[at], surface.high[at])
     goal, unwanted = surface.problem.goal, ~surface.wanted[at]
     models, classes = model.slope.shape[:2]
     # All logits of a model count from that of its wanted class from here on.
     start = model.start[at] - model.start[at][:, range(models), choice][:, :, None]
     w = model.slope - model.slope[range(models), choice][:, None, :]
-    extra = ahead * (1.0 + model.start[at].abs().amax(dim=2))
     if classes == 2 and models == 1:
         other = 1 - choice[0]
         g, r = -w[0, other].expand(len(at), -1), start[:, 0, other] + _line(goal, aim) + extra[:, 0]
         one = cheapest_into_halfspace(g, r, *prices, *box)
-        lower = dual_value(one.nu, g, r, *prices, *box).clamp_min(0.0)
-        return Exact(one.change, torch.where(one.reachable, lower, torch.inf), g, r)
+        lower = dual_value(one.nu, g, r, *prices, *box).nan_to_num(nan=0.0, posinf=0.0).clamp_min(0.0)
+        return Exact(one.change, torch.where(halfspace.out_of_reach(g, r, *box), torch.inf, lower), g, r)
 
     def constraints(z: torch.Tensor, mine: torch.Tensor) -> Bent:
         own_z = torch.split(z, classes, dim=1)
@@ -171,7 +232,8 @@ def _into_one_set(
         each = [replace(bent, h=bent.h - extra[mine, m, None]) for m, bent in enumerate(each)]
         return each[0] if models == 1 else _Together.of(each)
 
-    flip = cheapest_into_convex(constraints, start.flatten(1), w.flatten(0, 1), *prices, *box)
+    payable = _payable(surface, at)
+    flip = cheapest_into_convex(constraints, start.flatten(1), w.flatten(0, 1), *prices, *box, payable)
     return Exact(flip.change, flip.lower, flip.pull, flip.offset)
 
 

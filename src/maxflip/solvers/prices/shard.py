@@ -192,8 +192,7 @@ class Shard:
 
     def proved_gains(self, prices: Floats) -> Floats | None:
         """(B,): no plan wins more of sample j than max(0, v_j - C_j), by lower bounds of C_j at these prices."""
-        # In another dtype the model rounds its input, by any amount for large values: nothing is proved then.
-        if self.forms is None or self.problem.classifier.dtype != torch.float64:
+        if self.forms is None or not linear.provable(self.forms):
             return None
         surface = self._at(prices, softness=0.0)
         at = torch.nonzero(~self.unreachable).flatten()
