@@ -49,6 +49,8 @@ classes = ["unwanted", "wanted"]
 [goal]
 target = "wanted"
 margin = 0.1
+[solver]
+name = "nearest"
 {budgets}
 """
     )

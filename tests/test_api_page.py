@@ -32,7 +32,11 @@ def test_every_public_name_is_on_the_page(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["Budget", "Problem", "solve", "Nearest", "TorchClassifier", "SklearnClassifier", "Cohort.table"]
+    "name",
+    [
+        *("Budget", "Problem", "solve", "Nearest", "Prices", "resolve", "frontier", "Frontier"),
+        *("TorchClassifier", "SklearnClassifier", "Ensemble", "Tempered", "Tempered.fit", "Cohort.table"),
+    ],
 )
 def test_signatures_are_the_true_ones(name: str) -> None:
     thing: Any = maxflip

@@ -55,8 +55,8 @@ def invoke(*args: str | Path) -> Any:
     return CliRunner().invoke(app, list(map(str, args)))
 
 
-def export(net: nn.Module, path: Path, features: int = 3) -> None:
-    example = (torch.zeros(2, features),)
+def export(net: nn.Module, path: Path, features: int = 3, dtype: torch.dtype = torch.float32) -> None:
+    example = (torch.zeros(2, features, dtype=dtype),)
     torch.export.save(torch.export.export(net.eval(), example, dynamic_shapes=({0: torch.export.Dim("rows")},)), path)
 
 
@@ -96,7 +96,13 @@ def test_solve_verify_report(folder: Path) -> None:
         f"{plan.count + there} are predicted in it as confidently as asked.\n"
     )
     assert "moves predictions, not outcomes" in done.stdout
-    assert "Finding the cheapest flips" in done.stderr
+    assert "Not proved: We estimate that no plan reaches many more than" in done.stdout
+    header, bmi = (line for line in done.stdout.splitlines() if line.startswith(("budget ", "bmi ")))
+    assert header.split() == ["budget", "cost", "amount", "spent", "share", "price"]
+    assert plan.prices is not None
+    assert bmi.split()[-1] == f"{plan.prices['bmi']:.2g}"
+    assert "Finding first flips (" in done.stderr
+    assert "Following the prices, round 1 (" in done.stderr
     assert (done.stdout + done.stderr).isascii()  # plain text: no colours, no boxes
     assert plan.ids[0] in {f"{j:03d}" for j in range(40)}
     assert (folder / "plan" / "job.toml").read_bytes() == (folder / "job.toml").read_bytes()
@@ -121,7 +127,7 @@ def test_solve_verify_report(folder: Path) -> None:
 
 
 def test_the_plan_is_the_same_from_csv_and_parquet_and_for_any_column_order(folder: Path) -> None:
-    assert run("solve", folder / "job.toml", "--out", folder / "a", "-q").returncode == 0
+    assert invoke("solve", folder / "job.toml", "--out", folder / "a", "-q").exit_code == 0
     import pyarrow.csv as pc
 
     table = pc.read_csv(folder / "cohort.csv", convert_options=pc.ConvertOptions(column_types={"who": pa.string()}))
@@ -134,13 +140,13 @@ def test_the_plan_is_the_same_from_csv_and_parquet_and_for_any_column_order(fold
 
 
 def test_a_moved_plan_is_audited_with_the_files_named(folder: Path) -> None:
-    run("solve", folder / "job.toml", "--out", folder / "plan", "-q")
+    assert invoke("solve", folder / "job.toml", "--out", folder / "plan", "-q").exit_code == 0
     (folder / "away").mkdir()
     shutil.move(folder / "plan", folder / "away" / "deep")
     shutil.move(folder / "cohort.csv", folder / "moved.csv")
-    assert run("verify", folder / "away" / "deep").returncode == 2
-    good = run("verify", folder / "away" / "deep", "--cohort", folder / "moved.csv", "--model", folder / "model.pt2")
-    assert good.returncode == 0, good.stdout
+    assert invoke("verify", folder / "away" / "deep").exit_code == 2
+    good = invoke("verify", folder / "away" / "deep", "--cohort", folder / "moved.csv", "--model", folder / "model.pt2")
+    assert good.exit_code == 0, good.stdout
 
 
 def test_the_demo_twice_and_audited(tmp_path: Path) -> None:
@@ -151,10 +157,10 @@ def test_the_demo_twice_and_audited(tmp_path: Path) -> None:
     assert len(plan.fates) == 442
     assert plan.count > 20
     assert {"age", "sex"}.isdisjoint(plan.table()["feature"].to_pylist())
-    again = run("demo", "--out", tmp_path / "demo")
-    assert again.returncode == 0, again.stderr
+    again = invoke("demo", "--out", tmp_path / "demo")
+    assert again.exit_code == 0, again.stderr
     assert np.array_equal(Plan.load(tmp_path / "demo").changes, plan.changes)
-    assert run("verify", tmp_path / "demo").returncode == 0
+    assert invoke("verify", tmp_path / "demo").exit_code == 0
     shutil.move(tmp_path / "demo", tmp_path / "elsewhere")
     assert run("verify", tmp_path / "elsewhere").returncode == 0
     assert [p.name for p in tmp_path.iterdir()] == ["elsewhere"]
@@ -375,15 +381,15 @@ def test_output_that_is_in_the_way(folder: Path) -> None:
 
 def test_usage_errors_and_help(tmp_path: Path) -> None:
     assert run("solve", tmp_path / "absent.toml", "--out", tmp_path / "p").returncode == 2
-    assert run("solv").returncode == 2
-    assert run("solve").returncode == 2
-    assert run("--version").stdout.startswith("maxflip ")
-    helped = run("--help")
-    assert helped.returncode == 0
+    assert invoke("solv").exit_code == 2
+    assert invoke("solve").exit_code == 2
+    assert invoke("--version").stdout.startswith("maxflip ")
+    helped = invoke("--help")
+    assert helped.exit_code == 0
     for command in ("demo", "solve", "verify", "report"):
         assert command in helped.stdout
-    assert run("verify", tmp_path).returncode == 2
-    assert run("report", tmp_path).returncode == 2
+    assert invoke("verify", tmp_path).exit_code == 2
+    assert invoke("report", tmp_path).exit_code == 2
 
 
 def test_a_plan_that_fails_its_audit_is_withheld(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -446,3 +452,19 @@ def test_a_plain_environment_and_odd_paths(folder: Path) -> None:
     done = run("solve", "job.toml", "--out", "plan é", cwd=odd, env=env)
     assert done.returncode == 0, done.stderr
     assert run("verify", odd / "plan é", env=env).returncode == 0
+
+
+def test_names_that_the_terminal_cannot_write(folder: Path) -> None:
+    rewrite("job.toml", "[budgets.bmi]", '[budgets."größe"]\nuses = { bmi = 1.0 }')(folder)
+    env = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = run("solve", folder / "job.toml", "--out", folder / "plan", env=env)
+    assert done.returncode == 0, done.stderr
+    assert "gr\\xf6\\xdfe" in done.stdout
+
+
+def test_a_solver_without_prices_shows_none(folder: Path) -> None:
+    rewrite("job.toml", "[budgets.bmi]", '[solver]\nname = "nearest"\n[budgets.bmi]')(folder)
+    done = invoke("solve", folder / "job.toml", "--out", folder / "plan")
+    assert done.exit_code == 0, done.stderr
+    assert "Not known: Valid plan; how far it is from the best possible is not known." in done.stdout
+    assert "price" not in done.stdout.partition("Plan:")[0]

@@ -24,10 +24,12 @@ import maxflip
 from maxflip import Plan
 from tests.test_cli import invoke, run
 
-# Root may read everything, so root becomes somebody else; after the imports, as Python itself may be root's.
+# Root may read everything, so root becomes somebody else; after the imports, as Python itself may be root's, and after
+# torch has loaded a model for the first time, which imports more.
 AS_NOBODY = """
-import os, sys, maxflip.jobs
+import os, pathlib, sys, maxflip.jobs, maxflip_wall
 from maxflip.cli import run
+maxflip_wall.load_model(pathlib.Path(sys.argv.pop(1)).read_bytes(), "model.pt2")
 if os.geteuid() == 0:
     os.setuid(65534)
 run()
@@ -191,7 +193,7 @@ def test_what_may_not_be_read_is_exit_4(open_folder: Path, command: str, denied:
     for path in open_folder.rglob("*"):
         path.chmod(0o777 if path.is_dir() else 0o666)
     (open_folder / denied).chmod(0)
-    program = [sys.executable, "-c", AS_NOBODY, *command.format(open_folder).split()]
+    program = [sys.executable, "-c", AS_NOBODY, str(open_folder / "model.pt2"), *command.format(open_folder).split()]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     (open_folder / denied).chmod(0o777)
     assert done.returncode == 4, done.stderr

@@ -289,7 +289,7 @@ def law_plan(solver: Solver, options: dict[str, Any], ids: list[str], order: Any
 
 
 seeds = st.integers(0, 10**6)
-law = settings(max_examples=500 if LONG else 50)
+law = settings(max_examples=500 if LONG else 20)
 
 
 @every_solver

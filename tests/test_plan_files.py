@@ -21,8 +21,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxflip import Budget, Cohort, InputError, OutputError, Plan, Problem, TorchClassifier, solve
+from maxflip import Budget, Cohort, InputError, Nearest, OutputError, Plan, Prices, Problem, TorchClassifier, solve
 from maxflip.files import plan_folder
+from maxflip.solvers import Solver
+from tests.conftest import LONG
 from tests.examples import linear_net, linear_problem, net_problem
 
 
@@ -132,23 +134,31 @@ def test_csv_keeps_numbers_and_starts_no_formulas(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("block", range(8))
 def test_ulp_tight_budgets_hold_in_memory_on_disk_and_in_csv(block: int, tmp_path: Path) -> None:
-    """2,000 budgets at, one bit above and one bit below what the plan needs: 250 problems of 8 people in each block."""
-    rng = np.random.default_rng(block)
-    for trial in range(250):
+    """Budgets at, one bit above and one bit below what the plan needs, for 8 people; 2,000 of them in the long run."""
+    ulp_tight_budgets_hold(Nearest(), np.random.default_rng(block), 250 if LONG else 50, tmp_path)
+
+
+def test_ulp_tight_budgets_hold_at_prices_that_clear(tmp_path: Path) -> None:
+    """Fewer, as prices take longer to find."""
+    ulp_tight_budgets_hold(Prices(), np.random.default_rng(8), 250 if LONG else 60, tmp_path)
+
+
+def ulp_tight_budgets_hold(solver: Solver, rng: np.random.Generator, trials: int, folder: Path) -> None:
+    for trial in range(trials):
         x = -rng.uniform(0.5, 3, size=(8, 2))
-        free = solve(linear_problem([1.0, 1.0], x, [1e6, 1e6]))
+        free = solve(linear_problem([1.0, 1.0], x, [1e6, 1e6]), solver)
         need = free.ledger.spent(free.changes)
         amounts = [math.nextafter(v, math.inf if trial % 3 else 0.0) if trial % 2 else v for v in need]
-        plan = solve(linear_problem([1.0, 1.0], x, amounts))
+        plan = solve(linear_problem([1.0, 1.0], x, amounts), solver)
         assert plan.ledger.fits(plan.changes)
         assert plan.count >= 7
         assert all(plan.spend[name] <= plan.budgets[name].amount for name in plan.spend)
-        for read in (through_parquet(plan), through_csv(plan, tmp_path / "plan.csv")):
+        for read in (through_parquet(plan), through_csv(plan, folder / "plan.csv")):
             assert np.array_equal(read, plan.changes)
             assert plan.ledger.fits(read)
         if trial % 25 == 0:
-            plan.save(tmp_path / str(trial))
-            loaded = Plan.load(tmp_path / str(trial))
+            plan.save(folder / str(trial))
+            loaded = Plan.load(folder / str(trial))
             assert loaded.ledger.fits(loaded.changes)
             assert loaded.spend == plan.spend
 
@@ -184,7 +194,7 @@ def test_any_texts_survive_files(data: st.DataObject) -> None:
         margin=0.1,
         budgets={name: 5.0},
     )
-    plan = solve(problem)
+    plan = solve(problem, Nearest())
     with tempfile.TemporaryDirectory() as folder:
         plan.save(Path(folder) / "p")
         again = Plan.load(Path(folder) / "p")
@@ -294,9 +304,9 @@ def test_the_summary_alone_says_what_was_asked_of_budgets(plan: Plan, tmp_path: 
 
 
 def test_a_price_without_limit_is_0_and_without_prices_null(plan: Plan, tmp_path: Path) -> None:
-    assert plan.prices is None
+    without = dataclasses.replace(plan, prices=None)
     priced = dataclasses.replace(plan, prices={"hours": 0.5, "x2": 0.25, "people": 0.0})
-    for made, expected in [(plan, [None] * 4), (priced, [0.5, 0.25, 0.0, 0.0])]:
+    for made, expected in [(without, [None] * 4), (priced, [0.5, 0.25, 0.0, 0.0])]:
         made.save(tmp_path / "plan", overwrite=True)
         summary = json.loads((tmp_path / "plan" / "summary.json").read_text())
         assert [summary["budgets"][name]["price"] for name in ("hours", "x2", "x3", "people")] == expected

@@ -8,6 +8,7 @@ import functools
 import math
 import pickle
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 from maxflip import Budget, Cohort, InputError, Nearest, Problem, ProblemError, TorchClassifier, solve
+from maxflip.engine import Local
 from tests.examples import linear_net, linear_problem, small_net
 
 X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [-1.0, 0.0, 2.0]])
@@ -116,6 +118,12 @@ def test_a_solver_is_made_not_named() -> None:
     with pytest.raises(InputError, match=r"got the class Nearest; wanted a solver: Nearest\(\)"):
         solve(problem(), Nearest)  # type: ignore[arg-type]
     assert isinstance(solve(problem(), seed=np.int64(3)).seed, int)  # type: ignore[arg-type]
+
+
+def test_an_engine_holds_what_solvers_keep() -> None:
+    maps_only: Any = SimpleNamespace(map=Local().map)
+    with pytest.raises(InputError, match=r"engine: got .*; wanted an Engine"):
+        solve(problem(), engine=maps_only)
 
 
 def test_a_text_is_no_cohort() -> None:

@@ -17,15 +17,18 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+import torch
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import LinearSVC
 
 import maxflip_verify
 import maxflip_wall
 from maxflip import Plan
-from tests.test_cli import invoke, snapshot
+from tests.examples import small_net
+from tests.test_cli import export, invoke, snapshot
 from tests.test_skops import attacks, crafted, node, saved
 
 skops_io = pytest.importorskip("skops.io", reason="needs the extra `sklearn`")
@@ -260,6 +263,121 @@ def test_a_target_column_names_the_models_own_classes(folder: Path) -> None:
     assert done.exit_code == 0, done.stderr
     x.assign(wanted="stabel").to_csv(folder / "cohort.csv", index=False)
     assert "'stabel'" in invoke("solve", folder / "job.toml", "--out", folder / "other").stderr
+
+
+# --- models without probabilities ---
+
+
+def vector_machine(classes: int = 2) -> Any:
+    x = people(400, 0)
+    y = labels(x)
+    if classes == 3:
+        y = np.where(x["age"] > 65, "old", y)
+    return make_pipeline(StandardScaler(), LinearSVC()).fit(x, y)
+
+
+@pytest.fixture
+def machine_folder(folder: Path) -> Path:
+    saved(vector_machine(), folder)
+    edit_job(folder, "margin = 0.1", "margin = 1.5")  # more than a probability can be
+    return folder
+
+
+@pytest.mark.parametrize(("target", "classes"), [("stable", 2), ("worse", 2), ("stable", 3)])
+def test_a_job_with_decision_values_is_solved_and_audited_by_them(folder: Path, target: str, classes: int) -> None:
+    model = vector_machine(classes)
+    saved(model, folder)
+    edit_job(folder, "margin = 0.1", "margin = 1.5")
+    edit_job(folder, '"stable"', f'"{target}"')
+    done = solved(folder)
+    assert done.exit_code == 0, done.stderr
+    assert "decision values, not probabilities" in (folder / "plan" / "report.html").read_text()
+    plan = Plan.load(folder / "plan")
+    assert plan.count > 3
+    assert "decision value of the wanted class" in plan.question["Confidence"]
+    x = pd.read_csv(folder / "cohort.csv").set_index("who")
+    for row in plan.table().to_pylist():
+        x.loc[row["id"], row["feature"]] += row["change"]
+    values = model.decision_function(x.loc[plan.ids, NAMES])
+    wanted = model.classes_.tolist().index(target)
+    if classes == 2:
+        assert (values * (1 if wanted == 1 else -1)).min() >= 1.5
+    else:
+        assert (values[:, wanted] - np.delete(values, wanted, axis=1).max(axis=1)).min() >= 1.5
+    assert invoke("verify", folder / "plan").exit_code == 0
+
+
+def test_the_auditor_asks_decision_function(machine_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert solved(machine_folder).exit_code == 0
+    decide = LinearSVC.decision_function
+    monkeypatch.setattr(LinearSVC, "decision_function", lambda self, x: -decide(self, x))
+    audit = maxflip_verify.audit(machine_folder / "plan")
+    assert any("fates.parquet: flipped" in finding for finding in audit.findings)
+
+
+@pytest.mark.parametrize("factor", [0.9, 1e9])
+def test_the_guard_is_judged_in_the_units_of_the_decision_values(machine_folder: Path, factor: float) -> None:
+    """The library's is 1e-9 of the largest value among the rows tried: no less will do, and not very much more."""
+    assert solved(machine_folder).exit_code == 0
+    path = machine_folder / "plan" / "summary.json"
+    summary = json.loads(path.read_text())
+    x = pd.read_csv(machine_folder / "cohort.csv")[NAMES]
+    assert summary["guard"] == pytest.approx(1e-9 * np.abs(vector_machine().decision_function(x)).max(), rel=1e-9)
+    path.write_text(json.dumps(summary | {"guard": summary["guard"] * factor}))
+    assert any(f.startswith("summary.json: guard") for f in maxflip_verify.audit(machine_folder / "plan").findings)
+
+
+def test_the_job_may_say_that_these_are_decision_values(machine_folder: Path) -> None:
+    edit_job(machine_folder, "[goal]", 'output = "decision"\n[goal]')
+    assert solved(machine_folder).exit_code == 0
+
+
+WRONG_FOR_DECISIONS: dict[str, tuple[str, str, list[str]]] = {
+    "probabilities": ("[goal]", 'output = "probabilities"\n[goal]', ["job.toml: goal.margin = 1.5"]),
+    "logits": ("margin = 1.5", "margin = 0.5", ["job.toml: model.output = 'logits'", "gives decision values"]),
+    "a threshold": ("margin = 1.5", "threshold = 0.9", ["job.toml: goal.threshold = 0.9", "Give a margin"]),
+    "a negative margin": ("margin = 1.5", "margin = -1", ["job.toml: goal.margin = -1"]),
+    "no end": ("margin = 1.5", "margin = inf", ["job.toml: goal.margin = inf"]),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_FOR_DECISIONS)
+def test_what_a_model_without_probabilities_cannot_be_asked(machine_folder: Path, name: str) -> None:
+    old, new, parts = WRONG_FOR_DECISIONS[name]
+    edit_job(machine_folder, old, new)
+    if name == "logits":
+        edit_job(machine_folder, "[goal]", 'output = "logits"\n[goal]')
+    before = snapshot(machine_folder)
+    done = solved(machine_folder)
+    assert done.exit_code == 2, done.stderr
+    for part in parts:
+        assert part in done.stderr
+    assert snapshot(machine_folder) == before
+
+
+def test_the_auditor_takes_no_threshold_of_decision_values(machine_folder: Path) -> None:
+    assert solved(machine_folder).exit_code == 0
+    edit_job(machine_folder, "margin = 1.5", "threshold = 0.9")
+    shutil.copy(machine_folder / "job.toml", machine_folder / "plan" / "job.toml")
+    with pytest.raises(maxflip_wall.Unreadable, match=r"job\.toml: goal: threshold: decision values are no prob"):
+        maxflip_verify.audit(machine_folder / "plan")
+
+
+def test_margins_beyond_1_are_for_decision_values_alone(folder: Path) -> None:
+    """Told as soon as it is known that the model gives probabilities."""
+    edit_job(folder, "margin = 0.1", "margin = 1.5")
+    done = solved(folder)
+    assert done.exit_code == 2
+    assert "job.toml: goal.margin = 1.5: must lie in [0, 1); it is a probability." in done.stderr
+
+
+def test_a_torch_model_may_give_decision_values(folder: Path) -> None:
+    export(small_net(4, dtype=torch.float64), folder / "model.skops", 4, torch.float64)  # told by content, not by name
+    edit_job(folder, "[goal]", 'output = "decision"\nclasses = ["worse", "stable"]\n[goal]')
+    edit_job(folder, "margin = 0.1", "margin = 0.01")
+    done = solved(folder)
+    assert done.exit_code == 0, done.stderr
+    assert "decision values, not probabilities" in (folder / "plan" / "report.html").read_text()
 
 
 WRONG: dict[str, tuple[str, str, int, list[str]]] = {

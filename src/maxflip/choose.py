@@ -12,6 +12,7 @@ arithmetic, forbidden, and picked again.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,16 +31,26 @@ BAND, PER_BUDGET = 100, 10  # samples in the first band, and so many more per bu
 CUTS, FEW_CUTS = 100, 3  # selections over budget by a rounding error that are forbidden; for more samples than EXACT
 WIDEST = 2000  # samples: a wider band that is known to be feasible is not tried
 EXACT = 1000  # samples up to which the optimum itself is sought
+NEARLY = 5e-4  # of the bound: what may be missing beyond that
 EXACT_TERMS = 1_000_000  # numbers that may be summed exactly for insertions that fail by a rounding error
 ORDINARY = 40  # worths of up to 2 to this power, or down to its inverse, are left as they are
 
 Chosen = NDArray[np.int64]
 
 
-def choose(problem: Problem, rows: Rows, changes: Floats, must: Rows | None = None) -> Chosen:
-    """Indices of the chosen candidates, ascending. rows (c,)   changes (c, F)   must: rows that have to be picked"""
+def choose(
+    problem: Problem,
+    rows: Rows,
+    changes: Floats,
+    must: Rows | None = None,
+    prices: Mapping[str, float] | None = None,
+) -> Chosen:
+    """Indices of the chosen candidates, ascending. rows (c,)   changes (c, F)   must: rows that have to be picked
+
+    prices: of the budgets, where some are known that ought to be about right; they only save time
+    """
     needed = np.array([], dtype=np.int64) if must is None else must
-    without = np.setdiff1d(needed, rows)
+    without = needed[~np.isin(needed, rows)]
     if len(without):
         names = ", ".join(problem.cohort.ids[without[:10]])
         raise ProblemError(
@@ -48,7 +59,7 @@ def choose(problem: Problem, rows: Rows, changes: Floats, must: Rows | None = No
     candidates, kept = _candidates(problem, rows, changes, needed)
     if not len(kept):
         return kept
-    picked = _within(problem, candidates, changes[kept])
+    picked = _within(problem, candidates, changes[kept], _per_share(problem, prices))
     if picked is None:
         raise ProblemError(
             f"include: the budgets do not suffice for {counted(len(needed), 'sample')} that must be picked. "
@@ -59,22 +70,39 @@ def choose(problem: Problem, rows: Rows, changes: Floats, must: Rows | None = No
 
 
 def _candidates(problem: Problem, rows: Rows, changes: Floats, must: Rows) -> tuple[Candidates, Chosen]:
-    """Without infinite budgets, and without candidates that exceed a budget alone or are worth nothing."""
+    """Without infinite budgets, and without candidates that exceed a budget alone, are worth nothing or are outdone."""
     ledger = problem.ledger
     finite = np.isfinite(ledger.amounts)
     amounts = ledger.amounts[finite]
     spent = ledger.consumption(changes)[:, finite]
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         share = np.where(spent > 0, spent / amounts, 0.0)
-    is_must = np.isin(rows, must)
+    is_must = np.isin(rows, must) if len(must) else np.zeros(len(rows), dtype=bool)
     wanted = (problem.worth[rows] > 0) | is_must
     fits = (share <= 1.0 + TOLERANCE).all(axis=1)
-    kept = np.flatnonzero(fits & wanted)
-    if len(np.setdiff1d(must, rows[kept])):
+    kept = np.flatnonzero(fits & wanted & _smallest(rows, changes))
+    if not np.isin(must, rows[kept]).all():
         kept = np.flatnonzero(wanted)  # let the program find that it is infeasible
         share = np.minimum(share, 2.0)
     worth = problem.worth[rows[kept]]
     return Candidates(worth * _scale(worth), share[kept], _in_order_of_appearance(rows[kept]), is_must[kept]), kept
+
+
+def _smallest(rows: Rows, changes: Floats) -> NDArray[np.bool_]:
+    """(c,): whether no other candidate of the sample changes every feature as little, and so draws as little from all.
+
+    Twins above all: of n samples with two each, 2^n selections at the last bit of a budget would be tried one by one.
+    """
+    order = np.argsort(rows, kind="stable")
+    sample, needed = rows[order], np.ones(len(rows), dtype=bool)
+    for apart in range(1, int(np.unique(rows, return_counts=True)[1].max(initial=0))):
+        first = np.flatnonzero(sample[apart:] == sample[:-apart])
+        one, other = order[first], order[first + apart]
+        above = (np.abs(changes[other]) >= np.abs(changes[one])).all(axis=1)
+        below = (np.abs(changes[other]) <= np.abs(changes[one])).all(axis=1)
+        needed[other[above]] = False
+        needed[one[below & ~above]] = False
+    return needed
 
 
 def _scale(worth: Floats) -> float:
@@ -85,19 +113,33 @@ def _scale(worth: Floats) -> float:
 
 def _in_order_of_appearance(rows: Rows) -> Rows:
     """0, 1, ... for the sample of each candidate, so that nothing depends on where it stands in the cohort."""
-    _, first, sample = np.unique(rows, return_index=True, return_inverse=True)
+    order = np.argsort(rows, kind="stable")
+    begins = np.append(True, rows[order][1:] != rows[order][:-1])[: len(rows)]
+    first = order[begins]
     rank = np.empty(len(first), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
-    return rank[sample]
+    sample = np.empty(len(rows), dtype=np.int64)
+    sample[order] = rank[np.cumsum(begins) - 1]
+    return sample
 
 
-def _within(problem: Problem, candidates: Candidates, changes: Floats) -> Chosen | None:
+def _per_share(problem: Problem, prices: Mapping[str, float] | None) -> Floats | None:
+    """What all of each finite budget is worth at these prices."""
+    if prices is None:
+        return None
+    ledger = problem.ledger
+    known = np.array([prices.get(name, 0.0) for name in ledger.names])
+    finite = np.isfinite(ledger.amounts)
+    return np.asarray(known[finite] * ledger.amounts[finite])
+
+
+def _within(problem: Problem, candidates: Candidates, changes: Floats, guess: Floats | None) -> Chosen | None:
     """The optimum, or as near as the limits allow, within every budget exactly; None if what must be picked is not.
 
     The program lets a budget slip by its tolerance. A selection that does so shows which candidates do not go together;
     that is told to the program, and it picks again.
     """
-    limit = relaxed(candidates)
+    limit = relaxed(candidates, guess)
     if limit is None:
         return None
     cuts: list[tuple[Floats, float]] = []
@@ -142,8 +184,8 @@ def _pick(candidates: Candidates, limit: Relaxed, cuts: list[tuple[Floats, float
     by_doubt = np.argsort(doubt, kind="stable")
     band = BAND + PER_BUDGET * candidates.share.shape[1]
     # Beyond EXACT samples one less than the bound is good enough: closing that last one can take for ever.
-    allowed = 0.0 if len(doubt) <= EXACT else float(worth.max())
-    gap = 1.0 - 1e-6 if is_whole else max(allowed, 1e-9 * max(1.0, limit.bound))
+    allowed = 0.0 if len(doubt) <= EXACT else max(float(worth.max()), NEARLY * limit.bound)
+    gap = max(allowed, 1.0 - 1e-6 if is_whole else 1e-9 * max(1.0, limit.bound))
     best: Chosen | None = None
     while True:
         free = np.zeros(len(doubt), dtype=bool)
@@ -175,14 +217,18 @@ def _pick_in_band(
 
 def _first_of_equals(candidates: Candidates, changes: Floats, chosen: Chosen) -> Chosen:
     """The tie rule: of samples that could be picked by the very same change and worth, those that come first are."""
-    if len(np.unique(candidates.share.sum(axis=1))) == len(candidates.worth):
+    drawn = candidates.share.sum(axis=1)
+    order = np.argsort(drawn, kind="stable")
+    same = drawn[order][1:] == drawn[order][:-1]
+    twins = np.sort(order[np.append(same, False) | np.append(False, same)])  # all others are unlike in what they draw
+    if not len(twins):
         return chosen
-    alike = np.column_stack([np.abs(changes), candidates.worth, candidates.must])
+    alike = np.column_stack([np.abs(changes[twins]), candidates.worth[twins], candidates.must[twins]])
     _, kind, size = np.unique(alike, axis=0, return_inverse=True, return_counts=True)
-    is_chosen = np.zeros(len(kind), dtype=bool)
+    is_chosen = np.zeros(len(candidates.worth), dtype=bool)
     is_chosen[chosen] = True
-    picked = np.bincount(kind, weights=is_chosen).astype(np.int64)
-    by_kind = np.argsort(kind, kind="stable")
+    picked = np.bincount(kind, weights=is_chosen[twins]).astype(np.int64)
+    by_kind = twins[np.argsort(kind, kind="stable")]
     starts = np.cumsum(size) - size
     for k in np.flatnonzero((picked > 0) & (picked < size)):
         own = by_kind[starts[k] : starts[k] + size[k]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import tempfile
@@ -148,13 +149,15 @@ def _show(released: Any, quiet: bool) -> None:
     """The answer in the terminal."""
     if quiet:
         return
-    from maxflip.report.answer import headline
+    from maxflip.report.answer import answer, headline
 
     plan, folder = released.plan, one_line(str(released.folder))
     worth = "" if (plan.worths == 1).all() else f" The worth moved is {plan.worth:,.6g}."
+    claims = "".join(f"{claim.label}: {claim.sentence}\n" for claim in answer(plan).claims)
     _say(
         f"{headline(plan)}{worth}\n"
-        f"{plan.status.sentence} {CAVEAT}\n"
+        f"{claims}"
+        f"{CAVEAT}\n"
         f"\n{_budget_lines(plan)}\n\n"
         f"Plan:   {folder} (passed its audit)\n"
         f"Report: {folder}{os.sep}report.html"
@@ -163,11 +166,14 @@ def _show(released: Any, quiet: bool) -> None:
 
 def _budget_lines(plan: Any) -> str:
     """A table of plain text: it reads the same in a terminal, a log and an e-mail."""
-    rows = [("budget", "cost", "amount", "spent", "share")]
+    from maxflip.report.answer import price_of
+
+    rows = [("budget", "cost", "amount", "spent", "share", "price" if plan.prices else "")]
     for name, budget in plan.budgets.items():
-        spent = plan.spend[name]
+        spent, price = plan.spend[name], price_of(plan, name)
         share = f"{spent / budget.amount:.1%}" if 0 < budget.amount < float("inf") else ""
-        rows.append((one_line(name), budget.cost, f"{budget.amount:,.6g}", f"{spent:,.6g}", share))
+        unit_price = "" if price is None else f"{price:,.2g}"
+        rows.append((one_line(name), budget.cost, f"{budget.amount:,.6g}", f"{spent:,.6g}", share, unit_price))
     name, cost, *numbers = (max(map(len, column)) for column in zip(*rows, strict=True))
     widths = [f"<{name}", f"<{cost}", *(f">{width}" for width in numbers)]
     return "\n".join(
@@ -264,6 +270,8 @@ def _errors(debug: bool) -> Iterator[None]:
 
 def run() -> None:
     """The program; help and usage that cannot be written are an error like any other."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a name that a terminal has no letters for is no reason to fail
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()
     except (OSError, OutputError) as error:

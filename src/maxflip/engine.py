@@ -82,7 +82,7 @@ def _each(
     if stage:
         watch(Started(stage, sum(sizes)))
     results = []
-    with _one_torch_thread() as threads, _mapping(workers or threads) as mapped:
+    with one_torch_thread() as threads, _mapping(workers or threads) as mapped:
         for size, result in zip(sizes, mapped(work, things), strict=True):
             results.append(result)
             if stage:
@@ -102,8 +102,8 @@ def _mapping(workers: int) -> Iterator[Callable[[Callable[[S], T], list[S]], Ite
 
 
 @contextmanager
-def _one_torch_thread() -> Iterator[int]:
-    """Yields how many there were."""
+def one_torch_thread() -> Iterator[int]:
+    """What runs in here does not wait for other threads. Yields how many there were."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 # Between these magnitudes the partial products of w * d * d and their error terms neither overflow nor underflow.
 _SMALLEST, _LARGEST = 2.0**-150, 2.0**150
 _SPLITTER = 2.0**27 + 1.0
+FEW = 1000  # values that are summed as they are
 
 
 def _split(a: Floats) -> tuple[Floats, Floats]:
@@ -55,6 +56,23 @@ def _is_safe(values: Floats) -> bool:
     return bool(np.all((size >= _SMALLEST) & (size <= _LARGEST)))
 
 
+def condensed(values: Floats) -> list[float]:
+    """A few floats with the same exact sum (Rump's extraction).
+
+    Beside a power of two above twice their number times their size, (power + value) - power keeps the leading bits of
+    every value: multiples of one unit, so few bits that their sum is exact in any order. What is left is exact too.
+    """
+    if values.size < FEW:
+        return [float(v) for v in values.tolist()]
+    parts, rest = [], values
+    while (largest := float(np.abs(rest).max())) > 0.0:
+        power = math.ldexp(1.0, math.frexp(largest)[1] + values.size.bit_length() + 1)
+        leading = (power + rest) - power
+        parts.append(float(leading.sum()))
+        rest = rest - leading
+    return parts
+
+
 class ExactSum:
     """sum of weight * |change| ** power over many changes, known exactly.
 
@@ -79,7 +97,7 @@ class ExactSum:
                 self._fraction += Fraction(weight) * exact
 
     def _values(self) -> list[float]:
-        return [v for array in self._floats for v in array.tolist()]
+        return [v for array in self._floats for v in condensed(array)]
 
     def _total(self) -> Fraction:
         return sum(map(Fraction, self._values()), self._fraction)

@@ -19,7 +19,8 @@ from maxflip.problem import Problem
 from maxflip.suggest import listed
 from maxflip.watch import Notice, Watch
 
-ALONE = 1000  # of the flips that pass most narrowly, so many are tried one at a time too
+ALONE, AT_A_TIME = 1000, 100  # of the flips that pass most narrowly, at most so many are tried one at a time too
+HARMLESS = 0.5  # of the guard
 
 Mask = NDArray[np.bool_]
 
@@ -117,9 +118,15 @@ def verdict(problem: Problem, rows: Rows, changes: Floats) -> Verdict:
     confidence = confidence_after(problem, rows, changes)
     kept = lawful(problem, rows, changes) & passes(problem, confidence)
     narrow = np.argsort(confidence, kind="stable")[:ALONE]
-    for c in narrow[kept[narrow]]:
-        alone = confidence_after(problem, rows[c : c + 1], changes[c : c + 1])
-        kept[c] = bool(alone[0] >= problem.goal.required)
+    narrow = narrow[kept[narrow]]
+    for begin in range(0, len(narrow), AT_A_TIME):
+        apart = 0.0
+        for c in narrow[begin : begin + AT_A_TIME]:
+            alone = float(confidence_after(problem, rows[c : c + 1], changes[c : c + 1])[0])
+            kept[c] = alone >= problem.goal.required
+            apart = max(apart, abs(alone - confidence[c]))
+        if apart <= HARMLESS * problem.guard:
+            break  # a hundred that rounding moves so little speak for the rest
     over = problem.ledger.overspent(changes[kept])
     if over:
         names = ", ".join(problem.ledger.names[r] for r in over)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,11 @@ class Limits(Frozen):
     upper: Floats
     direction: NDArray[np.int8]
 
+    @cached_property
+    def none(self) -> bool:
+        """Whether anything goes."""
+        return bool(np.isinf(self.lower).all() and np.isinf(self.upper).all() and not self.direction.any())
+
     def _bounds(self, x: Floats, rows: NDArray[np.int64]) -> tuple[Floats, Floats]:
         lower = self.lower if len(self.lower) == 1 else self.lower[rows]
         upper = self.upper if len(self.upper) == 1 else self.upper[rows]
@@ -36,19 +42,25 @@ class Limits(Frozen):
 
     def box(self, x: Floats, rows: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """x (B, F) -> smallest and largest change (B, F)."""
+        if self.none:
+            return np.full(x.shape, -np.inf), np.full(x.shape, np.inf)
         lower, upper = self._bounds(x, rows)
         return np.where(self.direction > 0, 0.0, lower - x), np.where(self.direction < 0, 0.0, upper - x)
 
     def settle(self, x: Floats, d: Floats, rows: NDArray[np.int64]) -> Floats:
         """d, already inside the box, with x + d inside the limits in float64 too (upper - x may round up)."""
-        lower, upper = self._bounds(x, rows)
         d = d + 0.0  # a copy, and -0.0 becomes 0.0
+        if self.none:
+            return d
+        lower, upper = self._bounds(x, rows)
         while (over := (x + d > upper) | (x + d < lower)).any():
             d[over] = np.nextafter(d[over], 0.0)
         return d
 
     def broken(self, x: Floats, d: Floats, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """(B, F): where x + d leaves its limits or d goes the wrong way."""
+        if self.none:
+            return np.zeros(x.shape, dtype=bool)
         lower, upper = self._bounds(x, rows)
         wrong_way = d * self.direction < 0
         return np.asarray((x + d > upper) | (x + d < lower) | wrong_way)

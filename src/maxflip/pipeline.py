@@ -13,7 +13,7 @@ import torch
 
 from maxflip import judge
 from maxflip.choose import choose
-from maxflip.engine import Engine, Local, Rows
+from maxflip.engine import Engine, Local, Rows, one_torch_thread
 from maxflip.errors import InputError, ModelError
 from maxflip.exact import Floats
 from maxflip.plan import Fate, Plan, Status
@@ -50,8 +50,8 @@ def solve(
     for text in problem.notices:
         tell(Notice(text))
     used = solver if solver is not None else Prices()
-    worker = engine or Local()
-    with problem.classifier.borrowed():
+    worker = engine or Local(torch.get_num_threads())
+    with problem.classifier.borrowed(), one_torch_thread():
         where = judge.standing(problem, worker, tell)
         run = Run(Streams(seed), tell, worker, where, start)
         proposal = used.propose(problem, run)
@@ -62,12 +62,12 @@ def solve(
         is_earlier = np.flatnonzero(ok) >= len(proposal.rows)
         rows, changes = rows[ok], changes[ok]
         must = problem.include[~where.already[problem.include]]
-        chosen = choose(problem, rows, changes, must)
+        chosen = choose(problem, rows, changes, must, proposal.prices)
         chosen = _no_worse(problem, rows, changes, must, chosen, np.flatnonzero(is_earlier))
         verdict = judge.verdict(problem, rows[chosen], changes[chosen])
     kept = chosen[verdict.kept]
     dropped = rows[chosen[~verdict.kept]]
-    if len(np.setdiff1d(must, rows[kept])):
+    if not np.isin(must, rows[kept]).all():
         raise ModelError("include: a flip that must be picked does not hold when the model sees the sample alone.")
     confidence = verdict.confidence[verdict.kept]
     ascending = np.argsort(rows[kept], kind="stable")
@@ -78,7 +78,7 @@ def solve(
         selected=rows[kept][ascending],
         changes=changes[kept][ascending],
         confidence=confidence[ascending],
-        known=rows[~np.isin(rows, dropped)],
+        known=rows[~np.isin(rows, dropped)] if len(dropped) else rows,
         solver=repr(used),
         seed=seed,
         seconds=time.monotonic() - began,
@@ -117,7 +117,8 @@ def _check_arguments(problem: Any, solver: Any, seed: Any, start: Any, engine: A
         faults.append(f"seed = {shown(seed)}: must be a whole number.")
     if start is not None and not isinstance(start, Plan):
         faults.append(f"start: got {shown(start)}; wanted an earlier Plan.")
-    if engine is not None and (isinstance(engine, type) or not callable(getattr(engine, "map", None))):
+    works = all(callable(getattr(engine, name, None)) for name in ("map", "hold"))
+    if engine is not None and (isinstance(engine, type) or not works):
         faults.append(f"engine: got {shown(engine)}; wanted an Engine, such as Local().")
     if watch is not None and (isinstance(watch, type) or not callable(watch)):
         faults.append(f"watch: got {shown(watch)}; wanted a function that takes an event.")

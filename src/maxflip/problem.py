@@ -70,14 +70,15 @@ class Problem(Frozen):
     ) -> None:
         """All by keyword; every fault is listed in one ProblemError (or InputError, for the cohort's own).
 
-        classifier  TorchClassifier or SklearnClassifier
+        classifier  TorchClassifier, SklearnClassifier, or an Ensemble or Tempered of them
         cohort      a Cohort, or what Cohort.table takes: an array, tensor, nested list or frame
         target      the wanted output column (1) or class name ("good"); a set: any of these; a list, array or Series:
                     one per sample; an (n, k) array: label distributions, whose likeliest class is wanted
         budgets     {name: amount or Budget}: a plain amount is the squared change of the feature of that name
         features    names that pick and order a frame's columns, or name an array's (x0, x1, ...); None: all columns
         units       {feature: unit}, for reports
-        margin      in [0, 1): p(wanted) - p(best other) must reach it; give this or threshold
+        margin      in [0, 1): p(wanted) - p(best other) must reach it; give this or threshold. Of decision values: any
+                    finite number >= 0, in their units
         threshold   in (0, 1): p(wanted) must reach it
         limits      {feature: (low, high)}, either side None, a number or one per sample; {feature: "observed"} or
                     "observed" for all: the cohort's own range; None: none

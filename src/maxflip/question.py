@@ -37,6 +37,8 @@ def _confidence(problem: Problem) -> str:
     required = f"{problem.goal.required:g}"
     if problem.goal.is_threshold:
         return f"threshold {required}: the wanted class has at least this probability"
+    if problem.goal.is_decision:
+        return f"margin {required}: the decision value of the wanted class is ahead of every other's by at least this"
     return f"margin {required}: the wanted class is ahead of every other by at least this probability"
 
 

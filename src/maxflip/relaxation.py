@@ -25,9 +25,13 @@ from maxflip.program import Answer, Program, relax
 
 SMALL = 4000  # samples that are handed to the program as they are
 PART = 8  # every so manieth sample guesses the prices
-CORE = 1000  # samples in doubt in the first core
+CORE, CORE_PART = 1000, 64  # samples in doubt in the first core, or such a part of all if that is more
+WIDEST = 16_000  # samples in a core at guessed prices
+LITTLE = 1e-6  # of a worth for all of a budget: a price that only tells who draws less
 STEPS, SHORTEST = 5, 1e-3  # of Newton's method, and the part of one that is no more worth taking
 DECIDED = 1e-9  # odds
+MANY = 20_000  # samples, of which a part of one may be missed
+NEARLY_CLOSED = 1e-6  # of the bound
 CLOSED = 1e-9  # of the bound: a gap that rounding explains
 
 Mask = NDArray[np.bool_]
@@ -130,36 +134,59 @@ class Relaxed:
     prices: Floats
 
 
-def relaxed(candidates: Candidates) -> Relaxed | None:
-    """None if what must be picked does not fit."""
+def relaxed(candidates: Candidates, guess: Floats | None = None) -> Relaxed | None:
+    """None if what must be picked does not fit.   guess (m,): prices that may be about right"""
     if candidates.samples > SMALL and candidates.share.shape[1]:
-        part = candidates.of(candidates.sample % PART == 0)
-        guess = relaxed(Candidates(part.worth, part.share * PART, part.sample, part.must))
-        found = _by_core(candidates, guess.prices / PART) if guess is not None else None
+        found = _all_of_them(candidates)
+        if found is None and guess is not None:
+            found = _by_core(candidates, guess, widest=max(WIDEST, candidates.samples // 8))
+        if found is None:
+            found = _by_core(candidates, _guessed(candidates), widest=candidates.samples // 2)
         if found is not None:
             return found
     answer = relax(candidates.program(np.ones(candidates.share.shape[1])))
     return None if answer is None else Relaxed(answer.x, answer.bound, _prices(answer, candidates))
 
 
+def _all_of_them(candidates: Candidates) -> Relaxed | None:
+    """Everybody, where the budgets suffice for what draws least of them; None where they do not."""
+    options = Options.at(np.full(candidates.share.shape[1], LITTLE * candidates.worth.max()), candidates)
+    if (options.taken < 0).any() or (candidates.share[options.taken].sum(axis=0) > 1.0).any():
+        return None
+    x = np.zeros(len(candidates.worth))
+    x[options.taken] = 1.0
+    most = float(candidates.per_sample_max(candidates.worth).sum())
+    if float(candidates.worth @ x) < most:
+        return None
+    return Relaxed(x, most, np.zeros(candidates.share.shape[1]))
+
+
+def _guessed(candidates: Candidates) -> Floats:
+    """Prices by a part of the samples, polished with all."""
+    part = candidates.of(candidates.sample % PART == 0)
+    found = relaxed(Candidates(part.worth, part.share * PART, part.sample, part.must))
+    prices = np.zeros(candidates.share.shape[1]) if found is None else found.prices / PART
+    # At prices of nothing all candidates of a sample are alike; a thousandth of the worth tells them apart.
+    return _polished(candidates, np.maximum(prices, 1e-3 * candidates.worth.sum() / len(prices)))
+
+
 def _prices(answer: Answer, candidates: Candidates) -> Floats:
     return np.maximum(answer.duals[: candidates.share.shape[1]], 0.0)
 
 
-def _by_core(candidates: Candidates, prices: Floats) -> Relaxed | None:
-    """None if the core would have to hold a good part of the samples."""
-    # At prices of nothing all candidates of a sample are alike; a thousandth of the worth tells them apart.
-    prices = _polished(candidates, np.maximum(prices, 1e-3 * candidates.worth.sum() / len(prices)))
+def _by_core(candidates: Candidates, prices: Floats, widest: int) -> Relaxed | None:
+    """None if the core would have to hold more samples than `widest`."""
     options = Options.at(prices, candidates)
-    size = CORE
-    while size < candidates.samples // 2:
+    closed = CLOSED if candidates.samples <= MANY else NEARLY_CLOSED
+    size = max(CORE, candidates.samples // CORE_PART)
+    while size < min(widest, candidates.samples // 2):
         step = _one_core(candidates, options, prices, size)
         if step is None:
             return None
         x, suggested, bought = step
         after = Options.at(suggested, candidates)
         bound = float(suggested.sum() + after.best.sum())
-        if not bought and bound - float(candidates.worth @ x) <= CLOSED * max(1.0, abs(bound)):
+        if not bought and bound - float(candidates.worth @ x) <= closed * max(1.0, abs(bound)):
             return Relaxed(x, bound, suggested)
         if bound < prices.sum() + options.best.sum():
             prices, options = suggested, after

@@ -2,7 +2,6 @@
 
 import re
 import tomllib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +57,7 @@ def read_columns(data: bytes, name: str) -> Columns:
         return {key: table[key].to_numpy() for key in form}
 
 
-def positions(items: Iterable[str], among: Iterable[str]) -> NDArray[np.intp]:
+def positions(items: list[str] | NDArray[Any], among: list[str] | NDArray[Any]) -> NDArray[np.intp]:
     """Where each item stands `among` the others; -1 if it does not."""
     index = {name: i for i, name in enumerate(among)}
     return np.array([index.get(item, -1) for item in items], dtype=np.intp)
@@ -92,6 +91,8 @@ def complete(job: dict[str, Any], loaded: Loaded) -> dict[str, Any]:
     moved = [name for name, its in zip(given, own, strict=False) if name != its and name in own]
     if moved or len(given) != len(own) or model["output"] != says.get("output", model["output"]):
         raise Unreadable(f"job.toml: model: got {job['model']}; the model file says {says}")
+    if model["output"] == "decision" and "threshold" in job["goal"]:
+        raise Unreadable("job.toml: goal: threshold: decision values are no probabilities; wanted a margin")
     return job | {"model": model}
 
 

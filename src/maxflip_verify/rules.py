@@ -14,8 +14,7 @@ from maxflip_verify.exact import consumption
 from maxflip_verify.inputs import Case, Columns
 
 FATES = ["already", "left_out", "not_found", "unreachable", "unusable"]  # and "flipped", the `count` of the summary
-ROUNDING = 1e-12  # of two softmaxes in float64
-SHOWN = 100
+ROUNDING, SHOWN = 1e-12, 100  # of two softmaxes in float64; findings of a kind
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from maxflip_verify.inputs import Case, Columns, complete, positions, read_case,
 from maxflip_verify.rules import SHOWN, Check, check, fate_rules, plan_rules, summary_rules
 from maxflip_wall import Broken, Loaded, Unreadable, load_model, read, reading, unique_keys
 
-BATCH, ALONE = 1024, 1000
+BATCH, ALONE, TRIED = 1024, 1000, 256
 
 
 @dataclass(frozen=True)
@@ -59,32 +59,31 @@ def audit(folder: Path | str, *, cohort: Path | str | None = None, model: Path |
         checks.append(check(f"summary.json: inputs: {key}", entry["sha256"] != found, entry["sha256"], found))
     job, loaded = read_job(data["job"]), load_model(data["model"], str(paths["model"]))
     case = read_case(complete(job, loaded), data["cohort"], str(paths["cohort"]))
-    plan, fates = (
-        read_columns(read(folder / f"{name}.parquet", follow_links=False), name) for name in ("plan", "fates")
-    )
+    plan, fates = (read_columns(read(folder / f"{key}.parquet", follow_links=False), key) for key in ("plan", "fates"))
     plan["row"], plan["place"] = positions(plan["id"], case.ids), positions(plan["feature"], case.features)
     plan["known"] = (plan["row"] >= 0) & (plan["place"] >= 0)
     order = positions(case.ids, fates["id"])  # -1, the last, where a sample has no row
     fates |= {key: np.append(fates[key], "" if key == "fate" else np.nan)[order] for key in fates if key != "id"}
     fates |= _run(loaded, case, plan, fates["fate"] == "flipped")
-    guards = (1e-9 if loaded.dtype == torch.float64 else 1e-6, max(1e-3, 16 * torch.finfo(loaded.dtype).eps))
+    unit = fates["size"][np.linspace(0, len(case.ids) - 1, min(TRIED, len(case.ids))).astype(int)].max() or 1.0
+    eps, least = torch.finfo(loaded.dtype).eps, 1e-9 if loaded.dtype == torch.float64 else 1e-6
     checks += [*plan_rules(case, plan), *fate_rules(case, plan, fates, said["guard"])]
-    return Audit((*checks, *summary_rules(case, plan, fates, said, guards)))
+    return Audit((*checks, *summary_rules(case, plan, fates, said, (unit * least, unit * max(1e-3, 16 * eps)))))
 
 
 def _run(model: Loaded, case: Case, plan: Columns, flipped: NDArray[np.bool_]) -> Columns:
     """Confidence before and after: in batches, and once more alone for the flips that are closest to the line."""
     end, after, moved = case.start.copy(), np.full(len(case.ids), np.nan), np.flatnonzero(flipped)
     end[plan["row"][plan["known"]], plan["place"][plan["known"]]] += plan["change"][plan["known"]]
-    before, lead = _confidence(model, case, np.arange(len(case.ids)), case.start, BATCH)
+    before, lead, size = _confidence(model, case, np.arange(len(case.ids)), case.start, BATCH)
     after[moved] = _confidence(model, case, moved, end, BATCH)[0]
     closest = moved[np.argsort(after[moved])[:ALONE]]
     after[closest] = np.minimum(after[closest], _confidence(model, case, closest, end, 1)[0])
-    return {"before": before, "after": after, "lead": lead, "flipped": flipped}
+    return {"before": before, "after": after, "lead": lead, "size": size, "flipped": flipped}
 
 
 def _confidence(model: Loaded, case: Case, who: NDArray[np.intp], points: Floats, batch: int) -> list[Floats]:
-    """Confidence, and by how much the likeliest wanted class leads; nan where the output is not finite."""
+    """Confidence, by how much the likeliest wanted class leads (nan where the output is not finite), size of output."""
     wanted, p = case.wanted[who], np.empty(case.wanted[who].shape)
     with reading(f"the model, on a batch of {batch}"):
         for i in range(0, len(who), batch):
@@ -92,10 +91,11 @@ def _confidence(model: Loaded, case: Case, who: NDArray[np.intp], points: Floats
             if output.shape != p[i : i + batch].shape:
                 raise Broken(f"its output is {output.shape}, not {p[i : i + batch].shape}")
             p[i : i + batch] = output
-    finite = np.isfinite(p).all(axis=1)
+    finite, own_units = np.isfinite(p).all(axis=1), case.job["model"]["output"] == "decision"
+    size = np.where(finite, np.abs(p).max(axis=1) * (1 - 1e-6), 0.0) if own_units else np.ones(len(p))  # less rounding
     with np.errstate(invalid="ignore"):
         if case.job["model"]["output"] == "logits":
             p = (e := np.exp(p - p.max(axis=1, keepdims=True))) / e.sum(axis=1, keepdims=True)
         lead = np.where(wanted, p, -np.inf).max(axis=1) - np.where(wanted, -np.inf, p).max(axis=1)
     confidence = lead if "margin" in case.job["goal"] else np.where(wanted, p, 0.0).sum(axis=1)
-    return [np.where(finite, confidence, np.nan), np.where(finite, lead, np.nan)]
+    return [np.where(finite, confidence, np.nan), np.where(finite, lead, np.nan), size]

@@ -51,14 +51,21 @@ class LoadedEstimator:
     @property
     def says(self) -> dict[str, Any]:
         """What the file itself tells of a job's [model] table."""
-        return {"output": "probabilities", "classes": [str(label) for label in self.estimator.classes_]}
+        output = "probabilities" if hasattr(self.estimator, "predict_proba") else "decision"
+        return {"output": output, "classes": [str(label) for label in self.estimator.classes_]}
 
     def outputs(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(n, F) -> (n, k): predict_proba; nan where the model takes a row for wrong, a category never seen say."""
+        """(n, F) -> (n, k): predict_proba, or decision_function d (of two classes [0, d]) of models without it.
+
+        nan where the model takes a row for wrong, a category never seen say.
+        """
         rows = points if self.features is None else _frame(points, self.features)
+        proba = self.says["output"] == "probabilities"
         try:
             with warnings.catch_warnings(action="ignore"):  # of such categories
-                return np.asarray(self.estimator.predict_proba(rows), dtype=np.float64)
+                ask = self.estimator.predict_proba if proba else self.estimator.decision_function
+                output = np.asarray(ask(rows), dtype=np.float64)
+            return output if output.ndim > 1 else np.column_stack([np.zeros_like(output), output])
         except ValueError:  # one such row spoils the batch
             if len(points) < 2:
                 return np.full((len(points), len(self.estimator.classes_)), np.nan)

@@ -14,7 +14,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxflip import InputError, Nearest, OutputError, ProblemError, TorchClassifier, solve
+from maxflip import InputError, Nearest, OutputError, Prices, ProblemError, TorchClassifier, solve
 from maxflip.files.job import Job, read_job
 
 PEOPLE = "pid,age,bmi,bp,wanted,value,low\n007,61,27.5,120,stable,1,20\nP-2,48,31,111,0,2.5,\nP-3,70,22,140,1,3,18.5\n"
@@ -157,9 +157,9 @@ def test_limits_may_be_what_was_observed(tmp_path: Path, classifier: TorchClassi
     assert (all_.lower[0].tolist(), all_.upper[0].tolist()) == ([-math.inf, 22, 111], [math.inf, 31, 140])
 
 
-def test_the_solver_is_nearest_with_seed_0_unless_said(tmp_path: Path) -> None:
+def test_the_solver_is_prices_with_seed_0_unless_said(tmp_path: Path) -> None:
     found = job(tmp_path, ('[solver]\nname = "nearest"\nseed = 7\noptions = { prices = "unit" }\n', ""))
-    assert (found.solver, found.seed) == (Nearest(), 0)
+    assert (found.solver, found.seed) == (Prices(), 0)
 
 
 @pytest.mark.parametrize(("target", "wanted"), [("1", [False, True]), ('["worse"]', [True, False])])
@@ -254,11 +254,11 @@ def test_the_cohort_is_found_beside_the_job(tmp_path: Path, monkeypatch: pytest.
         ('bp = "mmHg"', "bp = 3", "cohort.units.bp = 3: must be a text."),
         ('id = "pid"', 'id = ""', "cohort.id = '': must not be empty."),
         ('id = "pid"', "", "cohort.id is missing; wanted the name of the id column."),
-        ('"logits"', '"logit"', "model.output = 'logit': must be 'logits' or 'probabilities'."),
+        ('"logits"', '"logit"', "model.output = 'logit': must be 'logits', 'probabilities' or 'decision'."),
         ('["worse", "stable"]', '["stable", "stable"]', "model.classes = ['stable', 'stable']: must be two or more"),
         ("seed = 7", "seed = 7.5", "solver.seed = 7.5: must be a whole number."),
         ("seed = 7", "seed = true", "solver.seed = True: must be a whole number."),
-        ('"nearest"', '"neares"', "solver.name = 'neares': must be one of 'nearest'"),
+        ('"nearest"', '"neares"', "solver.name = 'neares': must be one of 'prices', 'nearest'"),
         ("prices =", "pricse =", "solver.options.pricse: there is no such key. Did you mean 'prices'?"),
         ('"unit"', '"units"', "solver.options.prices = 'units': must be 'budgets', 'unit' or {budget: price}."),
         ('"unit"', "3", "solver.options.prices = 3: must be 'budgets', 'unit' or {budget: price}."),
@@ -288,7 +288,7 @@ def test_all_faults_are_listed(tmp_path: Path) -> None:
         "formt: there is no such key. Did you mean 'format'?",
         f"cohort.file = 'peple.csv': no such file in {tmp_path}. Did you mean 'people.csv'?",
         "model.file = 's3://bucket/model.pt2': is a URL, and nothing is fetched. Download the file",
-        "model.output = 3: must be 'logits' or 'probabilities'.",
+        "model.output = 3: must be 'logits', 'probabilities' or 'decision'.",
         "goal.margin = 2.0: must lie in [0, 1); it is a probability.",
         "budgets.bp.amount = -1: must be >= 0. Use 0 to freeze its features, inf for no limit.",
         "limits.bmi.directoin: there is no such key. Did you mean 'direction'?",

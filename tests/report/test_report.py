@@ -319,6 +319,13 @@ def test_budgets_in_words() -> None:
     assert "about how many more people one more unit of that budget would bring" in text
 
 
+def test_a_price_that_is_next_to_nothing_is_0() -> None:
+    """Of 400 squared mmHg: all of them for less than a millionth of a person."""
+    for price, shown in ((1e-10, "squared mmHg0 "), (1e-6, "squared mmHg1 × 10⁻⁶")):
+        page = Page(render(make(budgets={"bp": Budget(400.0, {"bp": 1.0})}, prices={"bp": price})))
+        assert shown in page.text
+
+
 def test_no_squared_budget_no_explanation_and_no_prices_no_column() -> None:
     text = read(make(budgets={"people": Budget(2, None, "count"), "bp": Budget(20.0, {"bp": 1.0}, "absolute")}))
     assert "A squared budget" not in text

@@ -282,7 +282,7 @@ GOOD: list[Edit] = [
     replace('target = "stable"', 'target = ["stable"]'),
     replace('target = "stable"', 'target = ["other", 1]'),
     replace("amount = 4\n", "amount = 4.0\n"),
-    both(replace('[solver]\nname = "nearest"\nseed = 7\n', ""), say(seed=0)),
+    both(replace('[solver]\nname = "nearest"\nseed = 7\n', ""), say(seed=0, solver="Prices(rounds=12)")),
     both(replace("seed = 7", "seed = 7\noptions = { chunk = 4 }"), say(solver="Nearest(chunk=4)")),
     replace("min = -0.5\n", "min = -inf\nmax = inf\n"),
     replace("format = 1\n", "format = 1 # " + "." * 3000 + "\n"),
@@ -539,6 +539,10 @@ BROKEN: dict[str, tuple[Edit, str]] = {
     "another seed": (say(seed=8), "summary.json: seed: got 8, wanted 7"),
     "a seed where the job names none": (replace("seed = 7\n", ""), "summary.json: seed: got 7, wanted 0"),
     "another solver": (say(solver="Prices()"), "summary.json: solver: got 'Prices..', wanted the job's"),
+    "another solver where the job names none": (
+        replace('name = "nearest"\n', ""),
+        "summary.json: solver: got 'Nearest..', wanted the job's",
+    ),
     "another option of the solver": (
         both(replace("seed = 7", "seed = 7\noptions = { chunk = 4 }"), say(solver="Nearest(chunk=40)")),
         "summary.json: solver: got 'Nearest.chunk=40",

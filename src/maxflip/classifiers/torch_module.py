@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import torch
 
@@ -14,8 +14,6 @@ from maxflip.classifiers.base import LinearForm, Scores
 from maxflip.classifiers.snapshot import ModuleSnapshot
 from maxflip.errors import InputError, ModelError, ResourceError
 from maxflip.suggest import first_line
-
-Output = Literal["logits", "probabilities"]  # of models in files; in Python also "decision"
 
 
 @dataclass(frozen=True, eq=False, init=False)

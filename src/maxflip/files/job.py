@@ -15,7 +15,7 @@ import numpy as np
 
 from maxflip.budgets import Budget
 from maxflip.classifiers import Classifier, TorchClassifier
-from maxflip.classifiers.torch_module import Output
+from maxflip.classifiers.base import Scores
 from maxflip.errors import InputError, ModelError, ProblemError
 from maxflip.exact import Floats
 from maxflip.files.cells import Amount, Extra, Label, Limit
@@ -68,7 +68,7 @@ class Job:
         return self.path.parent / self.model.file
 
     @property
-    def output(self) -> Output | None:
+    def output(self) -> Scores | None:
         return self.model.output
 
     @property

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationErr
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from maxflip.budgets import Cost
-from maxflip.classifiers.torch_module import Output
+from maxflip.classifiers.base import Scores
 from maxflip.files.opening import is_url, missing_file
 from maxflip.solvers import SOLVERS
 from maxflip.suggest import did_you_mean, listed, shown
@@ -121,7 +121,7 @@ class CohortForm(_Form):
 
 class ModelForm(_Form):
     file: Annotated[str, PlainValidator(_file)] = Field(description="the path of a model file")
-    output: Output | None = None  # these two are needed where the file does not say them itself
+    output: Scores | None = None  # these two are needed where the file does not say them itself
     classes: list[Text] | None = None
 
 

@@ -9,6 +9,8 @@ from maxflip.files.job_forms import BudgetForm, CohortForm, GoalForm, LimitForm,
 from maxflip.goal import requirement_faults, resolve_target
 from maxflip.suggest import did_you_mean, listed, shown
 
+_KINDS = ("probabilities", "decision")
+
 
 def job_key(sentence: str) -> str:
     """A sentence that begins with an argument of Problem, beginning with the job's key for it instead."""
@@ -41,9 +43,18 @@ def goal_faults(goal: GoalForm, model: ModelForm | None) -> Iterator[str]:
     elif goal.target is not None and model is not None and model.classes:
         _, _, faults = resolve_target(goal.target, 1, len(model.classes), tuple(model.classes))
         yield from map(job_key, faults)
-    yield from map(job_key, requirement_faults(goal.margin, goal.threshold))
+    yield from map(job_key, _requirement_faults(goal, model))
     for id_ in sorted(set(goal.include) & set(goal.exclude)):
         yield f"goal.include, goal.exclude: id {id_!r} is in both. Keep it in one."
+
+
+def _requirement_faults(goal: GoalForm, model: ModelForm | None) -> list[str]:
+    """Where the job leaves it to the model what it gives, only what is wrong for probabilities and decision values."""
+    output = model.output if model is not None else "probabilities"
+    faults = {kind: requirement_faults(goal.margin, goal.threshold, kind == "decision") for kind in _KINDS}
+    if output is None:
+        return faults["probabilities"] if faults["decision"] else []
+    return faults["decision" if output == "decision" else "probabilities"]
 
 
 def _no_feature(name: str, features: list[str]) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import maxflip_wall
 from maxflip.classifiers import SklearnClassifier, TorchClassifier
-from maxflip.classifiers.torch_module import Output
+from maxflip.classifiers.base import Scores
 from maxflip.errors import InputError, MaxflipError, ModelError, OutputError, ProblemError, UnsafeError
 from maxflip.suggest import listed, shown
 from maxflip.watch import Notice, Watch, silent
@@ -19,7 +19,7 @@ _OURS = {kind.exit_code: kind for kind in (InputError, ModelError, OutputError, 
 
 
 def load_classifier(
-    path: Path, *, output: Output | None = None, classes: Sequence[str] | None = None, watch: Watch = silent
+    path: Path, *, output: Scores | None = None, classes: Sequence[str] | None = None, watch: Watch = silent
 ) -> TorchClassifier:
     """The model at `path`, its kind told by its content.
 
@@ -36,7 +36,7 @@ def load_classifier(
         return _converted(loaded, path, output, classes)
     if output is None or classes is None:
         wanted = {
-            "output": "'logits' or 'probabilities'",
+            "output": "'logits', 'probabilities' or 'decision'",
             "classes": "the names of the model's output columns, in order",
         }
         absent = [key for key, given in (("output", output), ("classes", classes)) if given is None]
@@ -52,18 +52,19 @@ def as_ours(error: maxflip_wall.Refused | maxflip_wall.Unreadable) -> MaxflipErr
 
 
 def _converted(
-    loaded: maxflip_wall.LoadedEstimator, path: Path, output: Output | None, classes: Sequence[str] | None
+    loaded: maxflip_wall.LoadedEstimator, path: Path, output: Scores | None, classes: Sequence[str] | None
 ) -> SklearnClassifier:
     try:
         classifier = SklearnClassifier(loaded.estimator, classes=classes)
     except (InputError, ModelError) as error:
         raise type(error)([f"{path}: {sentence}" for sentence in error.problems]) from error
     faults = []
-    if output == "logits":
+    gives, own = loaded.says["output"], loaded.says["classes"]
+    if output not in (None, gives):
+        values = "decision values" if gives == "decision" else gives
         faults.append(
-            f"model.output = 'logits': {path.name} is a scikit-learn model and gives probabilities. Leave it out."
+            f"model.output = {output!r}: {path.name} is a scikit-learn model and gives {values}. Leave it out."
         )
-    own = loaded.says["classes"]
     if classes is not None and _misnamed(classes, own):
         faults.append(
             f"model.classes = {shown(list(classes))}: the classes of {path.name} are {listed(own)}. Leave it out, or "

@@ -10,6 +10,8 @@ import numpy as np
 from maxflip.plan import Fate, Plan, Status
 from maxflip.report.numbers import number, whole
 
+NOTHING = 1e-6
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -68,6 +70,17 @@ def best_possible(plan: Plan) -> float | None:
 def is_proved_best(plan: Plan) -> bool:
     ceiling = best_possible(plan)
     return plan.status is Status.OPTIMAL or (ceiling is not None and plan.worth >= ceiling)
+
+
+def price_of(plan: Plan, budget: str) -> float | None:
+    """What one more unit of the budget would bring; None if that is not known.
+
+    Solvers keep prices a little above 0: where all of a budget is not worth a millionth of the plan, it is 0.
+    """
+    price = None if plan.prices is None else plan.prices.get(budget)
+    if price is None:
+        return None
+    return price if price * plan.budgets[budget].amount > NOTHING * plan.worth else 0.0
 
 
 def _details(plan: Plan) -> tuple[str, ...]:

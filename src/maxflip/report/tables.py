@@ -12,7 +12,7 @@ from markupsafe import Markup
 from maxflip.budgets import Budget
 from maxflip.exact import Floats
 from maxflip.plan import Fate, Plan
-from maxflip.report.answer import has_worths
+from maxflip.report.answer import has_worths, price_of
 from maxflip.report.numbers import change_of, decimals_for, fixed, number, percent, whole
 from maxflip.report.texts import isolated
 
@@ -74,7 +74,7 @@ def _used(plan: Plan, name: str) -> float:
 def _budget_row(plan: Plan, name: str) -> BudgetRow:
     budget, spent = plan.budgets[name], plan.spend[name]
     limited = math.isfinite(budget.amount)
-    price = None if plan.prices is None else plan.prices.get(name)
+    price = price_of(plan, name)
     return BudgetRow(
         name=isolated(name),
         pays_for=_pays_for(name, budget, plan.units),
