@@ -340,10 +340,12 @@ def main() -> None:
         parser.error(f"--only: unknown {', '.join(sorted(unknown))}")
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
+    describe = ["git", "describe", "--always", "--dirty"]
+    commit = subprocess.run(describe, check=True, capture_output=True, text=True).stdout.strip()
     for name in given.only.split(","):
         began = time.monotonic()
         text = SECTIONS[name](Asked(given.data, given.quick, given.jobs))
-        text = f"*{date.today():%Y-%m-%d}; {time.monotonic() - began:.0f} s.*\n\n{text}"
+        text = f"*{date.today():%Y-%m-%d}, commit {commit}; {time.monotonic() - began:,.0f} s.*\n\n{text}"
         sys.stdout.write(f"## {name}\n\n{text}\n")
         if given.page:
             _put(given.page, name, text)
