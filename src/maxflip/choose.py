@@ -95,8 +95,10 @@ def _smallest(rows: Rows, changes: Floats) -> NDArray[np.bool_]:
     """
     order = np.argsort(rows, kind="stable")
     sample, needed = rows[order], np.ones(len(rows), dtype=bool)
-    for apart in range(1, int(np.unique(rows, return_counts=True)[1].max(initial=0))):
+    for apart in range(1, len(rows)):
         first = np.flatnonzero(sample[apart:] == sample[:-apart])
+        if not len(first):
+            break
         one, other = order[first], order[first + apart]
         above = (np.abs(changes[other]) >= np.abs(changes[one])).all(axis=1)
         below = (np.abs(changes[other]) <= np.abs(changes[one])).all(axis=1)

@@ -25,7 +25,7 @@ from maxflip.program import Answer, Program, relax
 
 SMALL = 4000  # samples that are handed to the program as they are
 PART = 8  # every so manieth sample guesses the prices
-CORE, CORE_PART = 1000, 64  # samples in doubt in the first core, or such a part of all if that is more
+CORE = 1000  # samples in doubt in the first core
 WIDEST = 16_000  # samples in a core at guessed prices
 LITTLE = 1e-6  # of a worth for all of a budget: a price that only tells who draws less
 STEPS, SHORTEST = 5, 1e-3  # of Newton's method, and the part of one that is no more worth taking
@@ -139,7 +139,7 @@ def relaxed(candidates: Candidates, guess: Floats | None = None) -> Relaxed | No
     if candidates.samples > SMALL and candidates.share.shape[1]:
         found = _all_of_them(candidates)
         if found is None and guess is not None:
-            found = _by_core(candidates, guess, widest=max(WIDEST, candidates.samples // 8))
+            found = _by_core(candidates, guess, widest=WIDEST)
         if found is None:
             found = _by_core(candidates, _guessed(candidates), widest=candidates.samples // 2)
         if found is not None:
@@ -178,7 +178,7 @@ def _by_core(candidates: Candidates, prices: Floats, widest: int) -> Relaxed | N
     """None if the core would have to hold more samples than `widest`."""
     options = Options.at(prices, candidates)
     closed = CLOSED if candidates.samples <= MANY else NEARLY_CLOSED
-    size = max(CORE, candidates.samples // CORE_PART)
+    size = CORE
     while size < min(widest, candidates.samples // 2):
         step = _one_core(candidates, options, prices, size)
         if step is None:
