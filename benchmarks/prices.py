@@ -33,7 +33,7 @@ from scipy.stats import t as student
 from maxflip import Nearest, Prices
 from maxflip.solvers.prices.market import Market
 from prices_ablations import ABLATIONS
-from prices_cases import Model, Shape, Solved, linear_model, markets, networks, shapes, solved, table
+from prices_cases import Model, Shape, Solved, linear_model, networks, shapes, solved, table
 from prices_reference import cheapest_known
 
 Floats = NDArray[np.float64]
@@ -155,8 +155,7 @@ def _cohort_lines(model: Model, seed: int, quick: bool) -> list[Line]:
     cohort = model.cohort(SAMPLES, seed)
     lines = []
     for shape in shapes(model, cohort, 1 if quick else SPLITS):
-        with markets() as seen:
-            unit, nearest, prices = _three(model, cohort, shape)
+        unit, nearest, prices = _three(model, cohort, shape)
         line = Line(
             cohort=seed,
             shape=shape.kind,
@@ -167,7 +166,7 @@ def _cohort_lines(model: Model, seed: int, quick: bool) -> list[Line]:
             gradients=prices.gradients,
             forwards=prices.forwards,
             seconds=prices.seconds,
-            reference=_reference(model, seen[-1], np.random.default_rng([seed, 3]), quick),
+            reference=_reference(model, prices.markets[-1], np.random.default_rng([seed, 3]), quick),
         )
         _tell(f"{model.name}: {line}")
         lines.append(line)
