@@ -33,7 +33,7 @@ from scipy.stats import t as student
 from maxflip import Nearest, Prices
 from maxflip.solvers.prices.market import Market
 from prices_ablations import ABLATIONS
-from prices_cases import Model, Shape, Solved, linear_model, markets, networks, shapes, solved, table
+from prices_cases import Model, Shape, Solved, linear_model, networks, shapes, solved, table
 from prices_reference import cheapest_known
 
 Floats = NDArray[np.float64]
@@ -155,8 +155,7 @@ def _cohort_lines(model: Model, seed: int, quick: bool) -> list[Line]:
     cohort = model.cohort(SAMPLES, seed)
     lines = []
     for shape in shapes(model, cohort, 1 if quick else SPLITS):
-        with markets() as seen:
-            unit, nearest, prices = _three(model, cohort, shape)
+        unit, nearest, prices = _three(model, cohort, shape)
         line = Line(
             cohort=seed,
             shape=shape.kind,
@@ -167,7 +166,7 @@ def _cohort_lines(model: Model, seed: int, quick: bool) -> list[Line]:
             gradients=prices.gradients,
             forwards=prices.forwards,
             seconds=prices.seconds,
-            reference=_reference(model, seen[-1], np.random.default_rng([seed, 3]), quick),
+            reference=_reference(model, prices.markets[-1], np.random.default_rng([seed, 3]), quick),
         )
         _tell(f"{model.name}: {line}")
         lines.append(line)
@@ -248,36 +247,31 @@ def _methods(lines: list[Line]) -> str:
     )
 
 
+ABLATED = ("40 %", "20 %, Dirichlet")
+
+
 def ablations(asked: Asked) -> str:
-    """Two shapes of one network, several cohorts."""
+    """Two shapes of one network."""
     model = list(networks(asked.data))[1]
-    cohorts = 1 if asked.quick else 3
-    lines = []
-    picked = ("40 %", "20 %, Dirichlet")
-    problems: dict[str, list[tuple[Floats, Shape]]] = {kind: [] for kind in picked}
-    for seed in range(cohorts):
-        cohort = model.cohort(SAMPLES, seed)
-        for shape in shapes(model, cohort, 1):
-            if shape.kind in picked:
-                problems[shape.kind].append((cohort, shape))
-    for ablation in ABLATIONS:
-        cells = [ablation.name]
-        for kind in picked:
-            answers = []
-            for cohort, shape in problems[kind]:
-                with ablation.inside():
-                    answers.append(solved(model.problem(cohort, shape.amounts), ablation.solver))
-            counts = np.mean([a.plan.count for a in answers])
-            estimate = np.mean([a.plan.estimate or np.nan for a in answers])
-            cells += [f"{counts:.1f}", f"{estimate:.1f}"]
-            cells += [f"{np.mean([a.gradients for a in answers]):.0f}", f"{np.mean([a.seconds for a in answers]):.1f}"]
-        lines.append(cells)
-        _tell(" | ".join(cells))
-    head = ["solver"] + [
-        f"{kind}: {what}" for kind in picked for what in ("count", "its estimate", "gradients", "seconds")
-    ]
-    said = f"{model.name}, {cohorts} cohorts of {SAMPLES:,}; means. Gradients per sample; seconds of processor time.\n"
+    places = range(len(ABLATIONS))
+    with ProcessPoolExecutor(asked.jobs, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        lines = list(pool.map(_ablated, [model] * len(places), places))
+    whats = ("count", "its estimate", "gradients", "seconds")
+    head = ["solver"] + [f"{kind}: {what}" for kind in ABLATED for what in whats]
+    said = f"{model.name}, one cohort of {SAMPLES:,}. Gradients per sample; seconds of processor time.\n"
     return said + "\n" + table(head, lines)
+
+
+def _ablated(model: Model, place: int) -> list[str]:
+    ablation, cohort = ABLATIONS[place], model.cohort(SAMPLES, 0)
+    cells = [ablation.name]
+    for shape in shapes(model, cohort, 1):
+        if shape.kind in ABLATED:
+            with ablation.inside():
+                one = solved(model.problem(cohort, shape.amounts), ablation.solver)
+            cells += [f"{one.plan.count}", f"{one.plan.estimate:.1f}", f"{one.gradients:.0f}", f"{one.seconds:.1f}"]
+    _tell(" | ".join(cells))
+    return cells
 
 
 def growth(asked: Asked) -> str:
@@ -337,7 +331,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="the folder with the public data sets")
     parser.add_argument("--only", default=",".join(SECTIONS), help="some of " + ", ".join(SECTIONS))
     parser.add_argument("--quick", action="store_true", help="fewer cohorts, no long methods in the reference")
-    parser.add_argument("--jobs", type=int, default=1, help="networks side by side")
+    parser.add_argument("--jobs", type=int, default=1, help="networks or ablations side by side")
     parser.add_argument("--page", type=Path, help="a page with the sections' marks")
     given = parser.parse_args()
     unknown = set(given.only.split(",")) - set(SECTIONS)
@@ -345,10 +339,12 @@ def main() -> None:
         parser.error(f"--only: unknown {', '.join(sorted(unknown))}")
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
+    describe = ["git", "describe", "--always", "--dirty"]
+    commit = subprocess.run(describe, check=True, capture_output=True, text=True).stdout.strip()
     for name in given.only.split(","):
         began = time.monotonic()
         text = SECTIONS[name](Asked(given.data, given.quick, given.jobs))
-        text = f"*{date.today():%Y-%m-%d}; {time.monotonic() - began:.0f} s.*\n\n{text}"
+        text = f"*{date.today():%Y-%m-%d}, commit {commit}; {time.monotonic() - began:,.0f} s.*\n\n{text}"
         sys.stdout.write(f"## {name}\n\n{text}\n")
         if given.page:
             _put(given.page, name, text)

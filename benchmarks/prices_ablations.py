@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from maxflip import Problem, pipeline
 from maxflip.flips import gradient
 from maxflip.solvers import Prices
+from maxflip.solvers.prices import closing
 from maxflip.solvers.prices import market as market_module
 from maxflip.solvers.prices.clearing import Cleared, Evaluate
 from maxflip.solvers.prices.closing import Closing
@@ -56,11 +57,10 @@ def greedy(problem: Problem, rows: Rows, changes: Floats, prices: Floats) -> Row
 def without_band() -> Iterator[None]:
     with markets() as seen:
 
-        def choose(problem: Problem, rows: Rows, changes: Floats, must: Rows | None = None) -> Rows:
-            del must  # the benchmark has none
+        def choose(problem: Problem, rows: Rows, changes: Floats, *_: Any, **__: Any) -> Rows:
             return greedy(problem, rows, changes, seen[-1].prices)
 
-        with patch.object(pipeline, "choose", choose):
+        with patch.object(pipeline, "choose", choose), patch.object(closing, "choose", choose):
             yield
 
 
@@ -94,5 +94,6 @@ ABLATIONS = [
     Ablation("no polish", Prices(), replaced(Market, "polish", nothing)),
     Ablation("no band: greedy by price", Prices(), without_band),
     Ablation("no merge", Prices(), replaced(Closing, "_merge", nothing)),
+    Ablation("no filling of what is left over", Prices(), replaced(Closing, "fill", nothing)),
     Ablation("no column generation, no merge", Prices(), replaced(Closing, "run", nothing)),
 ]
