@@ -119,8 +119,7 @@ class Market:
     def ranges(self) -> dict[str, tuple[float, float]]:
         """By budget: between which amounts its price moves by at most a tenth, as far as the model's curvature knows.
 
-        Where the market clears, B = what is bought at the prices; so d prices = -H^-1 d B, H the curvature of D. A price
-        of nothing holds for every larger amount.
+        Where the market clears, B = what is bought at the prices; so d prices = -H^-1 d B, H the curvature of D.
         """
         if self.last is None:
             return {}
