@@ -30,6 +30,7 @@ WIDEST = 16_000  # samples in a core at guessed prices
 LITTLE = 1e-6  # of a worth for all of a budget: a price that only tells who draws less
 STEPS, SHORTEST = 5, 1e-3  # of Newton's method, and the part of one that is no more worth taking
 DECIDED = 1e-9  # odds
+FAR = 30.0  # times the width of a corner: a doubt that no step removes
 MANY = 20_000  # samples, of which a part of one may be missed
 NEARLY_CLOSED = 1e-6  # of the bound
 CLOSED = 1e-9  # of the bound: a gap that rounding explains
@@ -139,7 +140,7 @@ def relaxed(candidates: Candidates, guess: Floats | None = None) -> Relaxed | No
     if candidates.samples > SMALL and candidates.share.shape[1]:
         found = _all_of_them(candidates)
         if found is None and guess is not None:
-            found = _by_core(candidates, guess, widest=WIDEST)
+            found = _by_core(candidates, _polished(candidates, guess), widest=WIDEST)
         if found is None:
             found = _by_core(candidates, _guessed(candidates), widest=candidates.samples // 2)
         if found is not None:
@@ -199,47 +200,58 @@ def _polished(candidates: Candidates, prices: Floats) -> Floats:
     # The fewer samples a guess comes from, the more of them it leaves in doubt.
     count = min(candidates.samples // PART, int(40 * candidates.samples**0.5))
     while count > CORE // 4:
-        width = float(np.partition(Options.at(prices, candidates).doubt, count)[count])
+        options = Options.at(prices, candidates)
+        width = float(np.partition(options.doubt, count)[count])
         if width == 0.0:
             break
-        rounded = _Rounded.at(prices, candidates, width)
-        for _ in range(STEPS):
-            step = rounded.newton_step(candidates)
-            length = 1.0
-            while length > SHORTEST:
-                further = _Rounded.at(np.maximum(prices + length * step, 0.0), candidates, width)
-                if further.value < rounded.value:
-                    break
-                length /= 4
-            else:
-                break
-            gained, prices, rounded = rounded.value - further.value, further.prices, further
-            if gained < width:
-                break
+        # Those whose minds are made up by far are left out of the steps; they keep what they take.
+        wavers = options.doubt < FAR * width
+        settled = options.taken[~wavers]
+        capacity = 1.0 - candidates.share[settled[settled >= 0]].sum(axis=0)
+        prices = _newton(candidates.of(wavers[candidates.sample]), prices, width, capacity)
         count //= 4
+    return prices
+
+
+def _newton(candidates: Candidates, prices: Floats, width: float, capacity: Floats) -> Floats:
+    rounded = _Rounded.at(prices, candidates, width, capacity)
+    for _ in range(STEPS):
+        step = rounded.newton_step(candidates)
+        length = 1.0
+        while length > SHORTEST:
+            further = _Rounded.at(np.maximum(prices + length * step, 0.0), candidates, width, capacity)
+            if further.value < rounded.value:
+                break
+            length /= 4
+        else:
+            break
+        gained, prices, rounded = rounded.value - further.value, further.prices, further
+        if gained < width:
+            break
     return prices
 
 
 @dataclass(frozen=True, eq=False)
 class _Rounded:
-    """sum_r u_r + sum_samples width log sum_options exp(net / width): L, and at most width log(options) more each."""
+    """sum_r u_r capacity_r + sum_samples width log sum_options exp(net / width): L, and a little more for each."""
 
     prices: Floats
     width: float
+    capacity: Floats
     value: float
     gradient: Floats
     odds: Floats  # (c,) of each candidate to be taken
 
     @classmethod
-    def at(cls, prices: Floats, candidates: Candidates, width: float) -> _Rounded:
+    def at(cls, prices: Floats, candidates: Candidates, width: float, capacity: Floats) -> _Rounded:
         net = candidates.worth - candidates.share @ prices
         nothing = np.where(candidates.must_samples, -np.inf, 0.0)
         best = np.maximum(candidates.per_sample_max(net), nothing)
         size = np.exp((net - best[candidates.sample]) / width)
         total = candidates.per_sample_sum(size) + np.exp((nothing - best) / width)
         odds = size / total[candidates.sample]
-        value = float(prices.sum() + (best + width * np.log(total)).sum())
-        return cls(prices, width, value, 1.0 - candidates.share.T @ odds, odds)
+        value = float(prices @ capacity + (best + width * np.log(total)).sum())
+        return cls(prices, width, capacity, value, capacity - candidates.share.T @ odds, odds)
 
     def newton_step(self, candidates: Candidates) -> Floats:
         """To the minimum of the quadratic model over prices >= 0."""
@@ -253,6 +265,8 @@ class _Rounded:
         weighted = part.share * self.odds[inside][:, None]
         means = part.per_sample_sum(weighted)
         curvature = (part.share.T @ weighted - means.T @ means) / self.width
+        if not np.diag(curvature).max() > 0.0:
+            return np.zeros_like(self.prices)
         scale = np.sqrt(np.maximum(np.diag(curvature), 1e-12 * np.diag(curvature).max()))
         root = np.linalg.cholesky(curvature / np.outer(scale, scale) + 1e-6 * np.eye(len(scale))).T
         # min |root v - aim| over v = scale * (prices + step) >= 0
