@@ -184,36 +184,41 @@ def _check_output_kind(member: Member, out: torch.Tensor) -> list[str]:
 
 
 def _check_gradient(member: Member, x: torch.Tensor, out: torch.Tensor) -> None:
-    if _has_gradient(member, x):
-        return
-    # Zero everywhere: saturated, which is fine, or piecewise constant, which is not. Go to where the output changes:
-    # there a saturated model has a slope, and a step has none.
     spread = x.std(dim=0, unbiased=False)
     step = torch.where(spread > 0, spread, torch.ones_like(spread))
-    rounding = CHANGED * torch.finfo(member.dtype).eps * out.double().abs().amax(dim=1, keepdim=True)
+    eps, size_of_output = torch.finfo(member.dtype).eps, out.detach().double().abs().amax(dim=1)
+    if _has_gradient(member, x, step, eps * float(size_of_output.max())):
+        return
+    rounding = CHANGED * eps * size_of_output
 
-    def moved(to: torch.Tensor, among: torch.Tensor) -> torch.Tensor:
-        return ((_call(member, to).double() - out[among].double()).abs() > rounding[among]).any(dim=1)
+    def change(to: torch.Tensor, among: torch.Tensor) -> torch.Tensor:
+        return (_call(member, to).detach().double() - out[among].detach().double()).abs().amax(dim=1)
 
     everyone = torch.arange(len(x), device=x.device)
-    steps_seen = False
-    for there in (x + step, x - step):
-        at = everyone[moved(there, everyone)]
+    ways = [(there, change(there, everyone)) for there in (x + step, x - step)]
+    seen = torch.cat([size[size > rounding] for _, size in ways])
+    visible = eps * float(seen.median()) if len(seen) else 0.0  # of most rows: a few may be huge, or flat
+    if _has_gradient(member, x, step, visible):
+        return
+    # Next to nothing everywhere: saturated, which is fine, or piecewise constant, which is not. Go to where the output
+    # changes: there a saturated model has a slope, and a step has none.
+    for there, size in ways:
+        at = everyone[size > rounding]
         if not len(at):
             continue
         near, far = x[at], there[at]
         for _ in range(BISECTIONS):
             middle = (near + far) / 2
-            if _has_gradient(member, middle):
+            if _has_gradient(member, middle, step, visible):
                 return
-            beyond = moved(middle, at)[:, None]
+            beyond = (change(middle, at) > rounding[at])[:, None]
             near, far = torch.where(beyond, near, middle), torch.where(beyond, middle, far)
-        steps_seen = True
-    if steps_seen:
-        raise ModelError(f"the model's gradient is zero although its output changes with the input. {NO_GRADIENT}")
+    if len(seen):
+        raise ModelError(f"the model's gradient is as good as zero although its output changes. {NO_GRADIENT}")
 
 
-def _has_gradient(member: Member, x: torch.Tensor) -> bool:
+def _has_gradient(member: Member, x: torch.Tensor, step: torch.Tensor, visible: float) -> bool:
+    """Whether the gradient promises more than a `visible` change of the output for a step (F,) from some row."""
     leaf = x.clone().requires_grad_(True)
     with torch.enable_grad():
         out = member.raw(leaf)
@@ -227,7 +232,7 @@ def _has_gradient(member: Member, x: torch.Tensor) -> bool:
         raise ModelError(
             f"the model raised {type(error).__name__} when its gradient was taken: {first_line(error)}."
         ) from error
-    return gradient is not None and bool(gradient.abs().sum() > 0)
+    return gradient is not None and bool(((gradient.abs() * step).sum(dim=1) > visible).any())
 
 
 def _rounding_between_batches(member: Member, x: torch.Tensor) -> tuple[float, list[str]]:
