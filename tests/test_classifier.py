@@ -473,3 +473,14 @@ def test_a_zero_and_a_logit_make_a_linear_model() -> None:
             return torch.cat([torch.zeros_like(z), z], dim=1)
 
     assert TorchClassifier(OneLogit(), output="logits").linear(4) is not None
+
+
+def test_sums_of_large_inputs_that_cancel_are_no_coupling_of_rows() -> None:
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        net = nn.Linear(4, 4, dtype=torch.float64)
+        with torch.no_grad():
+            net.weight.copy_(torch.tensor(rng.normal(size=(4, 4))))
+        x = 1e4 + rng.normal(size=(64, 4))
+        net.bias.data -= net(torch.tensor(x)).mean(dim=0)
+        probe(TorchClassifier(net, output="logits"), x, str)

@@ -241,9 +241,9 @@ def _rounding_between_batches(member: Member, x: torch.Tensor) -> tuple[float, l
     eps = torch.finfo(member.dtype).eps
     size = size if member.is_decision else 1.0
     if seen > ROUNDING * eps * size:
-        # Large logits round by large amounts, which is no coupling of rows.
+        # Large logits round by large amounts, and so do sums of large inputs that cancel; that is no coupling of rows.
         in_output, output_size = _apart_in_batches(member.raw, x)
-        if in_output > ROUNDING * eps * output_size:
+        if in_output > ROUNDING * eps * max(output_size, float(x.abs().max())):
             kind = "decision values" if member.is_decision else "probabilities"
             raise ModelError(
                 f"a row's output depends on the other rows of its batch ({kind} differ by {seen:.2g}). Batch "

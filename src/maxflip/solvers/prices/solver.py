@@ -14,14 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxflip.engine import Rows
-from maxflip.errors import InputError
 from maxflip.exact import Floats
 from maxflip.problem import Problem
 from maxflip.solvers.prices.closing import FEW, Closing
 from maxflip.solvers.prices.market import LARGEST, SMALLEST, Market, traded
 from maxflip.solvers.prices.shard import Shard
-from maxflip.solvers.proposal import Proposal, Run
-from maxflip.suggest import shown
+from maxflip.solvers.proposal import Proposal, Run, check_whole_option
 
 FILLS = 3
 SMALL = 300  # samples whose first flips are polished: no worse than what Nearest would choose from
@@ -37,9 +35,7 @@ class Prices:
 
     def __post_init__(self) -> None:
         for name in ("rounds", "chunk"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InputError(f"Prices.{name} = {shown(value)}: must be a whole number >= 1.")
+            check_whole_option(f"Prices.{name}", getattr(self, name))
 
     def propose(self, problem: Problem, run: Run) -> Proposal:
         rows = run.candidates_wanted(problem)
