@@ -86,7 +86,7 @@ def verify(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Audit a plan folder: everything recomputed from the files, by code that shares nothing with the solver."""
+    """Audit a plan folder: flips, limits and budgets recomputed from its files, by code of its own."""
     with _errors(debug):
         import maxflip_verify
         import maxflip_wall
@@ -148,7 +148,7 @@ def _stale_report(folder: Path) -> list[str]:
     plan = Plan.load(folder)
     if plan.versions.get("maxflip") != __version__ or page.read_bytes() == render(plan).encode():
         return []
-    return [f"{page}: does not show this plan. Write it again with `maxflip report`."]
+    return [f"{page}: does not show this plan: it or summary.json was changed after the plan was released."]
 
 
 def _show(released: Any, quiet: bool) -> None:

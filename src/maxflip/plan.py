@@ -162,7 +162,9 @@ class Plan:
         unknown = [name for name in more if name not in self.prices]
         if unknown:
             raise InputError([f"what_if: no budget is called {n!r}.{did_you_mean(n, self.prices)}" for n in unknown])
-        return max(0.0, self.worth + math.fsum(self.prices[name] * amount for name, amount in more.items()))
+        open_ = ~np.isin(self.fates.astype(str), [Fate.ALREADY.value, Fate.UNREACHABLE.value])
+        promised = self.worth + math.fsum(self.prices[name] * amount for name, amount in more.items())
+        return min(max(0.0, promised), math.fsum(self.worths[open_]))  # no more than all who are left
 
     def fate_counts(self) -> dict[Fate, int]:
         values, counts = np.unique(self.fates.astype(str), return_counts=True)

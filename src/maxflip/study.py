@@ -35,7 +35,8 @@ def resolve(
 ) -> Plan:
     """The problem again, with these budgets replaced and this margin or threshold, starting from its plan.
 
-    Never worse than `plan` where the problem only relaxes: larger budgets, a smaller margin.
+    With larger budgets it is never worth less than `plan`. With a smaller margin nobody whom `plan` moves is lost, but
+    those who pass at the start now are `already` there and count no more.
     """
     asked = problem.changed(budgets=budgets, margin=margin, threshold=threshold)
     return solve(asked, solver, seed=seed, start=plan, engine=engine, watch=watch)

@@ -116,6 +116,18 @@ class Market:
         self.value = self.dual(self.prices)
         self._note("end")
 
+    def shown_prices(self) -> dict[str, float]:
+        """By budget; one that is as low as prices go is 0."""
+        prices = self.prices.copy()
+        prices[self.traded] *= self._counts
+        return dict(zip(self.problem.ledger.names, prices.tolist(), strict=True))
+
+    @property
+    def _counts(self) -> NDArray[np.bool_]:
+        """Of the traded budgets, those whose price is more than the least there is."""
+        worth_all = self.prices[self.traded] * self.amounts[self.traded]
+        return np.asarray(worth_all > 10 * NOTHING * self.typical_worth)
+
     def ranges(self) -> dict[str, tuple[float, float]]:
         """By budget: between which amounts its price moves by at most a tenth, as far as the model's curvature knows.
 
@@ -125,12 +137,14 @@ class Market:
             return {}
         names = self.problem.ledger.names
         free = self.traded.copy()
-        free[free] = self.prices[free] * self.amounts[free] > 2 * NOTHING * self.typical_worth
+        free[free] = self._counts
         found = {}
         inverse = np.linalg.pinv(self.last.curvature[np.ix_(free, free)]) if free.any() else np.empty((0, 0))
         for place, r in enumerate(np.flatnonzero(free)):
-            reach = STEADY * self.prices[r] / max(float(inverse[place, place]), 1e-300)
+            reach = float(STEADY * self.prices[r] / max(float(inverse[place, place]), 1e-300))
             amount = float(self.problem.ledger.amounts[r])
+            if reach > amount:
+                continue  # a slope of a few samples: how far it holds is not known
             found[names[r]] = (max(0.0, amount - reach), amount + reach)
         return found
 

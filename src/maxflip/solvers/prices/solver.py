@@ -67,7 +67,7 @@ class Prices:
             changes=columns.changes,
             unreachable=np.concatenate([rows[:0], *held.ask(lambda shard: shard.rows_unreachable())]),
             unusable=np.concatenate([rows[:0], *held.ask(lambda shard: shard.rows_unusable())]),
-            prices=dict(zip(problem.ledger.names, market.prices.tolist(), strict=True)),
+            prices=market.shown_prices(),
             price_ranges=market.ranges(),
             bound=bound,
             estimate=market.value if bound is None else None,
@@ -76,11 +76,14 @@ class Prices:
 
 
 def _earlier_prices(problem: Problem, run: Run, traded: NDArray[np.bool_]) -> Floats | None:
-    """Those of the plan to start from, if it has one for every budget that is traded."""
-    if run.start is None or run.start.prices is None:
+    """Those of the plan to start from, if it has any."""
+    if run.start is None or not run.start.prices or not any(run.start.prices.values()):
         return None
     prices = np.array([run.start.prices.get(name, 0.0) for name in problem.ledger.names])
-    return np.where(traded, prices, 0.0) if (prices[traded] > 0).all() else None
+    worth_all = np.where(traded, prices * np.where(traded, problem.ledger.amounts, 0.0), 0.0)
+    # What was worth nothing begins at a thousandth of what the dearest is worth.
+    low = 1e-3 * worth_all.max() / np.where(traded, problem.ledger.amounts, 1.0)
+    return np.where(traded, np.maximum(prices, low), 0.0) if worth_all.max() > 0 else None
 
 
 def _nothing_to_trade(problem: Problem, rows: Rows) -> Proposal:
