@@ -86,7 +86,7 @@ def _candidates(problem: Problem, rows: Rows, changes: Floats, must: Rows) -> tu
         kept = np.flatnonzero(wanted)  # let the program find that it is infeasible
         share = np.minimum(share, 2.0)
     worth = problem.worth[rows[kept]]
-    return Candidates(_scaled(worth), share[kept], _in_order_of_appearance(rows[kept]), is_must[kept]), kept
+    return Candidates(_scaled(worth), share[kept], in_order_of_appearance(rows[kept]), is_must[kept]), kept
 
 
 def _smallest(rows: Rows, changes: Floats) -> NDArray[np.bool_]:
@@ -114,7 +114,7 @@ def _scaled(worth: Floats) -> Floats:
     return worth if abs(exponent) <= ORDINARY else np.ldexp(worth, -exponent)
 
 
-def _in_order_of_appearance(rows: Rows) -> Rows:
+def in_order_of_appearance(rows: Rows) -> Rows:
     """0, 1, ... for the sample of each candidate, so that nothing depends on where it stands in the cohort."""
     order = np.argsort(rows, kind="stable")
     begins = np.append(True, rows[order][1:] != rows[order][:-1])[: len(rows)]

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from maxflip.choose import choose
+from maxflip.choose import choose, in_order_of_appearance
 from maxflip.engine import Rows
 from maxflip.exact import Floats
 from maxflip.judge import admissible
@@ -122,7 +122,7 @@ class Closing:
         problem, traded = self.market.problem, self.market.traded
         amounts = self.market.amounts[traded]
         share = problem.ledger.consumption(columns.changes)[:, traded] / (amounts * SPARED)
-        _, sample = np.unique(columns.rows, return_inverse=True)
+        sample = in_order_of_appearance(columns.rows)
         must = np.isin(columns.rows, problem.include)
         best = relaxed(Candidates(problem.worth[columns.rows], share, sample, must))
         if best is None:
@@ -136,7 +136,9 @@ class Closing:
     def _merge(self, columns: Columns, part: Floats) -> None:
         """The average of a sample's flips draws no more than the mixture; one that is no flip is left aside."""
         some = np.flatnonzero((part > MIXED) & (part < 1 - MIXED))
-        rows, sample = np.unique(columns.rows[some], return_inverse=True)
+        sample = in_order_of_appearance(columns.rows[some])
+        rows = np.empty(int(sample.max(initial=-1)) + 1, dtype=np.int64)
+        rows[sample] = columns.rows[some]
         whole = np.bincount(sample, weights=part[some], minlength=len(rows))
         several = np.bincount(sample, minlength=len(rows)) > 1
         changes = np.zeros((len(rows), columns.changes.shape[1]))

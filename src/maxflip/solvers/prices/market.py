@@ -141,10 +141,11 @@ class Market:
         found = {}
         inverse = np.linalg.pinv(self.last.curvature[np.ix_(free, free)]) if free.any() else np.empty((0, 0))
         for place, r in enumerate(np.flatnonzero(free)):
-            reach = float(STEADY * self.prices[r] / max(float(inverse[place, place]), 1e-300))
+            steady, slope = STEADY * float(self.prices[r]), float(inverse[place, place])
             amount = float(self.problem.ledger.amounts[r])
-            if reach > amount:
+            if steady > slope * amount:
                 continue  # a slope of a few samples: how far it holds is not known
+            reach = steady / slope
             found[names[r]] = (max(0.0, amount - reach), amount + reach)
         return found
 
