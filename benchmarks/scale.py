@@ -49,8 +49,6 @@ classes = ["unwanted", "wanted"]
 [goal]
 target = "wanted"
 margin = 0.1
-[solver]
-name = "nearest"
 {budgets}
 """
     )
