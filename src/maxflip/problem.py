@@ -190,10 +190,11 @@ class Problem(Frozen):
 
     @cached_property
     def spread(self) -> Floats:
-        """(A,) standard deviations of the actionable features over the cohort, 1 where that is 0 but for rounding."""
+        """(A,) standard deviations of the actionable features over the cohort; where that is 0 but for rounding, the
+        value itself, or 1: a size in the feature's own units."""
         values = self.cohort.values[np.ix_(self.cohort.order, self.actionable)]
-        deviation = values.std(axis=0)
-        return np.where(deviation > CONSTANT * np.abs(values).max(axis=0), deviation, 1.0)
+        deviation, largest = values.std(axis=0), np.abs(values).max(axis=0)
+        return np.where(deviation > CONSTANT * largest, deviation, np.where(largest > 0, largest, 1.0))
 
     @cached_property
     def linear(self) -> tuple[LinearForm, ...] | None:
