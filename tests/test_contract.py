@@ -370,14 +370,8 @@ def test_law_units_do_not_matter(solver: Solver, seed: int) -> None:
         scaled["limits"] = {
             f"x{i}": tuple(side * factors[i] for side in options["limits"][f"x{i}"]) for i in range(width)
         }
-    found, plan = law_plan(solver, scaled, ids), law_plan(solver, options, ids)
-    wanted = {i: tuple(np.array(d) * factors) for i, d in plan.items()}
-    if isinstance(options["classifier"].module, nn.Linear):
-        assert found == wanted
-    else:  # bit for bit too, but for those whom only a walk at other prices than the asked ones has flipped
-        assert found.keys() == wanted.keys()
-        for who, change in found.items():
-            np.testing.assert_allclose(change, wanted[who], rtol=1e-6)
+    plan = law_plan(solver, options, ids)
+    assert law_plan(solver, scaled, ids) == {i: tuple(np.array(d) * factors) for i, d in plan.items()}
 
 
 @every_solver

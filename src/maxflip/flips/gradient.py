@@ -34,7 +34,7 @@ STRETCHES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.5, 1.0)
 LEADERS = 16  # whose directions the others try
 SHORTER = 0.9  # ... at this part of the length of their own flip
 FURTHER = (1.0, 2.0, 4.0, 8.0, 16.0)  # ... or, if they have none, at these multiples of the leader's
-TINY = 1e-12
+TINY = 1e-100  # keeps quotients finite; larger, and the units of a flat model would matter
 
 
 @dataclass(frozen=True)
