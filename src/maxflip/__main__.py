@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+from contextlib import suppress
+from typing import NoReturn
 
 _CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
@@ -17,7 +20,23 @@ def main() -> None:
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, _unwind)
-    run()
+    try:
+        run()
+    except SystemExit as end:
+        if isinstance(end.code, int) and end.code in _CODES.values():
+            _end(end.code)
+        raise
+    finally:
+        for number in _CODES:  # what was asked for is done: a signal that comes now is too late
+            signal.signal(number, signal.SIG_IGN)
+
+
+def _end(code: int) -> NoReturn:
+    """Without the interpreter's leave-taking: threads may still be at work in a model, and would abort the process."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def _leave(number: int, _frame: object) -> None:
