@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from maxflip import Plan, Prices, Problem, TorchClassifier, solve
-from maxflip.solvers.prices.market import Market
+from maxflip.solvers.prices.market import REACH, Market
 from prices_cases import markets
 
 Floats = NDArray[np.float64]
@@ -75,7 +75,7 @@ def question() -> Problem:
 def moment(market: Market, prices: Floats) -> Moment:
     """What is bought at these prices, by the flips found for them."""
     drawn, buyers = np.zeros(len(prices)), 0
-    for rows, gains, columns in market.held.ask(lambda s: (s.rows, s.gains(prices), s.columns(prices, 0.0))):
+    for rows, gains, columns in market.held.ask(lambda s: (s.rows, s.gains(prices), s.columns(prices, 0.0, 0.0))):
         buying = np.isin(columns.rows, rows[gains > 0])
         drawn += market.problem.ledger.consumption(columns.changes[buying]).sum(axis=0)
         buyers += int(buying.sum())
@@ -91,8 +91,8 @@ def watched(problem: Problem) -> tuple[list[Moment], Plan]:
             super().open(scaled=scaled, polished=polished)
             moments.append(moment(self, self.prices))
 
-        def visit(self, prices: Floats) -> bool:
-            better = super().visit(prices)
+        def visit(self, prices: Floats, reach: float = REACH) -> bool:
+            better = super().visit(prices, reach)
             moments.append(moment(self, prices))
             return better
 

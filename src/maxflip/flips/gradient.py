@@ -26,9 +26,10 @@ from maxflip.flips.surface import Surface
 
 CLIMBS = 40
 OVERSHOOT = 1.2
-ROUGHLY, CLOSELY = 5, 10  # bisections
+BRIEFLY, ROUGHLY, CLOSELY = 3, 5, 10  # bisections
 DESCENTS = 6
 HALVINGS = 4
+CREASED = 1e-3  # a flip that its tangent plane holds to be dearer than need be by more than this lies in a crease
 SETTLED = 1e-4  # a sample whose cost changes by less than this, relative, has arrived
 STRETCHES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.5, 1.0)
 LEADERS = 16  # whose directions the others try
@@ -56,6 +57,7 @@ class Gait:
 EXPLORE = Gait(steps=20, stride=(0.7, 0.01), rate=(0.3, 0.01))
 FOLLOW = Gait(steps=20, stride=(0.3, 0.01), rate=(0.2, 0.01))
 REFINE = Gait(steps=20, stride=(0.1, 0.005), rate=(0.03, 0.003))
+TOUCH_UP = Gait(steps=8, stride=(0.2, 0.005), rate=(0.03, 0.003))
 FIRST_RADIUS = 1.5  # of the distance to the surface as the gradient at the start has it
 
 
@@ -120,6 +122,19 @@ def refine(surface: Surface, best: Best, at: torch.Tensor) -> None:
     _walk(surface, best, at, flip, surface.metric(flip), REFINE)
     _descend(surface, best, best.change.clone(), at, DESCENTS)
     _bisect(surface, best, at, CLOSELY)
+
+
+def touch_up(surface: Surface, best: Best, at: torch.Tensor) -> None:
+    """Cheaper flips for those of `at` whose own lies in a crease of the surface, where descents stand still."""
+    here = best.change[at]
+    m, g = surface.margin_and_gradient(here, at)
+    low, high = surface.low[at], surface.high[at]
+    flat = cheapest_into_halfspace(g, (g * here).sum(dim=1) - m, surface.squared, surface.absolute, low, high)
+    at = at[_price(surface, flat.change) < (1 - CREASED) * best.cost[at]]
+    _bisect(surface, best, at, BRIEFLY)
+    flip = best.change[at] * (1 - TOUCH_UP.rate[0])
+    _walk(surface, best, at, flip, surface.metric(flip), TOUCH_UP)
+    _bisect(surface, best, at, ROUGHLY)
 
 
 def track(surface: Surface, best: Best, at: torch.Tensor, start: torch.Tensor, steps: int) -> None:

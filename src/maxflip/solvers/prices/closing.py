@@ -21,11 +21,13 @@ from maxflip.solvers.prices.shard import LATEST, Columns
 
 FEW = 3000  # samples
 TINY = 100  # samples
-WIDE = 0.3  # of their worth: samples so close to it mix flips
-CLOSED, CLOSED_TINY = 0.1, 1e-4  # of a sample's worth: a gap that no whole sample fits into; in tiny plans
+BAND = 0.1  # of their worth: what a flip may cost more than another and still be mixed, or chosen
+CLOSED, CLOSED_TINY = 0.3, 1e-4  # of a sample's worth: a gap that no whole sample fits into; in tiny plans
 SPARED = 1 - 1e-8  # of each budget is mixed: averages that used all of one to the last bit would only make ties
 MIXED = 1e-6  # a part of a flip that counts
-PATIENCE = 5  # rounds
+PATIENCE = 2  # rounds
+NEXT = 1.3  # by which factor a price may differ from the best known when flips are looked for
+NEARBY = 1.2  # of their worth: samples that cost more are not
 EVERY = 10**6  # flips of a sample
 TURNS, BEST, DEARER = 5, 5, 0.2  # price changes in search of what fits, by so many samples, by such a factor
 SCRAPS = 1e-6  # of a budget: what is as good as nothing left
@@ -39,13 +41,13 @@ class Closing:
     merged: list[Columns] = field(default_factory=list)
     used: list[Columns] = field(default_factory=list)
 
-    def run(self, rounds: int) -> None:
-        """Until the gap is closed, or a few rounds in a row close nothing of it."""
+    def run(self, rounds: int, nearly: float = 0.0) -> None:
+        """Until the gap is closed, up to a part `nearly` of all, or a few rounds in a row close little of it."""
         market = self.market
-        close = (CLOSED_TINY if self.few else CLOSED) * market.typical_worth
+        close = max((CLOSED_TINY if self.tiny else CLOSED) * market.typical_worth, nearly * market.value)
         smallest, idle = np.inf, 0
         for _ in range(rounds):
-            found = self._mixture(self._columns(np.inf if self.few else WIDE, EVERY))
+            found = self._mixture(Columns.all([self._columns(np.inf, EVERY), *self.used]))
             if found is None:
                 return
             worth, prices = found
@@ -54,15 +56,16 @@ class Closing:
             smallest = min(gap, smallest)
             if gap <= close or idle == PATIENCE:
                 return
-            # Half way to the program's prices, which jump about as long as flips are missing.
-            market.visit((prices + market.prices) / 2)
+            # The program's prices jump about as long as flips are missing: go half way, and not far.
+            half, best = (prices + market.prices) / 2, market.prices
+            market.visit(np.clip(half, best / NEXT, best * NEXT), NEARBY)
 
     def fill(self, rounds: int) -> None:
         """Look for flips that fit into what a selection leaves over, as long as that wins something."""
         problem, market = self.market.problem, self.market
         won = -1.0
         for _ in range(rounds):
-            columns = self.columns(WIDE)
+            columns = self.columns()
             flips = admissible(problem, columns.rows, columns.changes)
             rows, changes = columns.rows[flips], columns.changes[flips]
             chosen = choose(problem, rows, changes, np.intersect1d(problem.include, rows))
@@ -86,8 +89,7 @@ class Closing:
         prices = np.zeros(len(left))
         prices[traded] = self.market.typical_worth / (traded.sum() * left[traded])
         for _ in range(TURNS):
-            found = self._flips_at(prices)
-            found = found.of(~np.isin(found.rows, taken))
+            found = self._flips_at(prices, taken)
             share = problem.ledger.consumption(found.changes)[:, traded] / left[traded]
             most = share.max(axis=1, initial=0.0)
             if (most <= 1.0).any() or not len(most):
@@ -96,23 +98,23 @@ class Closing:
             prices[traded] *= np.clip((best / best.max(axis=1, keepdims=True)).mean(axis=0), DEARER, 1.0)
         return found.of(most <= 1.0)
 
-    def _flips_at(self, prices: Floats) -> Columns:
-        return Columns.all(self.market.held.ask(lambda shard: shard.flips_at(prices, 1.0)))
+    def _flips_at(self, prices: Floats, taken: Rows) -> Columns:
+        return Columns.all(self.market.held.ask(lambda shard: shard.flips_at(prices, 1.0, taken)))
 
-    def columns(self, band: float) -> Columns:
+    def columns(self) -> Columns:
         """What to choose from."""
         if not self.used:
-            return self._columns(band)
-        return Columns.all([self._columns(np.inf if self.few else 0.0), *self.used])
+            return self._columns(BAND)
+        return Columns.all([self._columns(np.inf if self.tiny else 0.0), *self.used])
 
     @cached_property
-    def few(self) -> bool:
-        """Whether every flip seen may be the one that fits, also of those who are sure to be picked."""
+    def tiny(self) -> bool:
+        """Whether every flip seen may be the one that fits."""
         return sum(self.market.held.ask(lambda shard: len(shard.rows))) <= TINY
 
-    def _columns(self, band: float, latest: int = LATEST) -> Columns:
-        prices = self.market.prices
-        parts = self.market.held.ask(lambda shard: shard.columns(prices, band, latest))
+    def _columns(self, most: float, latest: int = LATEST) -> Columns:
+        prices, band = self.market.prices, np.inf if self.tiny else BAND
+        parts = self.market.held.ask(lambda shard: shard.columns(prices, band, most, latest))
         return Columns.all([*parts, *self.merged])
 
     def _mixture(self, columns: Columns) -> tuple[float, Floats] | None:

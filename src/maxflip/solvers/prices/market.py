@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -20,7 +21,8 @@ from maxflip.solvers.prices.shard import Shard
 from maxflip.solvers.proposal import Run
 
 REACH = 2.0  # samples whose flip would cost this many times their worth are not searched again
-NEARBY = 1.2  # ... nor polished, beyond this
+NEARBY = 1.5  # ... nor by the directions of others, beyond this
+PICKED = 1.05  # ... nor mended: those who are picked, or nearly so
 ENOUGH = 1e-4  # rounds end when the model promises less than this part of the dual's value
 SMALLEST, LARGEST = 1e-100, 1e100  # budgets beyond these are as good as empty and as unlimited
 SHY = 1 - 1e-6  # of each budget is sold, so that rounding does not stand between a flip and its budget
@@ -71,11 +73,11 @@ class Market:
             ratio = np.where(self.traded, cleared.prices / np.where(self.traded, here, 1.0), 0.0)
             way = 0.0 if self.visit(here * ratio**way) else way * SHORTER
 
-    def visit(self, prices: Floats) -> bool:
-        """Flips at these prices; whether they are better ones."""
+    def visit(self, prices: Floats, reach: float = REACH) -> bool:
+        """Flips at these prices; whether they are better prices."""
         self.rounds += 1
         stage = f"Following the prices, round {self.rounds}"
-        self.held.ask(lambda shard: shard.reprice(prices, REACH), stage=stage, watch=self.run.watch)
+        self.held.ask(lambda shard: shard.reprice(prices, reach), stage=stage, watch=self.run.watch)
         value = self.dual(prices)
         better = value < self.value
         if better:
@@ -104,12 +106,21 @@ class Market:
         worth = self.problem.worth[self.problem.worth > 0]
         return float(np.median(worth)) if len(worth) else 1.0
 
-    def polish(self) -> None:
-        """Everything the search knows, for those near the margin at the present prices."""
+    def follow(self) -> None:
+        """Try the directions of others, for all who may come to be picked."""
         prices = self.prices
-        self.held.ask(lambda shard: shard.polish(prices, NEARBY), stage="Polishing flips", watch=self.run.watch)
-        self.value = self.dual(prices)
-        self._note("polish")
+        self._mend("Following others", lambda shard: shard.follow(prices, NEARBY))
+
+    def touch_up(self) -> None:
+        """Mend the flips of those who are picked at the present prices."""
+        prices = self.prices
+        self._mend("Polishing flips", lambda shard: shard.touch_up(prices, PICKED))
+
+    def _mend(self, step: str, work: Callable[[Shard], None]) -> None:
+        done = self.trace["step"].count(step)
+        self.held.ask(work, stage=f"{step}, round {done + 1}", watch=self.run.watch)
+        self.value = self.dual(self.prices)
+        self._note(step)
 
     def close(self) -> None:
         """The value at the prices as they are, by all flips found since."""

@@ -93,36 +93,47 @@ class Shard:
         best, at = self._tracked(surface, prices, reach)
         self._keep(surface, best, at)
 
-    def _tracked(self, surface: Surface, prices: Floats, reach: float) -> tuple[gradient.Best, torch.Tensor]:
-        """From where the planes expect the flips."""
+    def _tracked(
+        self, surface: Surface, prices: Floats, reach: float, without: torch.Tensor | None = None
+    ) -> tuple[gradient.Best, torch.Tensor]:
+        """From where the planes expect the flips.   without (B,): samples that are left alone"""
         expected = cheapest_into_halfspace(self.g, self.r, surface.squared, surface.absolute, surface.low, surface.high)
         price = cost(expected.change, surface.squared, surface.absolute)
         at = self._competitive(torch.minimum(price, self._cost(surface)), prices, reach)
+        if without is not None:
+            at = at[~without[at]]
         best = self._best(surface)
         gradient.track(surface, best, at, expected.change, DESCENTS)
         return best, at
 
-    def flips_at(self, prices: Floats, reach: float) -> Columns:
-        """The same, but only to look at."""
+    def flips_at(self, prices: Floats, reach: float, taken: Rows) -> Columns:
+        """The same of all but the rows taken, and only to look at."""
         surface = self._at(prices)
+        without = torch.as_tensor(np.isin(self.rows, taken), device=self.worth.device)
         if self.forms is not None:
-            at = torch.nonzero(self.found).flatten()
+            at = torch.nonzero(self.found & ~without).flatten()
             change = linear.search(surface, self.forms, at).change
         else:
-            best, at = self._tracked(surface, prices, reach)
+            best, at = self._tracked(surface, prices, reach, without)
             change = best.change
         return self._as_columns([self.rows[at.cpu().numpy()]], [change[at]])
 
-    def polish(self, prices: Floats, reach: float) -> None:
-        """The same, with everything the search knows."""
-        if self.forms is not None:
-            return
-        surface = self._at(prices)
-        at = self._competitive(self._cost(surface), prices, reach)
-        best = self._best(surface)
+    def follow(self, prices: Floats, reach: float) -> None:
+        """Flips that are cheaper at these prices, by the directions of others."""
+        surface, best, at = self._known(prices, reach)
         gradient.follow(surface, best, at, among=at)
-        gradient.refine(surface, best, at)
         self._keep(surface, best, at)
+
+    def touch_up(self, prices: Floats, reach: float) -> None:
+        """Flips that are cheaper at these prices, close to the present ones."""
+        surface, best, at = self._known(prices, reach)
+        gradient.touch_up(surface, best, at)
+        self._keep(surface, best, at)
+
+    def _known(self, prices: Floats, reach: float) -> tuple[Surface, gradient.Best, torch.Tensor]:
+        surface = self._at(prices)
+        best = self._best(surface)
+        return surface, best, self._competitive(best.cost, prices, reach)
 
     def terms(self, prices: Floats, softness: float) -> Terms:
         """The modelled dual's part of these samples."""
@@ -215,13 +226,15 @@ class Shard:
     def rows_unusable(self) -> Rows:
         return np.asarray(self.rows[(self.surface.broken & ~self.found).cpu().numpy()])
 
-    def columns(self, prices: Floats, band: float, latest: int = LATEST) -> Columns:
-        """The cheapest flip of each sample at these prices; and of samples that cost about what they are worth, others
-        that cost little more: the first and the latest. `band`: how much that is, in parts of their worth."""
+    def columns(self, prices: Floats, band: float, most: float, latest: int = LATEST) -> Columns:
+        """The cheapest flip of each sample at these prices; and of some, others that cost little more: the first and
+        the latest. Those are samples that lose at most `band` and win at most `most` by theirs, in parts of their
+        worth; and `band` more is little."""
         surface = self._at(prices, softness=0.0)
         best = self._best(surface)
         slack = band * self.worth
-        near = (self.worth - best.cost - float(prices @ self.problem.ledger.count)).abs() <= slack
+        gain = self.worth - best.cost - float(prices @ self.problem.ledger.count)
+        near = (gain >= -slack) & (gain <= most * self.worth)
         rows, changes = [self.rows[best.found.cpu().numpy()]], [best.change[best.found]]
         for at, change in [*self.seen[:1], *self.seen[1:][-latest:]]:
             price = cost(change, surface.squared, surface.absolute)

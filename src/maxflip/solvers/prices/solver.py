@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from maxflip.engine import Rows
 from maxflip.exact import Floats
+from maxflip.flips import linear
 from maxflip.problem import Problem
 from maxflip.solvers.prices.closing import FEW, Closing
 from maxflip.solvers.prices.market import LARGEST, SMALLEST, Market, traded
@@ -23,7 +24,9 @@ from maxflip.solvers.proposal import Proposal, Run, check_whole_option
 
 FILLS = 3
 SMALL = 300  # samples whose first flips are polished: no worse than what Nearest would choose from
-BAND = 0.1  # of their worth: samples so close to it offer every flip seen
+# Flips are mended at prices that are about right, the finer the more so: at which gap between the best mixture and the
+# dual, in parts of it.
+MENDS = ((Market.follow, 3e-2), (Market.touch_up, 5e-3), (Market.touch_up, 2e-3), (Market.touch_up, 1e-3))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,15 +54,20 @@ class Prices:
         held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), rows, size=self.chunk)
         market = Market(problem, held, run, start)
         closing = Closing(market)
+        exact = linear.applies(problem.linear, problem.goal)
         market.open(scaled=earlier is None, polished=len(rows) <= SMALL)
         if sold.any():
             market.settle(self.rounds)
-            market.polish()
-            market.settle(2)
-            if len(rows) <= FEW:
-                closing.run(3 * self.rounds)
+            few = len(rows) <= FEW
+            for mend, gap in [] if exact else MENDS if few else MENDS[:2]:
+                if few:
+                    closing.run(self.rounds, gap)
+                mend(market)
+                market.settle(2)
+            if few:
+                closing.run(self.rounds)
                 closing.fill(FILLS)
-        columns = closing.columns(BAND)
+        columns = closing.columns()
         market.close()
         bound = market.proved()
         return Proposal(
