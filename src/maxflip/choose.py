@@ -4,9 +4,9 @@
 
 The paper's final program, with several candidates per sample allowed. Its linear relaxation has at most one fractional
 sample per budget, so nearly everyone is decided by it: those far from the margin keep what the relaxation says, and a
-small 0/1 program decides the band around it. The band widens until the relaxation's bound is met, or nearly so for many
-samples. Rows are scaled to budget 1, since the solver's tolerance is absolute; what it lets slip is found by exact
-arithmetic, forbidden, and picked again.
+small 0/1 program decides the band around it, wider until the relaxation's bound is met. Of many samples one less than
+the bound is enough, and swaps among those in doubt find that sooner. Rows are scaled to budget 1, since the solver's
+tolerance is absolute; what it lets slip is found by exact arithmetic, forbidden, and picked again.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from maxflip.problem import Problem
 from maxflip.program import TOLERANCE, solve_whole
 from maxflip.relaxation import Candidates, Options, Relaxed, relaxed
 from maxflip.suggest import counted
+from maxflip.swaps import reach
 
-NODES, MANY = 500, 10_000  # nodes, and fewer in proportion for more samples than that: one more or less is little then
+NODES = 500
 BAND, PER_BUDGET = 100, 10  # samples in the first band, and so many more per budget
 CUTS, FEW_CUTS = 100, 3  # selections over budget by a rounding error that are forbidden; for more samples than EXACT
 WIDEST = 2000  # samples: a wider band that is known to be feasible is not tried
 EXACT = 300  # samples up to which the optimum itself is sought
-NEARLY = 5e-4  # of the bound: what may be missing beyond that
+SWAPPED = 2  # times the first band: samples among which swaps are tried
 EXACT_TERMS = 1_000_000  # numbers that may be summed exactly for insertions that fail by a rounding error
 ORDINARY = 40  # worths of up to 2 to this power, or down to its inverse, are left as they are
 
@@ -178,29 +179,40 @@ def _too_many(ledger: Ledger, r: int, changes: Floats, picked: Chosen) -> tuple[
 
 
 def _pick(candidates: Candidates, limit: Relaxed, cuts: list[tuple[Floats, float]]) -> Chosen | None:
-    """The optimum, or as near as the node limit allows; None if what must be picked does not fit."""
+    """The optimum, or as near as the node limit allows; None if what must be picked does not fit.
+
+    Beyond EXACT samples one less than the bound is good enough: closing that last one can take for ever.
+    """
     worth = candidates.worth
     is_whole = bool(np.all(worth == np.floor(worth)))
-    ceiling = np.floor(limit.bound + 1e-6) if is_whole else limit.bound * (1 - 1e-9)
+    ceiling = float(np.floor(limit.bound + 1e-6)) if is_whole else limit.bound * (1 - 1e-9)
     doubt = Options.at(limit.prices, candidates).doubt
     doubt[candidates.sample[np.abs(limit.x - np.round(limit.x)) > 1e-7]] = 0.0
     by_doubt = np.argsort(doubt, kind="stable")
     band = BAND + PER_BUDGET * candidates.share.shape[1]
-    # Beyond EXACT samples one less than the bound is good enough: closing that last one can take for ever.
-    allowed = 0.0 if len(doubt) <= EXACT else max(float(worth.max()), NEARLY * limit.bound)
-    gap = max(allowed, 1.0 - 1e-6 if is_whole else 1e-9 * max(1.0, limit.bound))
     best: Chosen | None = None
-    while True:
-        free = np.zeros(len(doubt), dtype=bool)
-        free[by_doubt[:band]] = True
-        picked = _pick_in_band(candidates, limit, cuts, free[candidates.sample], gap)
+    if len(doubt) <= EXACT:
+        enough, gap = ceiling, 1.0 - 1e-6 if is_whole else 1e-9 * max(1.0, limit.bound)
+    else:
+        enough = ceiling - float(worth.max())
+        gap = limit.bound - enough
+        if not cuts:
+            best = reach(candidates, limit, _among(by_doubt, SWAPPED * band), ceiling, enough)
+    while best is None or worth[best].sum() < enough:
+        picked = _pick_in_band(candidates, limit, cuts, _among(by_doubt, band)[candidates.sample], gap)
         if picked is not None and (best is None or worth[picked].sum() > worth[best].sum()):
             best = picked
-        if band >= len(doubt):
-            return best
-        if best is not None and (worth[best].sum() >= ceiling - allowed or band >= WIDEST):
-            return best
+        if band >= len(doubt) or (best is not None and band >= WIDEST):
+            break
         band *= 8
+    return best
+
+
+def _among(by_doubt: Rows, band: int) -> NDArray[np.bool_]:
+    """(samples,): whether each is one of the first."""
+    free = np.zeros(len(by_doubt), dtype=bool)
+    free[by_doubt[:band]] = True
+    return free
 
 
 def _pick_in_band(
@@ -211,7 +223,7 @@ def _pick_in_band(
     left = np.maximum(1.0 - candidates.share.T @ whole, 0.0)
     program = candidates.of(free).program(left)
     program = program.with_rows([(row[free], max(0.0, most - float(row @ whole))) for row, most in cuts])
-    answer = solve_whole(program, gap=gap, nodes=NODES * MANY // max(MANY, candidates.samples))
+    answer = solve_whole(program, gap=gap, bound=limit.bound - float(candidates.worth @ whole), nodes=NODES)
     if answer is None:
         return None
     whole[free] = np.round(answer.x)
