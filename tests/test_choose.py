@@ -258,10 +258,10 @@ def large_candidates(seed: int, n: int) -> tuple[Problem, NDArray[np.int64], Flo
     changes = rng.normal(size=(n * each, m)) * rng.lognormal(size=(n * each, 1))
     if seed % 4 == 1:  # all alike in what they need
         changes = rng.lognormal(size=(n * each, 1)) * rng.uniform(0.9, 1.1, size=(n * each, m))
-    if seed % 4 == 2:  # few values, so that many selections draw the same
-        changes = np.sqrt(rng.integers(1, 6, size=(n * each, m)))
+    if seed % 4 == 2:  # few values, so that many selections draw the same, and much of that is over by a rounding error
+        changes = np.sqrt(rng.integers(1, 6, size=(n * each, m)) * 0.1)
     all_of_it = (changes**2).sum(axis=0) / each
-    budgets: dict[str, Any] = {f"x{i}": float(all_of_it[i] * rng.uniform(0.02, 0.3)) for i in range(m)}
+    budgets: dict[str, Any] = {f"x{i}": float(np.round(all_of_it[i] * rng.uniform(0.02, 0.3), 1)) for i in range(m)}
     if seed % 5 == 0:
         budgets["people"] = Budget(n // 3, cost="count")
     worth = rng.integers(1, 4, n).astype(float) if seed % 7 == 0 else None
@@ -295,13 +295,13 @@ def test_of_many_samples_at_most_one_less_than_the_bound_is_chosen(seed: int) ->
 def test_the_program_serves_where_swaps_find_nothing(
     seed: int, has_highspy: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are asked once; after that the 0/1 program over the band stops within one of the bound too."""
+    """The 0/1 program over the band stops within one of the bound too."""
     tried = []
     monkeypatch.setattr(chooser, "reach", lambda *given: tried.append(given))
     monkeypatch.setattr(programs, "_has_highspy", lambda: has_highspy)
     given = large_candidates(seed, n=800)
     assert distance(*given, choose(*given)) <= 1
-    assert len(tried) == 1
+    assert tried
 
 
 def test_what_must_be_picked_is_picked_from_many_too() -> None:
