@@ -178,14 +178,16 @@ class Plan:
     def table(self) -> pa.Table:
         """id, feature, unit, before, change, after, cost: a row per change that is not zero (a pyarrow Table).
 
-        `cost` is what the change draws from its budgets, in their own units; added up where a feature draws on several.
+        `cost` is what the change draws from the feature's budget, in that budget's units; null where the feature draws
+        on several, whose units may differ.
         """
         import pyarrow as pa
 
         picked, column = np.nonzero(self.changes)
         change, before = self.changes[picked, column], self.before[picked, column]
-        weight_squared = self.ledger.squared.sum(axis=0)[column]
-        weight_absolute = self.ledger.absolute.sum(axis=0)[column]
+        squared, absolute = self.ledger.squared, self.ledger.absolute
+        cost = squared.sum(axis=0)[column] * change**2 + absolute.sum(axis=0)[column] * np.abs(change)
+        is_shared = ((squared > 0) | (absolute > 0)).sum(axis=0)[column] > 1
         names = np.array(self.features, dtype=object)[column]
         return pa.table(
             {
@@ -195,7 +197,7 @@ class Plan:
                 "before": pa.array(before, pa.float64()),
                 "change": pa.array(change, pa.float64()),
                 "after": pa.array(before + change, pa.float64()),
-                "cost": pa.array(weight_squared * change**2 + weight_absolute * np.abs(change), pa.float64()),
+                "cost": pa.array(cost, pa.float64(), mask=is_shared),
             }
         )
 
