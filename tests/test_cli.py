@@ -146,7 +146,7 @@ def test_a_plan_saved_from_python_says_what_its_audit_would_need(folder: Path) -
     told = invoke("verify", folder / "bare", "--cohort", folder / "cohort.csv", "--model", folder / "model.pt2")
     assert told.exit_code == 2
     assert "saved from Python without its files" in told.stderr
-    assert "plan.save(folder, inputs=" in told.stderr
+    assert "plan.save(folder, problem=problem, model=" in told.stderr
 
 
 def test_the_demo_twice_and_audited(tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ from maxflip.suggest import did_you_mean
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from maxflip.problem import Problem
+
 Columns = Mapping[str, Sequence[Any]]
 
 
@@ -207,12 +209,27 @@ class Plan:
         return f"Plan({self.count} of {len(self.fates)} flipped; {others or 'no others'}; {self.status.value})"
 
     def save(
-        self, folder: str | Path, *, inputs: Mapping[str, str | Path] | None = None, overwrite: bool = False
+        self,
+        folder: str | Path,
+        *,
+        inputs: Mapping[str, str | Path] | None = None,
+        problem: Problem | None = None,
+        model: str | Path | None = None,
+        overwrite: bool = False,
     ) -> None:
-        """Write the plan folder of docs/formats.md. `inputs` names the cohort, model and job files it was made from."""
-        from maxflip.files.plan_folder import save_plan
+        """Write the plan folder of docs/formats.md.
 
-        save_plan(self, folder, inputs=inputs, overwrite=overwrite)
+        So that it can be audited, say what it was made from: `inputs` names the files of cohort, model and job; or
+        give the `problem` and the path of its `model` as a .pt2 or .skops file, and cohort and job are written too.
+        """
+        from maxflip.files.plan_folder import save_asked, save_plan
+
+        if problem is None and model is None:
+            save_plan(self, folder, inputs=inputs, overwrite=overwrite)
+        elif problem is None or model is None or inputs is not None:
+            raise InputError("save: give `problem` and `model` together, or `inputs` instead of them.")
+        else:
+            save_asked(self, folder, problem=problem, model=model, overwrite=overwrite)
 
     @classmethod
     def load(cls, folder: str | Path) -> Plan:
