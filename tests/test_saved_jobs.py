@@ -8,9 +8,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
 
 import maxflip_verify
-from maxflip import Budget, Cohort, Ensemble, InputError, Nearest, Problem, TorchClassifier, solve
+from maxflip import (
+    Budget,
+    Cohort,
+    Ensemble,
+    InputError,
+    Nearest,
+    Problem,
+    SklearnClassifier,
+    Tempered,
+    TorchClassifier,
+    solve,
+)
 from maxflip.files.job import read_job
 from maxflip.watch import silent
 from tests.examples import small_net
@@ -84,6 +97,17 @@ def test_the_job_asks_what_the_problem_asks(case: str, model: Path, tmp_path: Pa
     assert (again.goal.required, again.goal.is_threshold) == (problem.goal.required, problem.goal.is_threshold)
 
 
+@pytest.mark.parametrize("estimator", [LogisticRegression(), LinearSVC()], ids=lambda e: type(e).__name__)
+def test_plans_of_scikit_learn_models_too(estimator: Any, tmp_path: Path) -> None:
+    skops_io = pytest.importorskip("skops.io", reason="needs the extra `sklearn`")
+    estimator.fit(X, np.where(X[:, 1] + X[:, 2] > 0, "good", "bad"))
+    skops_io.dump(estimator, tmp_path / "model.skops")
+    problem = posed(classifier=SklearnClassifier(estimator), target="good")
+    solve(problem).save(tmp_path / "plan", problem=problem, model=tmp_path / "model.skops")
+    audit = maxflip_verify.audit(tmp_path / "plan")
+    assert audit.passed, audit.findings
+
+
 def test_another_model_does_not_pass(tmp_path: Path) -> None:
     export(small_net(4, 3, seed=2), tmp_path / "other.pt2", features=4)
     problem = posed()
@@ -100,6 +124,7 @@ def test_what_cannot_be_audited_is_said_and_nothing_is_written(model: Path, tmp_
         "or `inputs` instead of them": {"problem": problem, "model": model, "inputs": {}},
         "model: no such file in": {"problem": problem, "model": tmp_path / "net.pt2"},
         "a job knows no Ensemble": {"problem": posed(classifier=both), "model": model},
+        "and no Tempered": {"problem": posed(classifier=Tempered(problem.classifier.members[0], 2.0)), "model": model},
         "has other samples or features": {"problem": Problem(**others()), "model": model},
     }
     for words, given in refused.items():

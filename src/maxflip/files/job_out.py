@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from maxflip.classifiers import TorchClassifier
+from maxflip.classifiers import SklearnClassifier, TorchClassifier
 from maxflip.errors import InputError
 from maxflip.exact import Floats
 from maxflip.files.atomic import put_bytes
@@ -25,27 +26,27 @@ _DIRECTIONS = {1: "up", -1: "down"}
 
 def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> dict[str, Path]:
     """cohort.parquet and job.toml into the folder; where the plan's inputs lie."""
-    if len(problem.classifier.members) != 1 or problem.classifier.members[0] is not problem.classifier:
+    if not isinstance(problem.classifier, TorchClassifier):
         raise InputError("model: a job knows no Ensemble and no Tempered. Save the plan without `model`.")
     columns = _Columns(problem)
-    tables = {
+    tables: dict[str, dict[str, Any]] = {
         "cohort": {
             "file": "cohort.parquet",
             "id": columns.add("id", problem.cohort.ids.tolist(), pa.string()),
             "features": list(problem.cohort.features),
             "units": dict(problem.cohort.units),
         },
-        "model": {"file": relative_path(folder, model), **_model(problem)},
+        "model": {"file": relative_path(folder, model), **_model(problem.classifier, problem.goal.wanted.shape[1])},
         "goal": _goal(problem, columns),
-        "budgets": {
-            name: {"amount": b.amount, "cost": b.cost} | ({"uses": dict(b.uses)} if b.uses else {})
-            for name, b in problem.budgets.items()
-        },
-        "limits": _limits(problem, columns),
         "solver": {"name": plan.solver.partition("(")[0].lower(), "seed": plan.seed},
     }
+    for name, b in problem.budgets.items():
+        tables[f"budgets.{_key(name)}"] = {"amount": b.amount, "cost": b.cost, **({"uses": b.uses} if b.uses else {})}
+    for name, limit in _limits(problem, columns).items():
+        tables[f"limits.{_key(name)}"] = limit
     text = "# Written by maxflip from Python; the solver's options are in summary.json.\nformat = 1\n"
-    text += "".join(f"{_toml(name)} = {_toml(table)}\n" for name, table in tables.items())
+    for name, table in tables.items():
+        text += f"\n[{name}]\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in table.items())
     sink = io.BytesIO()
     pq.write_table(pa.table(columns.arrays), sink)
     put_bytes(folder / "cohort.parquet", sink.getvalue())
@@ -72,13 +73,11 @@ class _Columns:
         return name
 
 
-def _model(problem: Problem) -> dict[str, Any]:
+def _model(classifier: TorchClassifier, classes: int) -> dict[str, Any]:
     """A .skops says it itself."""
-    classifier = problem.classifier
-    if not isinstance(classifier, TorchClassifier):
+    if isinstance(classifier, SklearnClassifier):
         return {}
-    names = classifier.classes or tuple(str(i) for i in range(problem.goal.wanted.shape[1]))
-    return {"output": classifier.output, "classes": list(names)}
+    return {"output": classifier.output, "classes": list(classifier.classes or map(str, range(classes)))}
 
 
 def _goal(problem: Problem, columns: _Columns) -> dict[str, Any]:
@@ -118,10 +117,14 @@ def _side(side: str, bounds: Floats, feature: str, columns: _Columns) -> dict[st
     return {f"{side}_column": columns.add(f"{feature}_{side}", cells, pa.float64())}
 
 
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
+
+
 def _toml(value: Any) -> str:
     """On one line. A text of JSON is one of TOML, but for a character that JSON leaves bare."""
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_toml(str(k))} = {_toml(v)}" for k, v in value.items()) + " }"
+        return "{" + ", ".join(f"{_key(k)} = {_toml(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_toml, value)) + "]"
     if isinstance(value, str):
