@@ -25,6 +25,7 @@ ROOMS = [
     ["judge"],
     ["plan", "flips", "program", "question"],
     ["relaxation"],
+    ["swaps"],
     ["choose"],
     ["solvers"],
     ["pipeline"],

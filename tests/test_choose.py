@@ -224,7 +224,9 @@ def test_the_relaxation_of_many_is_that_of_all(seed: int, monkeypatch: pytest.Mo
     assert (found.prices >= 0).all()
 
 
-def test_the_core_is_what_solves_large_relaxations(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("each", [1, 3])
+def test_the_core_is_what_solves_large_relaxations(each: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a sample has several candidates that are nothing alike."""
     sizes: list[int] = []
 
     def counting(program: programs.Program) -> programs.Answer | None:
@@ -233,11 +235,10 @@ def test_the_core_is_what_solves_large_relaxations(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(relaxation, "relax", counting)
     rng = np.random.default_rng(0)
-    shares = rng.normal(size=(40_000, 5)) ** 2
-    everyone = np.arange(40_000)
-    assert relaxation.relaxed(
-        relaxation.Candidates(np.ones(40_000), shares / shares.sum(axis=0) * 5, everyone, everyone < 0)
-    )
+    shares = rng.normal(size=(40_000 * each, 5)) ** 2 * rng.lognormal(size=(40_000 * each, 1))
+    shares /= shares.sum(axis=0) * rng.uniform(0.05, 0.3, 5) / each**3
+    sample = np.repeat(np.arange(40_000), each)
+    assert relaxation.relaxed(relaxation.Candidates(np.ones(len(sample)), shares, sample, sample < 0))
     assert max(sizes) < 6000
 
 
@@ -250,21 +251,67 @@ def test_where_a_sample_stands_in_the_cohort_does_not_matter() -> None:
     assert choose(problem, rows, changes).tolist() == choose(problem, shuffle[rows], changes).tolist()
 
 
-def test_a_large_problem_meets_the_bound_of_its_relaxation() -> None:
-    """5,000 samples, 10 budgets: within one of what no selection can beat."""
-    rng = np.random.default_rng(5)
-    n, m = 5000, 10
-    changes = rng.normal(size=(n, m)) * rng.lognormal(size=(n, 1))
-    budgets = (changes**2).sum(axis=0) * rng.uniform(0.05, 0.3, m)
-    problem = linear_problem(np.ones(m), np.zeros((n, m)) - 1.0, budgets)
-    chosen = choose(problem, np.arange(n), changes)
+def large_candidates(seed: int, n: int) -> tuple[Problem, NDArray[np.int64], Floats]:
+    """n samples with 1 to 3 candidates, 1 to 20 budgets, some shared, some of people; worths of 1, or of 1 to 3."""
+    rng = np.random.default_rng(seed)
+    m, each = int(rng.integers(1, 21)), 1 + seed % 3
+    changes = rng.normal(size=(n * each, m)) * rng.lognormal(size=(n * each, 1))
+    if seed % 4 == 1:  # all alike in what they need
+        changes = rng.lognormal(size=(n * each, 1)) * rng.uniform(0.9, 1.1, size=(n * each, m))
+    if seed % 4 == 2:  # few values, so that many selections draw the same, and much of that is over by a rounding error
+        changes = np.sqrt(rng.integers(1, 6, size=(n * each, m)) * 0.1)
+    all_of_it = (changes**2).sum(axis=0) / each
+    budgets: dict[str, Any] = {f"x{i}": float(np.round(all_of_it[i] * rng.uniform(0.02, 0.3), 1)) for i in range(m)}
+    if seed % 5 == 0:
+        budgets["people"] = Budget(n // 3, cost="count")
+    worth = rng.integers(1, 4, n).astype(float) if seed % 7 == 0 else None
+    problem = linear_problem(np.ones(m), np.zeros((n, m)) - 1.0, budgets, worth=worth)
+    return problem, np.repeat(np.arange(n), each), changes
+
+
+def distance(problem: Problem, rows: NDArray[np.int64], changes: Floats, chosen: NDArray[np.int64]) -> float:
+    """From the worth that the linear relaxation allows, in whole numbers; by one plain program over everybody."""
     share = problem.ledger.consumption(changes) / problem.ledger.amounts
-    relaxed = programs.relax(
-        programs.Program(np.ones(n), sp.csc_matrix(share.T), np.full(m, -np.inf), np.ones(m), np.zeros(n), np.ones(n))
-    )
-    assert relaxed is not None
+    once = sp.csr_matrix((np.ones(len(rows)), (rows, np.arange(len(rows)))))
+    matrix = sp.csc_matrix(sp.vstack([sp.csr_matrix(share.T), once]))
+    height, width = matrix.shape
+    worth = problem.worth[rows]
+    free = (np.full(height, -np.inf), np.ones(height), np.zeros(width), np.ones(width))
+    direct = programs.relax(programs.Program(worth, matrix, *free))
+    assert direct is not None
     assert problem.ledger.fits(changes[chosen])
-    assert math.floor(relaxed.bound) - len(chosen) <= 1
+    assert len(set(rows[chosen])) == len(chosen)
+    return math.floor(direct.bound + 1e-6) - float(worth[chosen].sum())
+
+
+@pytest.mark.parametrize("seed", range(60 if LONG else 20))
+def test_of_many_samples_at_most_one_less_than_the_bound_is_chosen(seed: int) -> None:
+    given = large_candidates(seed, n=2000 + 100 * seed)
+    assert distance(*given, choose(*given)) <= given[0].worth.max()
+
+
+@pytest.mark.parametrize("has_highspy", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_program_serves_where_swaps_find_nothing(
+    seed: int, has_highspy: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The 0/1 program over the band stops within one of the bound too."""
+    tried = []
+    monkeypatch.setattr(chooser, "reach", lambda *given: tried.append(given))
+    monkeypatch.setattr(programs, "_has_highspy", lambda: has_highspy)
+    given = large_candidates(seed, n=800)
+    assert distance(*given, choose(*given)) <= 1
+    assert tried
+
+
+def test_what_must_be_picked_is_picked_from_many_too() -> None:
+    problem, rows, changes = large_candidates(2, n=3000)
+    share = problem.ledger.consumption(changes) / problem.ledger.amounts
+    must = np.unique(rows[np.argsort(-share.sum(axis=1), kind="stable")[:20]])  # whom it would rather leave out
+    assert not np.isin(must, rows[choose(problem, rows, changes)]).all()
+    chosen = choose(problem, rows, changes, must)
+    assert np.isin(must, rows[chosen]).all()
+    assert problem.ledger.fits(changes[chosen])
 
 
 def test_the_order_of_candidates_decides_ties() -> None:

@@ -24,25 +24,10 @@ import maxflip_verify
 from maxflip import Plan
 from maxflip.cli import app
 from tests.examples import small_net
+from tests.jobs import export, job_text
 
 NAMES = ["age", "bmi", "bp"]
-JOB = """format = 1
-[cohort]
-file = "cohort.csv"
-id = "who"
-features = ["age", "bmi", "bp"]
-[model]
-file = "model.pt2"
-output = "logits"
-classes = ["worse", "stable"]
-[goal]
-target = "stable"
-margin = 0.1
-[budgets.bmi]
-amount = 20.0
-[budgets.bp]
-amount = 10.0
-"""
+JOB = job_text(NAMES, {"bmi": 20.0, "bp": 10.0})
 
 
 def run(*args: str | Path, cwd: Path | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -53,11 +38,6 @@ def run(*args: str | Path, cwd: Path | None = None, **options: Any) -> subproces
 def invoke(*args: str | Path) -> Any:
     """The same in this process: for the many cases that need no process of their own."""
     return CliRunner().invoke(app, list(map(str, args)))
-
-
-def export(net: nn.Module, path: Path, features: int = 3, dtype: torch.dtype = torch.float32) -> None:
-    example = (torch.zeros(2, features, dtype=dtype),)
-    torch.export.save(torch.export.export(net.eval(), example, dynamic_shapes=({0: torch.export.Dim("rows")},)), path)
 
 
 @pytest.fixture(scope="module")
@@ -151,9 +131,22 @@ def test_a_moved_plan_is_audited_with_the_files_named(folder: Path) -> None:
     (folder / "away").mkdir()
     shutil.move(folder / "plan", folder / "away" / "deep")
     shutil.move(folder / "cohort.csv", folder / "moved.csv")
-    assert invoke("verify", folder / "away" / "deep").exit_code == 2
+    lost = invoke("verify", folder / "away" / "deep")
+    assert lost.exit_code == 2
+    assert lost.stderr.count("there is no such file; the plan names it as its ") == 2
+    assert "If it has moved, say where with --cohort." in lost.stderr
+    assert "If it has moved, say where with --model." in lost.stderr
     good = invoke("verify", folder / "away" / "deep", "--cohort", folder / "moved.csv", "--model", folder / "model.pt2")
     assert good.exit_code == 0, good.stdout
+
+
+def test_a_plan_saved_from_python_says_what_its_audit_would_need(folder: Path) -> None:
+    assert invoke("solve", folder / "job.toml", "--out", folder / "plan", "-q").exit_code == 0
+    Plan.load(folder / "plan").save(folder / "bare")
+    told = invoke("verify", folder / "bare", "--cohort", folder / "cohort.csv", "--model", folder / "model.pt2")
+    assert told.exit_code == 2
+    assert "saved from Python without its files" in told.stderr
+    assert "plan.save(folder, problem=problem, model=" in told.stderr
 
 
 def test_the_demo_twice_and_audited(tmp_path: Path) -> None:

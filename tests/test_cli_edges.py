@@ -22,6 +22,7 @@ from torch import nn
 
 import maxflip
 from maxflip import Plan
+from tests.jobs import export, job_text
 from tests.test_cli import invoke, run
 
 # Root may read everything, so root becomes somebody else; after the imports, as Python itself may be root's, and after
@@ -34,21 +35,7 @@ if os.geteuid() == 0:
     os.setuid(65534)
 run()
 """
-JOB = """format = 1
-[cohort]
-file = "cohort.csv"
-id = "who"
-features = ["a", "b"]
-[model]
-file = "model.pt2"
-output = "logits"
-classes = ["worse", "stable"]
-[goal]
-target = "stable"
-margin = 0.1
-[budgets.a]
-amount = 50.0
-"""
+JOB = job_text(["a", "b"], {"a": 50.0})
 COHORT = "who,a,b\nP-1,-1,0\nP-2,-0.5,0\nP-3,3,0\n"
 
 
@@ -66,9 +53,7 @@ class Shift(nn.Module):
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("model") / "model.pt2"
-    example = torch.zeros(2, 2, dtype=torch.float64)
-    shapes = ({0: torch.export.Dim("rows")},)
-    torch.export.save(torch.export.export(Shift().eval(), (example,), dynamic_shapes=shapes), path)
+    export(Shift(), path, features=2, dtype=torch.float64)
     return path
 
 

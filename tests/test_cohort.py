@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from maxflip import Cohort, InputError
-from tests.test_problem import WRONG, works_or_says_why
+from tests.test_problem import WRONG, wrong_words
 
 VALUES = np.array([[61.0, 27.5], [48.0, 31.0], [70.0, 22.25]])
 COLUMNS = {"age": [61.0, 48.0, 70.0], "bmi": [27.5, 31.0, 22.25]}
@@ -170,9 +170,9 @@ def test_several_faults_are_listed_at_once() -> None:
 
 @pytest.mark.parametrize("value", WRONG, ids=lambda v: type(v).__name__)
 def test_wrong_types_are_told_in_words(value: Any) -> None:
-    works_or_says_why("cohort", lambda: Cohort.table(value))
+    assert not wrong_words("cohort", lambda: Cohort.table(value))
     for argument in ("features", "id", "ids", "units", "source"):
-        works_or_says_why("", functools.partial(Cohort.table, VALUES, **{argument: value}))
+        assert not wrong_words("", functools.partial(Cohort.table, VALUES, **{argument: value}))
 
 
 def test_ids_come_from_one_place() -> None:

@@ -110,6 +110,18 @@ def test_the_table_has_a_row_per_change(plan: Plan) -> None:
     assert {row["unit"] for row in rows if row["feature"] == "x0"} <= {"mmHg"}
 
 
+def test_costs_of_several_budgets_are_not_added_up(tmp_path: Path) -> None:
+    """x0 draws squared units of one budget and hours of another: their sum would be neither."""
+    hours = Budget(9.0, {"x0": 2.0}, "absolute")
+    plan = solve(linear_problem([1.0, 1.0], [[-1.0, -1.0]], {"x0": 9.0, "x1": 9.0, "hours": hours}))
+    costs = {row["feature"]: (row["change"], row["cost"]) for row in plan.table().to_pylist()}
+    assert costs["x0"][1] is None
+    assert costs["x1"][1] == costs["x1"][0] ** 2
+    plan.to_csv(tmp_path / "plan.csv")
+    with (tmp_path / "plan.csv").open(newline="") as file:
+        assert {row["feature"]: row["cost"] for row in csv.DictReader(file)}["x0"] == ""
+
+
 def test_csv_keeps_numbers_and_starts_no_formulas(tmp_path: Path) -> None:
     ids = ["=cmd|' /C calc'!A0", "+1", "-2", "@SUM(A1)", "\tx", "ok", 'quo"te', "new\nline", "＝1", "'quoted", "''=1"]
     x = np.full((len(ids), 1), -1.0) - np.arange(len(ids))[:, None] / 7
@@ -135,15 +147,19 @@ def test_csv_keeps_numbers_and_starts_no_formulas(tmp_path: Path) -> None:
 @pytest.mark.parametrize("block", range(8))
 def test_ulp_tight_budgets_hold_in_memory_on_disk_and_in_csv(block: int, tmp_path: Path) -> None:
     """Budgets at, one bit above and one bit below what the plan needs, for 8 people; 2,000 of them in the long run."""
-    ulp_tight_budgets_hold(Nearest(), np.random.default_rng(block), 250 if LONG else 50, tmp_path)
+    trials = 250 if LONG else 50
+    assert tight_plans(Nearest(), np.random.default_rng(block), trials, tmp_path) == trials
 
 
 def test_ulp_tight_budgets_hold_at_prices_that_clear(tmp_path: Path) -> None:
     """Fewer, as prices take longer to find."""
-    ulp_tight_budgets_hold(Prices(), np.random.default_rng(8), 250 if LONG else 60, tmp_path)
+    trials = 250 if LONG else 60
+    assert tight_plans(Prices(), np.random.default_rng(8), trials, tmp_path) == trials
 
 
-def ulp_tight_budgets_hold(solver: Solver, rng: np.random.Generator, trials: int, folder: Path) -> None:
+def tight_plans(solver: Solver, rng: np.random.Generator, trials: int, folder: Path) -> int:
+    """How many plans were made and held to their budgets everywhere."""
+    held = 0
     for trial in range(trials):
         x = -rng.uniform(0.5, 3, size=(8, 2))
         free = solve(linear_problem([1.0, 1.0], x, [1e6, 1e6]), solver)
@@ -161,6 +177,8 @@ def ulp_tight_budgets_hold(solver: Solver, rng: np.random.Generator, trials: int
             loaded = Plan.load(folder / str(trial))
             assert loaded.ledger.fits(loaded.changes)
             assert loaded.spend == plan.spend
+        held += 1
+    return held
 
 
 def through_parquet(plan: Plan) -> Any:

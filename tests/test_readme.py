@@ -18,12 +18,15 @@ def test_the_code_in_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(tmp_path)
     names = ["age", "bmi", "bp"]
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(50, 3)), columns=names)
+    frame["patient_id"] = [f"P-{j:03d}" for j in range(50)]
     space = {"net": small_net(3), "frame": frame}
     blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     assert len(blocks) == 2
     for block in blocks:
         exec(block, space)
     assert (tmp_path / "plan.html").stat().st_size > 1000
+    assert 0 < space["plan"].count < 50
+    assert set(space["plan"].ids) <= set(frame["patient_id"])
     assert set(space["budgets"]) == {"bp", "nurse_hours", "people"}
 
 

@@ -28,7 +28,8 @@ import maxflip_verify
 import maxflip_wall
 from maxflip import Plan
 from tests.examples import small_net
-from tests.test_cli import export, invoke, snapshot
+from tests.jobs import export
+from tests.test_cli import invoke, snapshot
 from tests.test_skops import attacks, crafted, node, saved
 
 skops_io = pytest.importorskip("skops.io", reason="needs the extra `sklearn`")

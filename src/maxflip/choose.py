@@ -4,9 +4,9 @@
 
 The paper's final program, with several candidates per sample allowed. Its linear relaxation has at most one fractional
 sample per budget, so nearly everyone is decided by it: those far from the margin keep what the relaxation says, and a
-small 0/1 program decides the band around it. The band widens until the relaxation's bound is met, or nearly so for many
-samples. Rows are scaled to budget 1, since the solver's tolerance is absolute; what it lets slip is found by exact
-arithmetic, forbidden, and picked again.
+small 0/1 program decides the band around it, wider until the relaxation's bound is met. Of many samples one less than
+the bound is enough, and swaps among those in doubt find that sooner. Rows are scaled to budget 1, since the solver's
+tolerance is absolute; what it lets slip is found by exact arithmetic, forbidden, and picked again.
 """
 
 from __future__ import annotations
@@ -25,13 +25,17 @@ from maxflip.problem import Problem
 from maxflip.program import TOLERANCE, solve_whole
 from maxflip.relaxation import Candidates, Options, Relaxed, relaxed
 from maxflip.suggest import counted
+from maxflip.swaps import reach
 
-NODES, MANY = 500, 10_000  # nodes, and fewer in proportion for more samples than that: one more or less is little then
+NODES = 500
 BAND, PER_BUDGET = 100, 10  # samples in the first band, and so many more per budget
-CUTS, FEW_CUTS = 100, 3  # selections over budget by a rounding error that are forbidden; for more samples than EXACT
+CUTS = 100  # selections over budget by a rounding error that are forbidden
+LESS = (
+    4 * TOLERANCE
+)  # of a budget: what it is given less after such a selection, where there are more samples than EXACT
 WIDEST = 2000  # samples: a wider band that is known to be feasible is not tried
 EXACT = 300  # samples up to which the optimum itself is sought
-NEARLY = 5e-4  # of the bound: what may be missing beyond that
+SWAPPED = 2  # times the first band: samples among which swaps are tried
 EXACT_TERMS = 1_000_000  # numbers that may be summed exactly for insertions that fail by a rounding error
 ORDINARY = 40  # worths of up to 2 to this power, or down to its inverse, are left as they are
 
@@ -137,25 +141,41 @@ def _per_share(problem: Problem, prices: Mapping[str, float] | None) -> Floats |
 
 
 def _within(problem: Problem, candidates: Candidates, changes: Floats, guess: Floats | None) -> Chosen | None:
-    """The optimum, or as near as the limits allow, within every budget exactly; None if what must be picked is not.
-
-    The program lets a budget slip by its tolerance. A selection that does so shows which candidates do not go together;
-    that is told to the program, and it picks again.
-    """
+    """The optimum, or as near as the limits allow, within every budget exactly; None if what must be picked is not."""
     limit = relaxed(candidates, guess)
     if limit is None:
         return None
+    method = _with_cuts if candidates.samples <= EXACT else _with_less
+    return method(problem, candidates, changes, limit)
+
+
+def _with_cuts(problem: Problem, candidates: Candidates, changes: Floats, limit: Relaxed) -> Chosen | None:
+    """The program lets a budget slip by its tolerance. A selection that does so shows which candidates do not go
+    together; that is told to the program, and it picks again."""
     cuts: list[tuple[Floats, float]] = []
-    cuts_left = CUTS if candidates.samples <= EXACT else FEW_CUTS
-    while True:
-        picked = _pick(candidates, limit, cuts)
+    room = np.ones(candidates.share.shape[1])
+    picked = _pick(candidates, limit, room, cuts)
+    for _ in range(CUTS):
         over = [] if picked is None else problem.ledger.overspent(changes[picked])
         if picked is None or not over:
             return picked
-        if not cuts_left:
-            return _shed(problem, candidates, changes, picked)
         cuts += [_too_many(problem.ledger, r, changes, picked) for r in over]
-        cuts_left -= 1
+        picked = _pick(candidates, limit, room, cuts)
+    return None if picked is None else _shed(problem, candidates, changes, picked)
+
+
+def _with_less(problem: Problem, candidates: Candidates, changes: Floats, limit: Relaxed) -> Chosen | None:
+    """Of many samples, so little less of a budget that slipped hardly ever costs one of them."""
+    finite = np.flatnonzero(np.isfinite(problem.ledger.amounts))
+    room = np.ones(len(finite))
+    picked = _pick(candidates, limit, room, [])
+    while picked is not None and (over := problem.ledger.overspent(changes[picked])):
+        room[np.searchsorted(finite, over)] -= LESS
+        again = _pick(candidates, limit, room, [])
+        if again is None:  # what must be picked needs that last bit
+            return _shed(problem, candidates, changes, picked)
+        picked = again
+    return picked
 
 
 def _too_many(ledger: Ledger, r: int, changes: Floats, picked: Chosen) -> tuple[Floats, float]:
@@ -177,41 +197,56 @@ def _too_many(ledger: Ledger, r: int, changes: Floats, picked: Chosen) -> tuple[
     return row.astype(np.float64), float(len(cover) - 1)
 
 
-def _pick(candidates: Candidates, limit: Relaxed, cuts: list[tuple[Floats, float]]) -> Chosen | None:
-    """The optimum, or as near as the node limit allows; None if what must be picked does not fit."""
+def _pick(candidates: Candidates, limit: Relaxed, room: Floats, cuts: list[tuple[Floats, float]]) -> Chosen | None:
+    """The optimum, or as near as the node limit allows; None if what must be picked does not fit.   room (m,): of 1
+
+    Beyond EXACT samples one less than the bound is good enough: closing that last one can take for ever.
+    """
     worth = candidates.worth
     is_whole = bool(np.all(worth == np.floor(worth)))
-    ceiling = np.floor(limit.bound + 1e-6) if is_whole else limit.bound * (1 - 1e-9)
+    ceiling = float(np.floor(limit.bound + 1e-6)) if is_whole else limit.bound * (1 - 1e-9)
     doubt = Options.at(limit.prices, candidates).doubt
     doubt[candidates.sample[np.abs(limit.x - np.round(limit.x)) > 1e-7]] = 0.0
     by_doubt = np.argsort(doubt, kind="stable")
     band = BAND + PER_BUDGET * candidates.share.shape[1]
-    # Beyond EXACT samples one less than the bound is good enough: closing that last one can take for ever.
-    allowed = 0.0 if len(doubt) <= EXACT else max(float(worth.max()), NEARLY * limit.bound)
-    gap = max(allowed, 1.0 - 1e-6 if is_whole else 1e-9 * max(1.0, limit.bound))
     best: Chosen | None = None
-    while True:
-        free = np.zeros(len(doubt), dtype=bool)
-        free[by_doubt[:band]] = True
-        picked = _pick_in_band(candidates, limit, cuts, free[candidates.sample], gap)
+    if len(doubt) <= EXACT:
+        enough, gap = ceiling, 1.0 - 1e-6 if is_whole else 1e-9 * max(1.0, limit.bound)
+    else:
+        enough = ceiling - float(worth.max())
+        gap = limit.bound - enough
+        best = reach(candidates, limit, room, _among(by_doubt, SWAPPED * band), ceiling, enough)
+    while best is None or worth[best].sum() < enough:
+        picked = _pick_in_band(candidates, limit, room, cuts, _among(by_doubt, band)[candidates.sample], gap)
         if picked is not None and (best is None or worth[picked].sum() > worth[best].sum()):
             best = picked
-        if band >= len(doubt):
-            return best
-        if best is not None and (worth[best].sum() >= ceiling - allowed or band >= WIDEST):
-            return best
+        if band >= len(doubt) or (best is not None and band >= WIDEST):
+            break
         band *= 8
+    return best
+
+
+def _among(by_doubt: Rows, band: int) -> NDArray[np.bool_]:
+    """(samples,): whether each is one of the first."""
+    free = np.zeros(len(by_doubt), dtype=bool)
+    free[by_doubt[:band]] = True
+    return free
 
 
 def _pick_in_band(
-    candidates: Candidates, limit: Relaxed, cuts: list[tuple[Floats, float]], free: NDArray[np.bool_], gap: float
+    candidates: Candidates,
+    limit: Relaxed,
+    room: Floats,
+    cuts: list[tuple[Floats, float]],
+    free: NDArray[np.bool_],
+    gap: float,
 ) -> Chosen | None:
     """The 0/1 program over the free candidates, all others as the relaxation has them."""
     whole = np.where(free, 0.0, np.round(limit.x))
-    left = np.maximum(1.0 - candidates.share.T @ whole, 0.0)
+    left = np.maximum(room - candidates.share.T @ whole, 0.0)
     program = candidates.of(free).program(left)
     program = program.with_rows([(row[free], max(0.0, most - float(row @ whole))) for row, most in cuts])
-    answer = solve_whole(program, gap=gap, nodes=NODES * MANY // max(MANY, candidates.samples))
+    answer = solve_whole(program, gap=gap, bound=limit.bound - float(candidates.worth @ whole), nodes=NODES)
     if answer is None:
         return None
     whole[free] = np.round(answer.x)

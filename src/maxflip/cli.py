@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import sys
 import tempfile
@@ -95,6 +96,8 @@ def verify(
 
         if not folder.is_dir():
             raise InputError(f"{folder}: there is no such folder. Give the folder that holds a plan.")
+        if missing := _missing_inputs(folder, {"cohort": cohort, "model": model}):
+            raise InputError(missing)
         try:
             audit = maxflip_verify.audit(folder, cohort=cohort, model=model)
         except (maxflip_wall.Refused, maxflip_wall.Unreadable) as error:
@@ -130,6 +133,25 @@ def report(
         plan.report(target)
         if not quiet:
             _say(one_line(str(target)))
+
+
+def _missing_inputs(folder: Path, given: dict[str, Path | None]) -> list[str]:
+    """A sentence for each file that the audit needs and that does not stand where the plan says."""
+    try:
+        stated = json.loads((folder / "summary.json").read_bytes())["inputs"]
+        paths = {key: folder / stated[key]["path"] for key in given} if stated else None
+    except (OSError, ValueError, TypeError, KeyError):  # the auditor says what is wrong with it
+        return []
+    if paths is None and not (folder / "job.toml").exists():
+        return [
+            f"{folder}: the plan was saved from Python without its files, so there is nothing to audit it by. "
+            "Save it with `plan.save(folder, problem=problem, model='model.pt2')`."
+        ]
+    return [
+        f"{path}: there is no such file; the plan names it as its {key}. If it has moved, say where with --{key}."
+        for key, path in (paths or {}).items()
+        if given[key] is None and not path.exists()
+    ]
 
 
 def _missing_files(folder: Path) -> list[str]:

@@ -22,6 +22,8 @@ from maxflip.suggest import did_you_mean
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from maxflip.problem import Problem
+
 Columns = Mapping[str, Sequence[Any]]
 
 
@@ -178,14 +180,16 @@ class Plan:
     def table(self) -> pa.Table:
         """id, feature, unit, before, change, after, cost: a row per change that is not zero (a pyarrow Table).
 
-        `cost` is what the change draws from its budgets, in their own units; added up where a feature draws on several.
+        `cost` is what the change draws from the feature's budget, in that budget's units; null where the feature draws
+        on several, whose units may differ.
         """
         import pyarrow as pa
 
         picked, column = np.nonzero(self.changes)
         change, before = self.changes[picked, column], self.before[picked, column]
-        weight_squared = self.ledger.squared.sum(axis=0)[column]
-        weight_absolute = self.ledger.absolute.sum(axis=0)[column]
+        squared, absolute = self.ledger.squared, self.ledger.absolute
+        cost = squared.sum(axis=0)[column] * change**2 + absolute.sum(axis=0)[column] * np.abs(change)
+        is_shared = ((squared > 0) | (absolute > 0)).sum(axis=0)[column] > 1
         names = np.array(self.features, dtype=object)[column]
         return pa.table(
             {
@@ -195,7 +199,7 @@ class Plan:
                 "before": pa.array(before, pa.float64()),
                 "change": pa.array(change, pa.float64()),
                 "after": pa.array(before + change, pa.float64()),
-                "cost": pa.array(weight_squared * change**2 + weight_absolute * np.abs(change), pa.float64()),
+                "cost": pa.array(cost, pa.float64(), mask=is_shared),
             }
         )
 
@@ -205,12 +209,27 @@ class Plan:
         return f"Plan({self.count} of {len(self.fates)} flipped; {others or 'no others'}; {self.status.value})"
 
     def save(
-        self, folder: str | Path, *, inputs: Mapping[str, str | Path] | None = None, overwrite: bool = False
+        self,
+        folder: str | Path,
+        *,
+        inputs: Mapping[str, str | Path] | None = None,
+        problem: Problem | None = None,
+        model: str | Path | None = None,
+        overwrite: bool = False,
     ) -> None:
-        """Write the plan folder of docs/formats.md. `inputs` names the cohort, model and job files it was made from."""
-        from maxflip.files.plan_folder import save_plan
+        """Write the plan folder of docs/formats.md.
 
-        save_plan(self, folder, inputs=inputs, overwrite=overwrite)
+        So that it can be audited, say what it was made from: `inputs` names the files of cohort, model and job; or
+        give the `problem` and the path of its `model` as a .pt2 or .skops file, and cohort and job are written too.
+        """
+        from maxflip.files.plan_folder import save_asked, save_plan
+
+        if problem is None and model is None:
+            save_plan(self, folder, inputs=inputs, overwrite=overwrite)
+        elif problem is None or model is None or inputs is not None:
+            raise InputError("save: give `problem` and `model` together, or `inputs` instead of them.")
+        else:
+            save_asked(self, folder, problem=problem, model=model, overwrite=overwrite)
 
     @classmethod
     def load(cls, folder: str | Path) -> Plan:

@@ -52,11 +52,14 @@ def relax(program: Program) -> Answer | None:
     return _highspy(program, whole=False, gap=0.0, nodes=0) if _has_highspy() else _scipy_relax(program)
 
 
-def solve_whole(program: Program, *, gap: float, nodes: int) -> Answer | None:
-    """x in whole numbers; stops when bound - value <= gap or after so many nodes. None if nothing was found."""
+def solve_whole(program: Program, *, gap: float, bound: float, nodes: int) -> Answer | None:
+    """x in whole numbers; stops when what is proved - value <= gap or after so many nodes. None if nothing was found.
+
+    bound: a known one, only to tell a relative gap by
+    """
     if _has_highspy():
         return _highspy(program, whole=True, gap=gap, nodes=nodes)
-    return _scipy_whole(program, nodes)
+    return _scipy_whole(program, gap / max(gap, bound), nodes)
 
 
 def _has_highspy() -> bool:
@@ -118,8 +121,8 @@ def _scipy_relax(program: Program) -> Answer | None:
     return Answer(result.x, -result.fun, -result.fun, upper)
 
 
-def _scipy_whole(program: Program, nodes: int) -> Answer | None:
-    """scipy's milp has no absolute gap: it goes on to the optimum, or to the node limit."""
+def _scipy_whole(program: Program, relative_gap: float, nodes: int) -> Answer | None:
+    """scipy's milp has no absolute gap."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     result = milp(
@@ -127,7 +130,7 @@ def _scipy_whole(program: Program, nodes: int) -> Answer | None:
         integrality=np.ones(len(program.worth)),
         bounds=Bounds(program.lower, program.upper),
         constraints=LinearConstraint(program.matrix, program.row_lower, program.row_upper),
-        options={"node_limit": nodes, "mip_rel_gap": 0.0},
+        options={"node_limit": nodes, "mip_rel_gap": relative_gap},
     )
     if result.x is None:
         return None

@@ -166,7 +166,7 @@ def _guessed(candidates: Candidates) -> Floats:
     """Prices by a part of the samples, polished with all."""
     part = candidates.of(candidates.sample % PART == 0)
     found = relaxed(Candidates(part.worth, part.share * PART, part.sample, part.must))
-    prices = np.zeros(candidates.share.shape[1]) if found is None else found.prices / PART
+    prices = np.zeros(candidates.share.shape[1]) if found is None else found.prices * PART
     # At prices of nothing all candidates of a sample are alike; a thousandth of the worth tells them apart.
     return _polished(candidates, np.maximum(prices, 1e-3 * candidates.worth.sum() / len(prices)))
 
@@ -199,8 +199,8 @@ def _polished(candidates: Candidates, prices: Floats) -> Floats:
     """Prices nearer to the minimum of L, by Newton steps on L with its corners rounded, ever less."""
     # The fewer samples a guess comes from, the more of them it leaves in doubt.
     count = min(candidates.samples // PART, int(40 * candidates.samples**0.5))
+    options = Options.at(prices, candidates)
     while count > CORE // 4:
-        options = Options.at(prices, candidates)
         width = float(np.partition(options.doubt, count)[count])
         if width == 0.0:
             break
@@ -208,7 +208,10 @@ def _polished(candidates: Candidates, prices: Floats) -> Floats:
         wavers = options.doubt < FAR * width
         settled = options.taken[~wavers]
         capacity = 1.0 - candidates.share[settled[settled >= 0]].sum(axis=0)
-        prices = _newton(candidates.of(wavers[candidates.sample]), prices, width, capacity)
+        moved = _newton(candidates.of(wavers[candidates.sample]), prices, width, capacity)
+        after = Options.at(moved, candidates)
+        if moved.sum() + after.best.sum() < prices.sum() + options.best.sum():  # not so where corners were much of L
+            prices, options = moved, after
         count //= 4
     return prices
 
@@ -261,10 +264,14 @@ class _Rounded:
         inside = undecided[candidates.sample]
         if not inside.any():
             return np.zeros_like(self.prices)
-        part = candidates.of(inside)
-        weighted = part.share * self.odds[inside][:, None]
-        means = part.per_sample_sum(weighted)
-        curvature = (part.share.T @ weighted - means.T @ means) / self.width
+        part, odds = candidates.of(inside), self.odds[inside]
+        means = part.per_sample_sum(part.share * odds[:, None])
+        nothing = np.maximum(1.0 - part.per_sample_sum(odds), 0.0)
+        # A sum of squares, so that no rounding makes it less than one.
+        apart = np.concatenate(
+            [(part.share - means[part.sample]) * np.sqrt(odds)[:, None], means * np.sqrt(nothing)[:, None]]
+        )
+        curvature = apart.T @ apart / self.width
         if not np.diag(curvature).max() > 0.0:
             return np.zeros_like(self.prices)
         scale = np.sqrt(np.maximum(np.diag(curvature), 1e-12 * np.diag(curvature).max()))

@@ -15,11 +15,17 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     >>> did_you_mean("cholesterl", ["age", "cholesterol"])
     " Did you mean 'cholesterol'?"
     """
+    close = closest(name, {k: k for k in known})
+    return f" Did you mean {close!r}?" if close else ""
+
+
+def closest(name: object, known: Mapping[str, str]) -> str | None:
+    """What is `known` by nearly that name."""
     if not isinstance(name, str):
-        return ""
-    lowered = {k.casefold(): k for k in known}
+        return None
+    lowered = {k.casefold(): meant for k, meant in known.items()}
     close = difflib.get_close_matches(name.casefold(), lowered, n=1, cutoff=0.6)
-    return f" Did you mean {lowered[close[0]]!r}?" if close else ""
+    return lowered[close[0]] if close else None
 
 
 def shown(value: object, width: int = 40) -> str:

@@ -423,6 +423,13 @@ def test_a_missing_file_gets_a_close_match(tmp_path: Path) -> None:
     written(tmp_path, "patients.csv", CSV)
     (fault,) = faults(tmp_path / "patient.csv")
     assert fault == f"patient.csv: no such file in {tmp_path}. Did you mean 'patients.csv'?"
+    written(tmp_path, "patients.parquet", "")
+    written(tmp_path, "planned.csv", CSV)
+    (tmp_path / "patience").mkdir()
+    assert "Did you mean 'patients.csv'?" in faults(tmp_path / "patient.csv")[0]
+    assert "Did you mean 'patients.parquet'?" in faults(tmp_path / "patient.parquet")[0]
+    assert faults(tmp_path / "plan.csv") == (f"plan.csv: no such file in {tmp_path}. Did you mean 'planned.csv'?",)
+    assert faults(tmp_path / "lab.csv") == (f"lab.csv: no such file in {tmp_path}.",)  # .csv alone makes none alike
     assert f"there is no folder {tmp_path / 'nowhere'}" in faults(tmp_path / "nowhere" / "p.csv")[0]
     assert "p.csv: no such file" in faults(tmp_path / "patients.csv" / "p.csv")[0]
 

@@ -93,6 +93,18 @@ def faults(folder: Path, *changes: tuple[str, str]) -> list[str]:
     return told(folder, edited(*changes))
 
 
+def test_a_misspelt_column_is_named_and_not_those_who_spell_it_right(tmp_path: Path) -> None:
+    """uses, limits and units name bmi and bp, which the cohort has."""
+    assert faults(tmp_path, ('"bmi"', '"bmii"')) == [
+        "cohort.features: people.csv has no column 'bmii'. Did you mean 'bmi'?"
+    ]
+    assert faults(tmp_path, ('["age", "bmi", "bp"]', '["age", "bim", "pb"]'), ("[limits.bmi]", "[limits.bmj]")) == [
+        "cohort.features: people.csv has no column 'bim'. Did you mean 'bmi'?",
+        "cohort.features: people.csv has no column 'pb'.",
+        "limits.bmj: no feature is called 'bmj'. Did you mean 'bmi'?",
+    ]
+
+
 @pytest.fixture
 def classifier() -> TorchClassifier:
     net = torch.nn.Linear(3, 2, dtype=torch.float64)

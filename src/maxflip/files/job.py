@@ -16,10 +16,10 @@ import numpy as np
 from maxflip.budgets import Budget
 from maxflip.classifiers import Classifier, TorchClassifier
 from maxflip.classifiers.base import Scores
-from maxflip.errors import InputError, ModelError, ProblemError
+from maxflip.errors import InputError, MaxflipError, ModelError, ProblemError
 from maxflip.exact import Floats
 from maxflip.files.cells import Amount, Extra, Label, Limit
-from maxflip.files.cohorts import Reading, read_cohort
+from maxflip.files.cohorts import Reading, read_cohort, read_table
 from maxflip.files.job_forms import (
     BudgetForm,
     CohortForm,
@@ -31,7 +31,16 @@ from maxflip.files.job_forms import (
     fill_each,
     unknown_keys,
 )
-from maxflip.files.job_rules import budget_faults, cohort_faults, goal_faults, job_key, limit_faults, model_faults
+from maxflip.files.job_rules import (
+    budget_faults,
+    cohort_faults,
+    goal_faults,
+    job_key,
+    limit_faults,
+    missing_columns,
+    model_faults,
+    strangers,
+)
 from maxflip.files.models import load_classifier
 from maxflip.files.opening import open_file
 from maxflip.files.toml import LARGEST, parse_toml
@@ -184,7 +193,13 @@ def _checked(tables: dict[str, Any], path: Path) -> Job:
     solving = fill(SolverForm, tables.get("solver", {}), ("solver",), faults)
 
     features = cohort.features if cohort else None
-    faults += cohort_faults(cohort) if cohort else ()
+    if cohort and strangers(cohort, budgets, limits):
+        columns = _columns(path.parent / cohort.file)
+        misspelt = missing_columns(cohort, columns) if columns else []
+        faults += misspelt
+        if misspelt:  # then the other tables may be right
+            features = [*cohort.features, *columns]
+    faults += cohort_faults(cohort, features or ()) if cohort else ()
     faults += model_faults(model) if model else ()
     faults += goal_faults(goal, model) if goal else ()
     faults += budget_faults(budgets, features) if budgets or not tables.get("budgets") else ()
@@ -205,6 +220,14 @@ def _checked(tables: dict[str, Any], path: Path) -> Job:
         solver=solver,
         seed=solving.seed,
     )
+
+
+def _columns(cohort: Path) -> tuple[str, ...]:
+    """The names of the file's columns; none where it cannot be read, which is told when it has to be."""
+    try:
+        return read_table(cohort).names
+    except MaxflipError:
+        return ()
 
 
 def _solver(form: SolverForm, faults: list[str]) -> Solver | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from maxflip.files.job_forms import BudgetForm, CohortForm, GoalForm, LimitForm, ModelForm, dotted
 from maxflip.goal import requirement_faults, resolve_target
@@ -18,7 +18,28 @@ def job_key(sentence: str) -> str:
     return re.sub(r"\bdirections\.(.+?)(?=:| =)", r"limits.\1.direction", sentence, count=1)
 
 
-def cohort_faults(cohort: CohortForm) -> Iterator[str]:
+def strangers(cohort: CohortForm, budgets: Mapping[str, BudgetForm], limits: Mapping[str, LimitForm]) -> set[str]:
+    """What other tables name as features and cohort.features does not."""
+    drawing = {
+        feature
+        for name, budget in budgets.items()
+        if budget.cost != "count"
+        for feature in ([name] if budget.uses is None else budget.uses)
+    }
+    return (drawing | set(limits) | set(cohort.units)) - set(cohort.features)
+
+
+def missing_columns(cohort: CohortForm, columns: Collection[str]) -> list[str]:
+    """A sentence for each feature that the cohort's file has no column for."""
+    return [
+        f"cohort.features: {cohort.file} has no column {name!r}.{did_you_mean(name, columns)}"
+        for name in dict.fromkeys(cohort.features)
+        if name not in columns
+    ]
+
+
+def cohort_faults(cohort: CohortForm, known: Collection[str]) -> Iterator[str]:
+    """known: names that units may be of"""
     names = cohort.features
     if not names:
         yield "cohort.features = []: must name at least one column."
@@ -27,7 +48,7 @@ def cohort_faults(cohort: CohortForm) -> Iterator[str]:
     if cohort.id in names:
         yield f"cohort.id, cohort.features: {cohort.id!r} is the id column and cannot be a feature."
     for name in cohort.units:
-        if name not in names:
+        if name not in known:
             yield f"{dotted('cohort', 'units', name)}: {_no_feature(name, names)}"
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from maxflip.errors import InputError, OutputError
-from maxflip.suggest import did_you_mean
+from maxflip.suggest import closest
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # one slash: a Path has lost the second
 
@@ -53,7 +53,10 @@ def missing_file(place: Path, written: str) -> str:
     folder = place.absolute().parent
     expansion = " `~` and `$` are not expanded in paths; write them out." if set("~$") & set(written) else ""
     try:
-        neighbours = os.listdir(folder)
+        neighbours = [entry.name for entry in os.scandir(folder) if entry.is_file() and not entry.name.startswith(".")]
     except OSError:
         return f"no such file; there is no folder {folder}.{expansion}"
-    return f"no such file in {folder}.{did_you_mean(place.name, neighbours)}{expansion}"
+    # By their stems, or any two .csv would be alike; of equal stems the file of the same kind comes last, and stays.
+    of_the_kind_last = sorted(neighbours, key=lambda name: Path(name).suffix == place.suffix)
+    meant = closest(place.stem, {Path(name).stem: name for name in of_the_kind_last})
+    return f"no such file in {folder}.{f' Did you mean {meant!r}?' if meant else ''}{expansion}"

@@ -22,7 +22,10 @@ from maxflip.budgets import Budget
 from maxflip.errors import InputError, OutputError
 from maxflip.exact import Floats
 from maxflip.files.atomic import output_errors, put_bytes, sync_folder
+from maxflip.files.job_out import relative_path, write_job
+from maxflip.files.opening import missing_file
 from maxflip.plan import Fate, Plan, Status
+from maxflip.problem import Problem
 from maxflip.report import is_report, render
 from maxflip.suggest import listed
 
@@ -43,6 +46,20 @@ def save_plan(
     check_target(target, overwrite=overwrite)
     with staged(target, overwrite=overwrite) as stage:
         write_plan(plan, stage, {name: Path(path) for name, path in (inputs or {}).items()})
+
+
+def save_asked(plan: Plan, folder: str | Path, *, problem: Problem, model: str | Path, overwrite: bool) -> None:
+    """With the cohort and a job that asks what the problem asks, so that it can be audited."""
+    target, file = Path(folder), Path(model)
+    if not file.is_file():
+        raise InputError(f"model: {missing_file(file, str(model))}")
+    if not np.array_equal(problem.cohort.ids, plan.all_ids) or problem.cohort.features != plan.features:
+        raise InputError(
+            "problem: has other samples or features than the plan. Give the one that the plan was made for."
+        )
+    check_target(target, overwrite=overwrite)
+    with staged(target, overwrite=overwrite) as stage:
+        write_plan(plan, stage, write_job(problem, plan, file, stage))
 
 
 def write_plan(plan: Plan, folder: Path, inputs: Mapping[str, Path]) -> None:
@@ -228,9 +245,7 @@ def _summary(plan: Plan, inputs: dict[str, dict[str, str]] | None) -> dict[str, 
 def _input(folder: Path, path: Path) -> dict[str, str]:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    # "../x" leads out of the folder that a link leads to, not out of the one where the link stands
-    place = Path(os.path.relpath(path.parent.resolve() / path.name, folder.resolve()))
-    return {"path": place.as_posix(), "sha256": digest}
+    return {"path": relative_path(folder, path), "sha256": digest}
 
 
 def _assemble(summary: dict[str, Any], changes: pa.Table, fates: pa.Table, trace: dict[str, Any]) -> Plan:

@@ -1,0 +1,138 @@
+"""Plans made in Python, saved with what was asked, and audited by the folder alone."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+import maxflip_verify
+from maxflip import (
+    Budget,
+    Cohort,
+    Ensemble,
+    InputError,
+    Nearest,
+    Problem,
+    SklearnClassifier,
+    Tempered,
+    TorchClassifier,
+    solve,
+)
+from maxflip.files.job import read_job
+from maxflip.watch import silent
+from tests.examples import small_net
+from tests.jobs import export
+from tests.test_cli import invoke
+
+NAMES = ["id", "b m/i", 'b"p\x7f', "äge"]
+X = np.random.default_rng(0).normal(size=(40, 4))
+LOW = np.where(np.arange(40) % 3 == 0, -np.inf, X[:, 1] - 1.0)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("model") / "net.pt2"
+    export(small_net(4, 3, seed=1), path, features=4)
+    return path
+
+
+def posed(**options: Any) -> Problem:
+    people = Cohort.table(X, features=NAMES, ids=[f"P-{j:02d}" for j in range(40)], units={"b m/i": "kg/m²"})
+    settings: dict[str, Any] = {
+        "classifier": TorchClassifier(small_net(4, 3, seed=1), output="logits"),
+        "target": 1,
+        "margin": 0.1,
+        "budgets": {"b m/i": 9.0, 'b"p\x7f': 9.0},
+    }
+    return Problem(cohort=people, **(settings | options))
+
+
+HOURS = Budget(4.0, {"b m/i": 0.5, "äge": 1e-3}, "absolute")
+CASES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "any of two": {"target": {0, 2}, "margin": None, "threshold": 0.7},
+    "one for each": {"target": [j % 3 for j in range(40)]},
+    "distributions": {"target": np.eye(3)[np.arange(40) % 3] * 0.8 + 0.1 * 2 / 3},
+    "budgets": {"budgets": {"b m/i": math.inf, "hours": HOURS, "people": Budget(7, cost="count"), "äge": 0.0}},
+    "limits": {"limits": {"b m/i": (LOW, 1.5), 'b"p\x7f': "observed"}, "directions": {'b"p\x7f': "up"}},
+    "worth": {"worth": np.arange(40) / 7, "exclude": ["P-03", "P-04"]},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_plan_saved_with_its_problem_passes_its_audit(case: str, model: Path, tmp_path: Path) -> None:
+    problem = posed(**CASES[case])
+    plan = solve(problem, Nearest(), seed=3)
+    assert plan.count > 0
+    plan.save(tmp_path / "plan", problem=problem, model=model)
+    audit = maxflip_verify.audit(tmp_path / "plan")
+    assert audit.passed, audit.findings
+    assert invoke("verify", tmp_path / "plan").exit_code == 0
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_job_asks_what_the_problem_asks(case: str, model: Path, tmp_path: Path) -> None:
+    problem = posed(**CASES[case])
+    solve(problem).save(tmp_path / "plan", problem=problem, model=model)
+    job = read_job(tmp_path / "plan" / "job.toml")
+    classifier = job.load_classifier(silent)
+    again = job.with_classes_of(classifier).problem(job.read_cohort(), classifier)
+    assert again.budgets == problem.budgets
+    assert again.cohort.features == problem.cohort.features
+    assert again.cohort.units == problem.cohort.units
+    rows = np.arange(40)
+    for ours, read in zip(problem.box(rows), again.box(rows), strict=True):
+        np.testing.assert_array_equal(ours, read)
+    for field in ("worth", "include", "exclude"):
+        np.testing.assert_array_equal(getattr(again, field), getattr(problem, field))
+    np.testing.assert_array_equal(again.cohort.ids, problem.cohort.ids)
+    np.testing.assert_array_equal(again.cohort.values, problem.cohort.values)
+    np.testing.assert_array_equal(again.goal.wanted, problem.goal.wanted)
+    assert (again.goal.required, again.goal.is_threshold) == (problem.goal.required, problem.goal.is_threshold)
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression(), LinearSVC()], ids=lambda e: type(e).__name__)
+def test_plans_of_scikit_learn_models_too(estimator: Any, tmp_path: Path) -> None:
+    skops_io = pytest.importorskip("skops.io", reason="needs the extra `sklearn`")
+    estimator.fit(X, np.where(X[:, 1] + X[:, 2] > 0, "good", "bad"))
+    skops_io.dump(estimator, tmp_path / "model.skops")
+    problem = posed(classifier=SklearnClassifier(estimator), target="good")
+    solve(problem).save(tmp_path / "plan", problem=problem, model=tmp_path / "model.skops")
+    audit = maxflip_verify.audit(tmp_path / "plan")
+    assert audit.passed, audit.findings
+
+
+def test_another_model_does_not_pass(tmp_path: Path) -> None:
+    export(small_net(4, 3, seed=2), tmp_path / "other.pt2", features=4)
+    problem = posed()
+    solve(problem).save(tmp_path / "plan", problem=problem, model=tmp_path / "other.pt2")
+    assert not maxflip_verify.audit(tmp_path / "plan").passed
+
+
+def test_what_cannot_be_audited_is_said_and_nothing_is_written(model: Path, tmp_path: Path) -> None:
+    problem = posed()
+    plan = solve(problem)
+    both = Ensemble([problem.classifier, TorchClassifier(small_net(4, 3, seed=2), output="logits")])
+    refused: dict[str, dict[str, Any]] = {
+        "give `problem` and `model` together": {"problem": problem},
+        "or `inputs` instead of them": {"problem": problem, "model": model, "inputs": {}},
+        "model: no such file in": {"problem": problem, "model": tmp_path / "net.pt2"},
+        "a job knows no Ensemble": {"problem": posed(classifier=both), "model": model},
+        "and no Tempered": {"problem": posed(classifier=Tempered(problem.classifier.members[0], 2.0)), "model": model},
+        "has other samples or features": {"problem": Problem(**others()), "model": model},
+    }
+    for words, given in refused.items():
+        with pytest.raises(InputError, match=words):
+            plan.save(tmp_path / "plan", **given)
+        assert list(tmp_path.iterdir()) == []
+
+
+def others() -> dict[str, Any]:
+    classifier = TorchClassifier(small_net(4, 3, seed=1), output="logits")
+    return {"classifier": classifier, "cohort": X, "target": 1, "margin": 0.1, "budgets": {"x1": 9.0}}
