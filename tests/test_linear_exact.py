@@ -14,10 +14,12 @@ from scipy.optimize import minimize
 
 from maxflip import Budget, Ensemble, Problem, TorchClassifier
 from maxflip.flips import FeaturePrices, cheapest_flips
-from maxflip.flips.convex import Bent, cheapest_into_convex, dual_bound
+from maxflip.flips.convex import cheapest_into_convex
 from maxflip.flips.halfspace import cost
-from maxflip.flips.linear import _Logits, applies, cheapest
+from maxflip.flips.interior import Bent
+from maxflip.flips.linear import Exact, _Logits, applies, cheapest, out_of_reach
 from maxflip.flips.surface import LIFT, Surface
+from maxflip.flips.terms import Terms, dual_bound
 from tests.conftest import LONG
 
 Floats = NDArray[np.float64]
@@ -69,14 +71,24 @@ def _alike(net: torch.nn.Linear, members: int, seed: int) -> list[torch.nn.Linea
     return nets
 
 
-def solve_exactly(problem: Problem, prices: FeaturePrices) -> tuple[Surface, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """(surface, change, lower, rows) for the samples that do not pass at the start."""
+def solve_exactly(problem: Problem, prices: FeaturePrices) -> tuple[Surface, Exact, torch.Tensor]:
+    """(surface, flips, rows) for the samples that do not pass at the start; without a flip it is proved why."""
     assert problem.linear is not None
     surface = Surface(problem, np.arange(len(problem)), prices)
     start = surface.margin(torch.zeros_like(surface.low), torch.arange(len(problem)))
     at = torch.nonzero(start < 0).flatten()
     flip = cheapest(surface, _Logits.of(surface, problem.linear), at, guards=LIFT)
-    return surface, flip.change, flip.lower, at
+    assert bool((flip.inside | out_of_reach(surface, problem.linear, at)[at]).all())
+    return surface, flip, at
+
+
+def checked_to_nine_digits(surface: Surface, flip: Exact, at: torch.Tensor) -> torch.Tensor:
+    """(b,): what the flips cost. They pass, stay in the box, and nothing is cheaper by 1e-9."""
+    upper, found = cost(flip.change, surface.squared, surface.absolute), flip.inside
+    assert bool((surface.margin(flip.change, at)[found] >= -1e-9).all())
+    assert bool((flip.change >= surface.low[at])[found].all() & (flip.change <= surface.high[at])[found].all())
+    assert bool(((upper - flip.lower).abs() <= 1e-9 * upper.clamp_min(1e-12))[found].all())
+    return upper
 
 
 def general_solver(surface: Surface, j: int, guess: Floats) -> float:
@@ -118,16 +130,11 @@ def test_exact_to_seven_digits_and_proved_to_nine(kind: str, classes: int) -> No
     proved = 0
     for seed in range(8 if not LONG else 50):
         problem, prices = random_problem(kind, classes, seed, n=40)
-        surface, change, lower, at = solve_exactly(problem, prices)
-        upper = cost(change, surface.squared, surface.absolute)
-        reachable = torch.isfinite(lower)
-        assert bool((surface.margin(change, at)[reachable] >= -1e-9).all())
-        assert bool((change >= surface.low[at]).all() & (change <= surface.high[at]).all())
-        gap = ((upper - lower) / upper.clamp_min(1e-12))[reachable]
-        assert bool((gap.abs() <= 1e-9).all()), (seed, float(gap.abs().max()))
-        proved += len(gap)
-        for c in torch.nonzero(reachable).flatten().tolist()[: seed % 2 if not LONG else 10]:
-            witness = general_solver(surface, int(at[c]), change[c].numpy())
+        surface, flip, at = solve_exactly(problem, prices)
+        upper = checked_to_nine_digits(surface, flip, at)
+        proved += int(flip.inside.sum())
+        for c in torch.nonzero(flip.inside).flatten().tolist()[: seed % 2 if not LONG else 10]:
+            witness = general_solver(surface, int(at[c]), flip.change[c].numpy())
             assert float(upper[c]) <= witness * (1 + 1e-7) + 1e-9
     assert proved >= 125
 
@@ -143,15 +150,11 @@ def test_several_models_and_decision_values_are_exact_too(kind: str, classes: in
     proved = 0
     for seed in range(3 if not LONG else 30):
         problem, prices = random_problem(kind, classes, seed, n=40, members=members, output=output)
-        surface, change, lower, at = solve_exactly(problem, prices)
-        upper = cost(change, surface.squared, surface.absolute)
-        reachable = torch.isfinite(lower)
-        assert bool((surface.margin(change, at)[reachable] >= -1e-9).all())
-        gap = ((upper - lower) / upper.clamp_min(1e-12))[reachable]
-        assert bool((gap.abs() <= 1e-9).all()), (seed, float(gap.abs().max()))
-        proved += len(gap)
-        for c in torch.nonzero(reachable).flatten().tolist()[: int(seed == 0) if not LONG else 10]:
-            witness = general_solver(surface, int(at[c]), change[c].numpy())
+        surface, flip, at = solve_exactly(problem, prices)
+        upper = checked_to_nine_digits(surface, flip, at)
+        proved += int(flip.inside.sum())
+        for c in torch.nonzero(flip.inside).flatten().tolist()[: int(seed == 0) if not LONG else 10]:
+            witness = general_solver(surface, int(at[c]), flip.change[c].numpy())
             assert float(upper[c]) <= witness * (1 + 1e-7) + 1e-9
     assert proved >= 30
 
@@ -162,12 +165,9 @@ def test_proved_where_the_arithmetic_is_hard(kind: str, hard: str) -> None:
     """Logits in the hundreds, many features, and features of very different scale."""
     for seed in range(2 if not LONG else 20):
         problem, prices = random_problem(kind, 5, seed, n=40, hard=hard)
-        surface, change, lower, at = solve_exactly(problem, prices)
-        upper = cost(change, surface.squared, surface.absolute)
-        reachable = torch.isfinite(lower)
-        assert bool((surface.margin(change, at)[reachable] >= -1e-9).all())
-        assert bool(((upper - lower).abs() <= 1e-9 * upper.clamp_min(1e-12))[reachable].all())
-        assert bool(reachable.any())
+        surface, flip, at = solve_exactly(problem, prices)
+        checked_to_nine_digits(surface, flip, at)
+        assert bool(flip.inside.any())
 
 
 def test_unreachable_means_that_no_corner_or_grid_point_passes() -> None:
@@ -223,9 +223,9 @@ def test_a_set_of_classes_takes_the_cheapest_of_them() -> None:
             margin=0.1,
             budgets=problem.budgets,
         )
-        surface, change, lower, at = solve_exactly(goal, prices)
-        price = cost(change, surface.squared, surface.absolute)
-        return {j: (float(p), float(v)) for j, p, v in zip(at.tolist(), price, lower, strict=True)}
+        surface, flip, at = solve_exactly(goal, prices)
+        price = cost(flip.change, surface.squared, surface.absolute)
+        return {j: (float(p), float(v)) for j, p, v in zip(at.tolist(), price, flip.lower, strict=True)}
 
     alone = [toward(1), toward(2)]
     for j, (price, lower) in toward({1, 2}).items():
@@ -265,18 +265,19 @@ def test_the_interior_point_method_proves_what_it_finds(kind: str, limited: bool
     absolute = rng.uniform(0.1, 1, width) * (kind != "squared")
     if kind == "mixed":
         squared[:4], absolute[4:8] = 0.0, 0.0
-    g_, r_, *rest = (torch.tensor(v) for v in (g, r, squared, absolute, low, high))
+    g_, r_ = torch.tensor(g), torch.tensor(r)
+    terms = Terms(*(torch.tensor(v) for v in (squared, absolute, low, high)))
 
     def half_spaces(z: torch.Tensor, mine: torch.Tensor) -> Bent:
         return Bent(z - r_[mine], torch.eye(rows, dtype=z.dtype).expand(len(z), -1, -1))
 
-    flip = cheapest_into_convex(half_spaces, torch.zeros_like(r_), g_, *rest)
-    price = cost(flip.change, rest[0], rest[1])
+    flip = cheapest_into_convex(half_spaces, torch.zeros_like(r_), g_, terms)
+    price = terms.cost(flip.change)
     short = r_ - torch.einsum("bka,ba->bk", g_, flip.change)
     assert bool(flip.inside.all())
     assert float(short.max()) <= 1e-9
     assert bool(((price - flip.lower).abs() <= 1e-9 * price).all())
     for _ in range(20):
         nu = torch.tensor(rng.exponential(size=(batch, rows)) * rng.choice([0.01, 0.1, 1.0, 10.0]))
-        bound = dual_bound(torch.einsum("bk,bka->ba", nu, g_), (nu * r_).sum(dim=1), *rest)
+        bound = dual_bound(torch.einsum("bk,bka->ba", nu, g_), (nu * r_).sum(dim=1), terms)
         assert bool((bound <= price * (1 + 1e-9)).all())
