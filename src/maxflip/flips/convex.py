@@ -28,7 +28,7 @@ from maxflip.flips.interior import Bent, Constraints, ConvexFlip, Program, impro
 from maxflip.flips.terms import Terms
 
 # How much dearer it is to ease the constraints than to cross the dearest of them, were it alone.
-DEARER = (1e2, 1e4, 1e6, 1e8)
+DEARER = (1e2, 1e5, 1e8, 1e11)
 
 
 def cheapest_into_convex(
