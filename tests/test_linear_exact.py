@@ -300,6 +300,13 @@ def test_a_hundred_classes_are_as_exact_as_few(kind: str) -> None:
     assert int(flip.inside.sum()) >= 5
 
 
+def test_a_matrix_that_rounding_has_made_singular_is_solved_all_the_same() -> None:
+    """Two equal rows that both bind: what they need is shared between them."""
+    ones = torch.ones(1, 2, 1, dtype=torch.float64)
+    x = _solver(ones, torch.full((1, 2), 1e-30, dtype=torch.float64), ones[:, :1], ones[:, 0])(2 * ones)
+    torch.testing.assert_close(x, ones, atol=1e-6, rtol=0)
+
+
 @pytest.mark.parametrize("rows", [7, 200])
 def test_rows_put_into_the_features_give_the_same_solution(rows: int) -> None:
     """Few rows are solved for as they stand, many are not; some bind 1e10 times as hard as others."""

@@ -29,6 +29,7 @@ DOUBT = 12  # steps after which it is asked whether a sample that has met no poi
 LOST = 30  # ... and after which it leaves
 SPARE = 16  # rows, beyond two for each feature, up to which all are solved for as they stand
 REFINEMENTS = 3  # of the solution where there are more
+JITTER = 1e-13  # of matrices with a diagonal of ones that rounding has made singular
 ROUNDING = 1e-15  # of h, relative to 1 + |z|: what is short by no more is inside
 
 
@@ -281,7 +282,12 @@ Solver = Callable[[torch.Tensor], torch.Tensor]
 def _factored(matrix: torch.Tensor) -> Solver:
     """x of matrix x = need, for positive definite matrices (B, n, n) whose sizes may be very uneven."""
     scale = matrix.diagonal(dim1=1, dim2=2).rsqrt()[:, :, None]
-    factor, _ = torch.linalg.cholesky_ex(matrix * scale * scale.transpose(1, 2))
+    even = matrix * scale * scale.transpose(1, 2)
+    factor, failed = torch.linalg.cholesky_ex(even)
+    if bool((failed > 0).any()):  # singular but for rounding, as where more rows bind than there are features
+        nudge = JITTER * torch.eye(even.shape[1], dtype=even.dtype, device=even.device)
+        again = torch.nonzero(failed > 0).flatten()
+        factor[again] = torch.linalg.cholesky_ex(even[again] + nudge).L
     return lambda need: scale * torch.cholesky_solve(scale * need, factor)
 
 
