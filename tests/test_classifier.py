@@ -483,4 +483,6 @@ def test_sums_of_large_inputs_that_cancel_are_no_coupling_of_rows() -> None:
             net.weight.copy_(torch.tensor(rng.normal(size=(4, 4))))
         x = 1e4 + rng.normal(size=(64, 4))
         net.bias.data -= net(torch.tensor(x)).mean(dim=0)
-        probe(TorchClassifier(net, output="logits"), x, str)
+        probed = probe(TorchClassifier(net, output="logits"), x, str)
+        assert probed.classes == 4
+        assert probed.guard <= 1e-6

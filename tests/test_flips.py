@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxflip import Budget, Problem, TorchClassifier
-from maxflip.flips import FeaturePrices, cheapest_flips
+from maxflip.flips import FeaturePrices, cheapest_flips, gradient
+from maxflip.flips.halfspace import cost
+from maxflip.flips.surface import Surface
 from maxflip.judge import confidence_after
 from tests.examples import linear_net, linear_problem, missing_score, net_problem, small_net, trained_net
 
@@ -180,3 +182,54 @@ def test_output_that_is_not_finite_on_the_way_is_no_flip() -> None:
     flips = flips_at(problem, 1.0)
     assert not flips.found.any()
     assert flips.unusable.all()
+
+
+class Counted(torch.nn.Module):
+    """A network that counts the rows it is asked about, with and without a gradient."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = small_net(4, 3, seed=0, dtype=torch.float32)
+        self.with_gradient = self.without = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if torch.is_grad_enabled():
+            self.with_gradient += len(x)
+        else:
+            self.without += len(x)
+        z: torch.Tensor = self.net(x)
+        return z
+
+
+def counted_surface(net: Counted) -> Surface:
+    x = np.random.default_rng(0).normal(size=(60, 4))
+    classifier = TorchClassifier(net, output="logits")
+    budgets = {f"x{i}": 1.0 for i in range(4)}
+    problem = Problem(classifier=classifier, cohort=x, target=1, margin=0.1, budgets=budgets)
+    start = confidence_after(problem, np.arange(60), np.zeros((60, 4)))
+    rows = np.flatnonzero(start < problem.goal.required)
+    net.with_gradient = net.without = 0
+    return Surface(problem, rows, FeaturePrices.at(problem, np.ones(4)))
+
+
+def test_evaluations_are_counted_and_samples_that_have_arrived_leave() -> None:
+    net = Counted()
+    surface = counted_surface(net)
+    best = gradient.search(surface)
+    assert bool(best.found.all())
+    assert (surface.evaluations.gradients, surface.evaluations.forwards) == (net.with_gradient, net.without)
+    at_most = 1 + gradient.EXPLORE.steps + gradient.FOLLOW.steps + gradient.REFINE.steps + gradient.DESCENTS
+    assert surface.evaluations.gradients < at_most * len(surface.low)
+
+
+def test_a_warm_start_is_refined_by_fewer_evaluations_and_never_dearer() -> None:
+    cold, warm = counted_surface(Counted()), counted_surface(Counted())
+    first = gradient.search(cold)
+    longer = 1.2 * first.change
+    again = gradient.search(warm, start=longer)
+    given = cost(longer, warm.squared, warm.absolute)
+    passes = warm.margin(longer, torch.arange(len(longer))) >= 0
+    assert int(passes.sum()) >= 20
+    assert bool((again.cost <= given)[passes].all())
+    assert float((again.cost / first.cost)[passes].median()) < 1.01
+    assert warm.evaluations.gradients < 0.6 * cold.evaluations.gradients

@@ -14,10 +14,12 @@ from scipy.optimize import minimize
 
 from maxflip import Budget, Ensemble, Problem, TorchClassifier
 from maxflip.flips import FeaturePrices, cheapest_flips
-from maxflip.flips.convex import Bent, cheapest_into_convex, dual_bound
+from maxflip.flips.convex import cheapest_into_convex
 from maxflip.flips.halfspace import cost
-from maxflip.flips.linear import _Logits, applies, cheapest
+from maxflip.flips.interior import Bent, _solver
+from maxflip.flips.linear import Exact, _Logits, applies, cheapest, out_of_reach
 from maxflip.flips.surface import LIFT, Surface
+from maxflip.flips.terms import Terms, dual_bound
 from tests.conftest import LONG
 
 Floats = NDArray[np.float64]
@@ -69,14 +71,24 @@ def _alike(net: torch.nn.Linear, members: int, seed: int) -> list[torch.nn.Linea
     return nets
 
 
-def solve_exactly(problem: Problem, prices: FeaturePrices) -> tuple[Surface, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """(surface, change, lower, rows) for the samples that do not pass at the start."""
+def solve_exactly(problem: Problem, prices: FeaturePrices) -> tuple[Surface, Exact, torch.Tensor]:
+    """(surface, flips, rows) for the samples that do not pass at the start; without a flip it is proved why."""
     assert problem.linear is not None
     surface = Surface(problem, np.arange(len(problem)), prices)
     start = surface.margin(torch.zeros_like(surface.low), torch.arange(len(problem)))
     at = torch.nonzero(start < 0).flatten()
     flip = cheapest(surface, _Logits.of(surface, problem.linear), at, guards=LIFT)
-    return surface, flip.change, flip.lower, at
+    assert bool((flip.inside | out_of_reach(surface, problem.linear, at)[at]).all())
+    return surface, flip, at
+
+
+def checked_to_nine_digits(surface: Surface, flip: Exact, at: torch.Tensor) -> torch.Tensor:
+    """(b,): what the flips cost. They pass, stay in the box, and nothing is cheaper by 1e-9."""
+    upper, found = cost(flip.change, surface.squared, surface.absolute), flip.inside
+    assert bool((surface.margin(flip.change, at)[found] >= -1e-9).all())
+    assert bool((flip.change >= surface.low[at])[found].all() & (flip.change <= surface.high[at])[found].all())
+    assert bool(((upper - flip.lower).abs() <= 1e-9 * upper.clamp_min(1e-12))[found].all())
+    return upper
 
 
 def general_solver(surface: Surface, j: int, guess: Floats) -> float:
@@ -91,8 +103,15 @@ def general_solver(surface: Surface, j: int, guess: Floats) -> float:
     def price(v: Floats) -> float:
         return float(s @ split(v) ** 2 + a @ (v[:width] + v[width:]))
 
+    def price_slope(v: Floats) -> Floats:
+        return np.concatenate([2 * s * split(v) + a, -2 * s * split(v) + a])
+
     def margin(v: Floats) -> float:
         return float(surface.margin(torch.tensor(split(v))[None], row)[0])
+
+    def margin_slope(v: Floats) -> Floats:
+        slope = surface.margin_and_gradient(torch.tensor(split(v))[None], row)[1][0].numpy()
+        return np.concatenate([slope, -slope])
 
     bounds = [(0, None if np.isinf(h) else h) for h in high] + [(0, None if np.isinf(lo) else -lo) for lo in low]
     best = math.inf
@@ -101,8 +120,9 @@ def general_solver(surface: Surface, j: int, guess: Floats) -> float:
         result = minimize(
             price,
             first,
+            jac=price_slope,
             bounds=bounds,
-            constraints={"type": "ineq", "fun": margin},
+            constraints={"type": "ineq", "fun": margin, "jac": margin_slope},
             method="SLSQP",
             options={"ftol": 1e-13, "maxiter": 300},
         )
@@ -112,24 +132,23 @@ def general_solver(surface: Surface, j: int, guess: Floats) -> float:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("classes", [2, 3, 4, 6])
+@pytest.mark.parametrize("classes", [2, 3, 4, 5, 6])
 def test_exact_to_seven_digits_and_proved_to_nine(kind: str, classes: int) -> None:
-    """Over 500 samples of each kind over the class counts; a general solver never finds a cheaper flip."""
-    proved = 0
-    for seed in range(8 if not LONG else 50):
+    """500 samples of each kind, 100 for each number of classes, beside a general solver: it never finds a cheaper flip,
+    and nearly always the same. All that are solved are proved."""
+    proved, witnesses = 0, []
+    for seed in range(50 if LONG else 8):
         problem, prices = random_problem(kind, classes, seed, n=40)
-        surface, change, lower, at = solve_exactly(problem, prices)
-        upper = cost(change, surface.squared, surface.absolute)
-        reachable = torch.isfinite(lower)
-        assert bool((surface.margin(change, at)[reachable] >= -1e-9).all())
-        assert bool((change >= surface.low[at]).all() & (change <= surface.high[at]).all())
-        gap = ((upper - lower) / upper.clamp_min(1e-12))[reachable]
-        assert bool((gap.abs() <= 1e-9).all()), (seed, float(gap.abs().max()))
-        proved += len(gap)
-        for c in torch.nonzero(reachable).flatten().tolist()[: seed % 2 if not LONG else 10]:
-            witness = general_solver(surface, int(at[c]), change[c].numpy())
+        surface, flip, at = solve_exactly(problem, prices)
+        upper = checked_to_nine_digits(surface, flip, at)
+        proved += int(flip.inside.sum())
+        for c in torch.nonzero(flip.inside).flatten().tolist()[: 3 if LONG else seed % 2]:
+            witness = general_solver(surface, int(at[c]), flip.change[c].numpy())
             assert float(upper[c]) <= witness * (1 + 1e-7) + 1e-9
+            witnesses.append(witness <= float(upper[c]) * (1 + 1e-6) + 1e-9)
     assert proved >= 125
+    assert len(witnesses) >= (100 if LONG else 3)
+    assert np.mean(witnesses) >= (0.9 if LONG else 0.5)  # of four, one may be where the general solver gives up
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -143,15 +162,11 @@ def test_several_models_and_decision_values_are_exact_too(kind: str, classes: in
     proved = 0
     for seed in range(3 if not LONG else 30):
         problem, prices = random_problem(kind, classes, seed, n=40, members=members, output=output)
-        surface, change, lower, at = solve_exactly(problem, prices)
-        upper = cost(change, surface.squared, surface.absolute)
-        reachable = torch.isfinite(lower)
-        assert bool((surface.margin(change, at)[reachable] >= -1e-9).all())
-        gap = ((upper - lower) / upper.clamp_min(1e-12))[reachable]
-        assert bool((gap.abs() <= 1e-9).all()), (seed, float(gap.abs().max()))
-        proved += len(gap)
-        for c in torch.nonzero(reachable).flatten().tolist()[: int(seed == 0) if not LONG else 10]:
-            witness = general_solver(surface, int(at[c]), change[c].numpy())
+        surface, flip, at = solve_exactly(problem, prices)
+        upper = checked_to_nine_digits(surface, flip, at)
+        proved += int(flip.inside.sum())
+        for c in torch.nonzero(flip.inside).flatten().tolist()[: int(seed == 0) if not LONG else 10]:
+            witness = general_solver(surface, int(at[c]), flip.change[c].numpy())
             assert float(upper[c]) <= witness * (1 + 1e-7) + 1e-9
     assert proved >= 30
 
@@ -162,12 +177,9 @@ def test_proved_where_the_arithmetic_is_hard(kind: str, hard: str) -> None:
     """Logits in the hundreds, many features, and features of very different scale."""
     for seed in range(2 if not LONG else 20):
         problem, prices = random_problem(kind, 5, seed, n=40, hard=hard)
-        surface, change, lower, at = solve_exactly(problem, prices)
-        upper = cost(change, surface.squared, surface.absolute)
-        reachable = torch.isfinite(lower)
-        assert bool((surface.margin(change, at)[reachable] >= -1e-9).all())
-        assert bool(((upper - lower).abs() <= 1e-9 * upper.clamp_min(1e-12))[reachable].all())
-        assert bool(reachable.any())
+        surface, flip, at = solve_exactly(problem, prices)
+        checked_to_nine_digits(surface, flip, at)
+        assert bool(flip.inside.any())
 
 
 def test_unreachable_means_that_no_corner_or_grid_point_passes() -> None:
@@ -212,6 +224,105 @@ def test_unreachable_is_proved_without_limits_too() -> None:
         assert flips.unreachable.all()
 
 
+def between_two(kind: str, needed: list[float], ways: dict[str, str] | None = None) -> Problem:
+    """x0, which may change without limits, does nothing for the first class: logits (x1, x0, -x0); or as much for the
+    second: (x1 + x0, x0, 0). x1 is frozen, and what a sample needs of it is known."""
+    weight = {"between": [[0.0, 1.0], [1.0, 0.0], [-1.0, 0.0]], "beside": [[1.0, 1.0], [1.0, 0.0], [0.0, 0.0]]}[kind]
+    net = torch.nn.Linear(2, 3, bias=False, dtype=torch.float64)
+    with torch.no_grad():
+        net.weight.copy_(torch.tensor(weight))
+    return Problem(
+        classifier=TorchClassifier(net, output="logits"),
+        cohort=np.array([[x0, needed_x1] for x0 in (-3.0, 0.5, 7.0) for needed_x1 in needed]),
+        target=0,
+        threshold=0.6,
+        budgets={"x0": Budget(1e6)},
+        directions=ways,
+    )
+
+
+@pytest.mark.parametrize("kind", ["between", "beside"])
+@pytest.mark.parametrize("cost_kind", ["squared", "absolute"])
+@pytest.mark.parametrize("short", [1e-6, 1e-3, 1.0, 30.0])
+def test_a_class_whose_weights_are_a_mean_of_the_others_is_out_of_reach_by_what_is_known(
+    kind: str, cost_kind: str, short: float
+) -> None:
+    """The best is x0 = 0, where two others stand at 0, or x0 without end, where one does: x1 must be log 2 + logit 0.6
+    in the first case and more than logit 0.6 in the other."""
+    line = math.log(0.6 / 0.4) + (math.log(2) if kind == "between" else 0.0)
+    problem = between_two(kind, [line - short, line + short])
+    prices = FeaturePrices(np.array([float(cost_kind == "squared")]), np.array([float(cost_kind == "absolute")]))
+    flips = cheapest_flips(problem, np.arange(len(problem)), prices)
+    assert flips.unreachable.tolist() == [True, False] * 3
+    assert flips.found.tolist() == [False, True] * 3
+
+
+def test_a_direction_the_other_way_is_as_good_as_a_wall() -> None:
+    """(x1, x0, -x0) at x0 = 7, which may only go up: x1 = 6 would do at 0."""
+    problem = between_two("between", [6.0], {"x0": "up"})
+    prices = FeaturePrices(np.array([1.0]), np.array([0.0]))
+    flips = cheapest_flips(problem, np.arange(3), prices)
+    assert flips.found.tolist() == [True, True, False]
+    assert flips.unreachable.tolist() == [False, False, True]
+
+
+def test_without_limits_whatever_is_not_found_is_proved_to_be_out_of_reach() -> None:
+    """Few of many features may change, so that many classes lie between others."""
+    proved = 0
+    for seed in range(300 if LONG else 30):
+        rng = np.random.default_rng(seed)
+        classes, width = int(rng.integers(3, 7)), int(rng.integers(1, 5))
+        may_change = int(rng.integers(1, width + 1))
+        net = torch.nn.Linear(width, classes, dtype=torch.float64)
+        with torch.no_grad():
+            net.weight.copy_(torch.tensor(rng.normal(size=(classes, width)) * rng.choice([0.3, 1, 5])))
+            net.bias.copy_(torch.tensor(rng.normal(size=classes)))
+        margin, threshold = float(rng.choice([0.0, 0.1, 0.5])), float(rng.uniform(0.3, 0.9))
+        problem = Problem(
+            classifier=TorchClassifier(net, output="logits"),
+            cohort=rng.normal(size=(20, width)),
+            target=0,
+            margin=margin if seed % 3 else None,
+            threshold=None if seed % 3 else threshold,
+            budgets={f"x{i}": Budget(float(rng.choice([1.0, 1e3, 1e6]))) for i in range(may_change)},
+        )
+        flips = cheapest_flips(problem, np.arange(20), FeaturePrices.at(problem, np.ones(may_change)))
+        assert (flips.found ^ flips.unreachable).all(), seed
+        proved += int(flips.unreachable.sum())
+    assert proved > 100
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_hundred_classes_are_as_exact_as_few(kind: str) -> None:
+    problem, prices = random_problem(kind, 100, seed=0, n=10, hard="wide")
+    surface, flip, at = solve_exactly(problem, prices)
+    checked_to_nine_digits(surface, flip, at)
+    assert int(flip.inside.sum()) >= 5
+
+
+def test_a_matrix_that_rounding_has_made_singular_is_solved_all_the_same() -> None:
+    """Two equal rows that both bind: what they need is shared between them."""
+    ones = torch.ones(1, 2, 1, dtype=torch.float64)
+    x = _solver(ones, torch.full((1, 2), 1e-30, dtype=torch.float64), ones[:, :1], ones[:, 0])(2 * ones)
+    torch.testing.assert_close(x, ones, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("rows", [7, 200])
+def test_rows_put_into_the_features_give_the_same_solution(rows: int) -> None:
+    """Few rows are solved for as they stand, many are not; some bind 1e10 times as hard as others."""
+    rng = np.random.default_rng(rows)
+    forms, width = 5, 4
+    r, w = torch.tensor(rng.normal(size=(3, rows, forms))), torch.tensor(rng.normal(size=(3, forms, width)))
+    ease = torch.tensor(10.0 ** rng.uniform(-2, 0, (3, rows)))
+    ease[:, :3] = 1e-12
+    spread = torch.tensor(10.0 ** rng.uniform(-3, 3, (3, width)) * [1, 1, 1, 0])
+    x = torch.tensor(rng.normal(size=(3, rows, 1)))
+    matrix = r @ w @ torch.diag_embed(spread) @ w.mT @ r.mT + torch.diag_embed(ease)
+    need = matrix @ x
+    left = matrix @ _solver(r, ease, w, spread)(need) - need
+    assert float((left.abs() / (matrix.abs() @ x.abs())).max()) <= 1e-12
+
+
 def test_a_set_of_classes_takes_the_cheapest_of_them() -> None:
     problem, prices = random_problem("squared", 5, 3)
 
@@ -223,9 +334,9 @@ def test_a_set_of_classes_takes_the_cheapest_of_them() -> None:
             margin=0.1,
             budgets=problem.budgets,
         )
-        surface, change, lower, at = solve_exactly(goal, prices)
-        price = cost(change, surface.squared, surface.absolute)
-        return {j: (float(p), float(v)) for j, p, v in zip(at.tolist(), price, lower, strict=True)}
+        surface, flip, at = solve_exactly(goal, prices)
+        price = cost(flip.change, surface.squared, surface.absolute)
+        return {j: (float(p), float(v)) for j, p, v in zip(at.tolist(), price, flip.lower, strict=True)}
 
     alone = [toward(1), toward(2)]
     for j, (price, lower) in toward({1, 2}).items():
@@ -265,18 +376,19 @@ def test_the_interior_point_method_proves_what_it_finds(kind: str, limited: bool
     absolute = rng.uniform(0.1, 1, width) * (kind != "squared")
     if kind == "mixed":
         squared[:4], absolute[4:8] = 0.0, 0.0
-    g_, r_, *rest = (torch.tensor(v) for v in (g, r, squared, absolute, low, high))
+    g_, r_ = torch.tensor(g), torch.tensor(r)
+    terms = Terms(*(torch.tensor(v) for v in (squared, absolute, low, high)))
 
     def half_spaces(z: torch.Tensor, mine: torch.Tensor) -> Bent:
         return Bent(z - r_[mine], torch.eye(rows, dtype=z.dtype).expand(len(z), -1, -1))
 
-    flip = cheapest_into_convex(half_spaces, torch.zeros_like(r_), g_, *rest)
-    price = cost(flip.change, rest[0], rest[1])
+    flip = cheapest_into_convex(half_spaces, torch.zeros_like(r_), g_, terms)
+    price = terms.cost(flip.change)
     short = r_ - torch.einsum("bka,ba->bk", g_, flip.change)
     assert bool(flip.inside.all())
     assert float(short.max()) <= 1e-9
     assert bool(((price - flip.lower).abs() <= 1e-9 * price).all())
     for _ in range(20):
         nu = torch.tensor(rng.exponential(size=(batch, rows)) * rng.choice([0.01, 0.1, 1.0, 10.0]))
-        bound = dual_bound(torch.einsum("bk,bka->ba", nu, g_), (nu * r_).sum(dim=1), *rest)
+        bound = dual_bound(torch.einsum("bk,bka->ba", nu, g_), (nu * r_).sum(dim=1), terms)
         assert bool((bound <= price * (1 + 1e-9)).all())

@@ -45,22 +45,24 @@ def _computed(width: int) -> Raw:
 
 def _standard(part: Part, raw: Raw, seen: Seen) -> Step:
     """(x - mean_) / scale_"""
-    scaler, w = part.estimator, len(raw)
+    scaler = part.estimator
     part.fitted("n_samples_seen_")
-    mean = scaler.mean_ if scaler.with_mean else np.zeros(w)
-    scale = scaler.scale_ if scaler.with_std else np.ones(w)
-    seen.note(raw, mean, scale)
-    return Standardised(mean, scale), _computed(w)
+    return _centred(scaler.mean_ if scaler.with_mean else None, scaler.scale_ if scaler.with_std else None, raw, seen)
 
 
 def _robust(part: Part, raw: Raw, seen: Seen) -> Step:
     """(x - center_) / scale_"""
-    scaler, w = part.estimator, len(raw)
+    scaler = part.estimator
     part.fitted("scale_")
-    centre = scaler.center_ if scaler.with_centering else np.zeros(w)
-    scale = scaler.scale_ if scaler.with_scaling else np.ones(w)
+    centre = scaler.center_ if scaler.with_centering else None
+    return _centred(centre, scaler.scale_ if scaler.with_scaling else None, raw, seen)
+
+
+def _centred(centre: Any, scale: Any, raw: Raw, seen: Seen) -> Step:
+    centre = np.zeros(len(raw)) if centre is None else centre
+    scale = np.ones(len(raw)) if scale is None else scale
     seen.note(raw, centre, scale)
-    return Standardised(centre, scale), _computed(w)
+    return Standardised(centre, scale), _computed(len(raw))
 
 
 def _min_max(part: Part, raw: Raw, seen: Seen) -> Step:

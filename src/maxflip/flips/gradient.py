@@ -102,6 +102,7 @@ def search(surface: Surface, start: torch.Tensor | None = None) -> Best:
 def explore(surface: Surface, best: Best, at: torch.Tensor) -> None:
     """A first flip for each of `at`: steps 1 to 3."""
     _first(surface, best, at)
+    _be_led(surface, best, at[~best.found[at]], among=torch.nonzero(best.found).flatten())
     lost = at[~best.found[at]]
     if len(lost):  # at very unlike prices everyone goes where it is cheap, also those who must go elsewhere
         fair = surface.repriced(FeaturePrices(1.0 / surface.problem.spread**2, 0.0 * surface.problem.spread))
@@ -111,7 +112,7 @@ def explore(surface: Surface, best: Best, at: torch.Tensor) -> None:
         best.record(
             found, other.change[found], _price(surface, other.change[found]), torch.zeros_like(best.cost[found])
         )
-    _be_led(surface, best, at[~best.found[at]], among=torch.nonzero(best.found).flatten())
+        _be_led(surface, best, lost[~best.found[lost]], among=found)
     _bisect(surface, best, at[best.found[at]], ROUGHLY)
 
 

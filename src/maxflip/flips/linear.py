@@ -26,10 +26,12 @@ import torch
 
 from maxflip.classifiers import LinearForm
 from maxflip.flips import halfspace
-from maxflip.flips.convex import Bent, cheapest_into_convex
+from maxflip.flips.convex import cheapest_into_convex
 from maxflip.flips.halfspace import EPS, cheapest_into_halfspace, cost, dual_value
+from maxflip.flips.interior import Bent
 from maxflip.flips.prices import FeaturePrices
 from maxflip.flips.surface import LIFT, Surface
+from maxflip.flips.terms import Terms
 from maxflip.goal import Goal
 
 APART = 1.0  # in logits: how far the half-spaces that only guide the solver keep from the flip itself
@@ -44,17 +46,15 @@ Forms = tuple[LinearForm, ...]
 class Exact:
     """change (B, A)   lower (B,): no cheaper flip exists, proved; inf where there is none at all, proved too
 
+    inside (B,): whether the change is a flip; if not it is the last one tried
     pull (B, A), offset (B,): flips of the set that `change` belongs to have pull . d >= offset, which proves it
     """
 
     change: torch.Tensor
     lower: torch.Tensor
+    inside: torch.Tensor
     pull: torch.Tensor
     offset: torch.Tensor
-
-    @property
-    def reachable(self) -> torch.Tensor:
-        return torch.isfinite(self.lower)
 
 
 def applies(forms: Forms | None, goal: Goal) -> bool:
@@ -85,7 +85,7 @@ def search(surface: Surface, forms: Forms, at: torch.Tensor) -> Searched:
     known = Searched(nothing, never, nothing.clone(), torch.zeros_like(nothing[:, 0]))
     for ahead in FURTHER:
         flip = cheapest(surface, model, at, guards=LIFT, ahead=ahead)
-        passes = flip.reachable & (surface.margin(flip.change, at, guards=1.0) >= 0)
+        passes = torch.isfinite(flip.lower) & (surface.margin(flip.change, at, guards=1.0) >= 0)
         own = at[passes]
         known.change[own], known.pull[own], known.offset[own] = (
             flip.change[passes],
@@ -93,7 +93,7 @@ def search(surface: Surface, forms: Forms, at: torch.Tensor) -> Searched:
             flip.offset[passes],
         )
         known.found[own] = True
-        at = at[~passes & flip.reachable]
+        at = at[~passes & flip.inside]
         if not len(at):
             break
     return known
@@ -121,7 +121,7 @@ def lower_bounds(surface: Surface, forms: Forms, at: torch.Tensor) -> torch.Tens
     bounded = torch.isfinite(slack).all(dim=1)
     if bool(bounded.any()):
         model = _Logits.of(surface, forms)
-        lower[bounded] = cheapest(surface, model, at[bounded], guards=-1.0, slack=slack[bounded]).lower
+        lower[bounded] = cheapest(surface, model, at[bounded], guards=-1.0, proof=slack[bounded]).lower
     return lower
 
 
@@ -179,26 +179,32 @@ def cheapest(
     at: torch.Tensor,
     guards: float,
     ahead: float = 0.0,
-    slack: torch.Tensor | None = None,
+    proof: torch.Tensor | None = None,
 ) -> Exact:
     """For the samples `at`, over all wanted classes: confidence >= required + guards * guard, and beyond that
-    h >= ahead * scale - slack of each model.   slack (b, M)
+    h >= ahead * scale of each model.
+
+    proof (b, M): asked for what is proved of changes that the budgets could pay for, if h is so much less
     """
     aim = (surface.problem.goal.required + guards * surface.problem.guard) / surface.unit
     aim = max(aim, 1e-12) if surface.problem.goal.is_threshold else aim
     nothing, never = torch.zeros_like(surface.low[at]), torch.full_like(model.start[at, 0, 0], torch.inf)
-    best = Exact(nothing, never, nothing.clone(), torch.zeros_like(never))
+    best = Exact(nothing, never, torch.zeros_like(never, dtype=torch.bool), nothing.clone(), torch.zeros_like(never))
     price = best.lower.clone()
     extra = ahead * (1.0 + model.start[at].abs().amax(dim=2))
-    extra = extra if slack is None else extra - slack
+    extra = extra if proof is None else extra - proof
+    payable = None if proof is None else _payable(surface, at)
     for choice in _choices(surface.wanted[at], len(model.slope)):
         mine = torch.nonzero(surface.wanted[at][:, list(choice)].all(dim=1)).flatten()
-        flip = _into_one_set(surface, model, at[mine], choice, aim, extra[mine])
-        own_price = torch.where(flip.reachable, cost(flip.change, surface.squared, surface.absolute), torch.inf)
-        cheaper = own_price < price[mine]
+        most = None if payable is None else payable[mine]
+        flip = _into_one_set(surface, model, at[mine], choice, aim, extra[mine], most)
+        own_price = cost(flip.change, surface.squared, surface.absolute)
+        own_price = torch.where(torch.isfinite(flip.lower), own_price, torch.inf)
+        known = best.inside[mine]
+        cheaper = (flip.inside & ~known) | ((flip.inside == known) & (own_price < price[mine]))
+        best.inside[mine[cheaper]], price[mine[cheaper]] = flip.inside[cheaper], own_price[cheaper]
         best.change[mine[cheaper]] = flip.change[cheaper]
         best.pull[mine[cheaper]], best.offset[mine[cheaper]] = flip.pull[cheaper], flip.offset[cheaper]
-        price[mine] = torch.minimum(price[mine], own_price)
         best.lower[mine] = torch.minimum(best.lower[mine], flip.lower)
     return best
 
@@ -210,7 +216,13 @@ def _choices(wanted: torch.Tensor, models: int) -> Iterator[tuple[int, ...]]:
 
 
 def _into_one_set(
-    surface: Surface, model: _Logits, at: torch.Tensor, choice: tuple[int, ...], aim: float, extra: torch.Tensor
+    surface: Surface,
+    model: _Logits,
+    at: torch.Tensor,
+    choice: tuple[int, ...],
+    aim: float,
+    extra: torch.Tensor,
+    payable: torch.Tensor | None,
 ) -> Exact:
     """Model m is to pass by the wanted class choice[m], with h >= extra (b, M)."""
     prices, box = (surface.squared, surface.absolute), (surface.low[at], surface.high[at])
@@ -224,7 +236,8 @@ def _into_one_set(
         g, r = -w[0, other].expand(len(at), -1), start[:, 0, other] + _line(goal, aim) + extra[:, 0]
         one = cheapest_into_halfspace(g, r, *prices, *box)
         lower = dual_value(one.nu, g, r, *prices, *box).nan_to_num(nan=0.0, posinf=0.0).clamp_min(0.0)
-        return Exact(one.change, torch.where(halfspace.out_of_reach(g, r, *box), torch.inf, lower), g, r)
+        lower = torch.where(halfspace.out_of_reach(g, r, *box), torch.inf, lower)
+        return Exact(one.change, lower, one.reachable, g, r)
 
     def constraints(z: torch.Tensor, mine: torch.Tensor) -> Bent:
         own_z = torch.split(z, classes, dim=1)
@@ -232,9 +245,8 @@ def _into_one_set(
         each = [replace(bent, h=bent.h - extra[mine, m, None]) for m, bent in enumerate(each)]
         return each[0] if models == 1 else _Together.of(each)
 
-    payable = _payable(surface, at)
-    flip = cheapest_into_convex(constraints, start.flatten(1), w.flatten(0, 1), *prices, *box, payable)
-    return Exact(flip.change, flip.lower, flip.pull, flip.offset)
+    flip = cheapest_into_convex(constraints, start.flatten(1), w.flatten(0, 1), Terms(*prices, *box), payable)
+    return Exact(flip.change, flip.lower, flip.inside, flip.pull, flip.offset)
 
 
 def _one_model(goal: Goal, z: torch.Tensor, wanted: int, unwanted: torch.Tensor, aim: float) -> Bent:

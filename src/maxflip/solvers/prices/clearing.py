@@ -17,7 +17,7 @@ import numpy as np
 from maxflip.exact import Floats
 
 FINAL = 0.01
-ANNEALED, WARM = (0.3, 0.1, 0.03, FINAL), (0.03, FINAL)
+ANNEALED, WARM = (0.3, 0.1, 0.03, FINAL), (FINAL,)
 STEPS = 30  # Newton steps at each softness
 SETTLED = 1e-6  # ... which end when what is bought differs from the budgets by less than this, in parts of D
 HALVINGS = 12

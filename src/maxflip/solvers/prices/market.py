@@ -21,7 +21,7 @@ from maxflip.solvers.prices.shard import Shard
 from maxflip.solvers.proposal import Run
 
 REACH = 2.0  # samples whose flip would cost this many times their worth are not searched again
-NEARBY = 1.5  # ... nor by the directions of others, beyond this
+NEARBY = 2.0  # ... nor by the directions of others, beyond this
 PICKED = 1.05  # ... nor mended: those who are picked, or nearly so
 ENOUGH = 1e-4  # rounds end when the model promises less than this part of the dual's value
 SMALLEST, LARGEST = 1e-100, 1e100  # budgets beyond these are as good as empty and as unlimited
@@ -38,12 +38,15 @@ def traded(problem: Problem) -> NDArray[np.bool_]:
 
 @dataclass(eq=False)
 class Market:
-    """prices (m,): the best so far   value: D there, by the flips known   last: the market's last clearing"""
+    """prices (m,): the best so far   part: of the budgets that is for sale to the samples held
+    value: D at these prices, by the flips known   last: the market's last clearing
+    """
 
     problem: Problem
     held: Held[Shard]
     run: Run
     prices: Floats
+    part: float = 1.0
     value: float = math.inf
     last: Cleared | None = None
     rounds: int = 0
@@ -62,13 +65,15 @@ class Market:
     def settle(self, rounds: int) -> None:
         """Clear, go there, look again; until the model promises nothing more.
 
-        The model is right where it was made, and D is convex: if all the way leads too far, a part of it does not.
+        The model is right where it was made, and D is convex: if all the way leads too far, a part of it does not. The
+        first time it is worth going in any case: where D is nearly least, the budgets need not nearly clear.
         """
         way = 0.0
         for _ in range(rounds):
             if way < SHORTEST:
                 cleared, here, way = self._cleared(), self.prices, 1.0
-                if cleared.value < 0 or self.value - cleared.value <= ENOUGH * self.value:
+                promised = self.value - cleared.value > ENOUGH * self.value
+                if cleared.value < 0 or (self.rounds and not promised):
                     return
             ratio = np.where(self.traded, cleared.prices / np.where(self.traded, here, 1.0), 0.0)
             way = 0.0 if self.visit(here * ratio**way) else way * SHORTER
@@ -78,6 +83,7 @@ class Market:
         self.rounds += 1
         stage = f"Following the prices, round {self.rounds}"
         self.held.ask(lambda shard: shard.reprice(prices, reach), stage=stage, watch=self.run.watch)
+        self.value = self.dual(self.prices)  # more than it was thought to be, if cheaper flips have shown up
         value = self.dual(prices)
         better = value < self.value
         if better:
@@ -89,7 +95,7 @@ class Market:
     def amounts(self) -> Floats:
         """(m,) for sale. The reciprocal of a budget that is nearly nothing would be no number; a little more proves as
         much."""
-        amounts = self.problem.ledger.amounts
+        amounts = self.part * self.problem.ledger.amounts
         return np.where(amounts > 0, np.maximum(amounts, SMALLEST), 0.0)
 
     @cached_property

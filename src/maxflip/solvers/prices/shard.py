@@ -25,6 +25,7 @@ BEND = 0.1  # times the softness: within this part of a feature's spread the mod
 # what is bought changes smoothly with the prices
 KINKED = 0.98  # the cosine below which a gradient does not explain why a flip is the cheapest
 DESCENTS = 3
+SOME, MANY, PAYS = 256, 1024, 1e-3  # samples, and the part of their worth that they must win for all to follow
 LATEST = 4  # flips of a sample, out of all that were seen
 
 
@@ -119,9 +120,13 @@ class Shard:
         return self._as_columns([self.rows[at.cpu().numpy()]], [change[at]])
 
     def follow(self, prices: Floats, reach: float) -> None:
-        """Flips that are cheaper at these prices, by the directions of others."""
+        """Flips that are cheaper at these prices, by the directions of others; of many, if it pays for some."""
         surface, best, at = self._known(prices, reach)
-        gradient.follow(surface, best, at, among=at)
+        some = at if len(at) < MANY else at[:: len(at) // SOME]
+        before = best.cost[some]
+        gradient.follow(surface, best, some, among=at)
+        if len(some) < len(at) and (before - best.cost[some]).sum() > PAYS * self.worth[some].sum():
+            gradient.follow(surface, best, at, among=at)
         self._keep(surface, best, at)
 
     def touch_up(self, prices: Floats, reach: float) -> None:

@@ -23,6 +23,7 @@ from maxflip.solvers.prices.shard import Shard
 from maxflip.solvers.proposal import Proposal, Run, check_whole_option
 
 FILLS = 3
+SOME, MANY = 2000, 10_000  # samples whose prices come first, where there are many
 SMALL = 300  # samples whose first flips are polished: no worse than what Nearest would choose from
 # Flips are mended at prices that are about right, the finer the more so: at which gap between the best mixture and the
 # dual, in parts of it.
@@ -51,11 +52,12 @@ class Prices:
         earlier = _earlier_prices(problem, run, sold)
         if earlier is not None:
             start = earlier
-        held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), rows, size=self.chunk)
-        market = Market(problem, held, run, start)
-        closing = Closing(market)
         exact = linear.applies(problem.linear, problem.goal)
-        market.open(scaled=earlier is None, polished=len(rows) <= SMALL)
+        known = earlier is not None
+        if sold.any() and not exact and len(rows) > MANY:
+            start, known = self._prices_of_some(problem, run, rows, start, scaled=not known), True
+        market = self._opened(problem, run, rows, start, scaled=not known)
+        closing = Closing(market)
         if sold.any():
             market.settle(self.rounds)
             few = len(rows) <= FEW
@@ -73,14 +75,29 @@ class Prices:
         return Proposal(
             rows=columns.rows,
             changes=columns.changes,
-            unreachable=np.concatenate([rows[:0], *held.ask(lambda shard: shard.rows_unreachable())]),
-            unusable=np.concatenate([rows[:0], *held.ask(lambda shard: shard.rows_unusable())]),
+            unreachable=np.concatenate([rows[:0], *market.held.ask(lambda shard: shard.rows_unreachable())]),
+            unusable=np.concatenate([rows[:0], *market.held.ask(lambda shard: shard.rows_unusable())]),
             prices=market.shown_prices(),
             price_ranges=market.ranges(),
             bound=bound,
             estimate=market.value if bound is None else None,
             trace=market.trace,
         )
+
+    def _opened(
+        self, problem: Problem, run: Run, rows: Rows, start: Floats, *, scaled: bool, part: float = 1.0
+    ) -> Market:
+        held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), rows, size=self.chunk)
+        market = Market(problem, held, run, start, part)
+        market.open(scaled=scaled, polished=len(rows) <= SMALL)
+        return market
+
+    def _prices_of_some(self, problem: Problem, run: Run, rows: Rows, start: Floats, *, scaled: bool) -> Floats:
+        """At which a part of the budgets clears among as small a part of the samples: nearly those of all."""
+        some = rows[:: len(rows) // SOME]
+        market = self._opened(problem, run, some, start, scaled=scaled, part=len(some) / len(rows))
+        market.settle(self.rounds)
+        return market.prices
 
 
 def _earlier_prices(problem: Problem, run: Run, traded: NDArray[np.bool_]) -> Floats | None:
