@@ -304,6 +304,25 @@ def test_the_program_serves_where_swaps_find_nothing(
     assert tried
 
 
+def test_many_twins_over_budget_by_a_rounding_error() -> None:
+    """50 of 500 alike draw 5 but for a rounding error: 49 are what fits."""
+    budgets = {"x0": Budget(10.0, cost="absolute"), "x1": Budget(5.0, cost="absolute")}
+    problem = linear_problem([1.0, 1.0], np.zeros((500, 2)) - 1.0, budgets)
+    assert choose(problem, np.arange(500), np.full((500, 2), 0.1)).tolist() == list(range(49))
+
+
+@pytest.mark.parametrize("spare", [0, 1])
+def test_what_must_be_picked_may_need_a_budget_to_its_last_bit(spare: int) -> None:
+    """9 of 500 that must be picked fill both budgets, as they are rounded up."""
+    changes = np.random.default_rng(0).normal(size=(500, 2))
+    amounts = linear_problem([1.0, 1.0], np.zeros((500, 2)) - 1.0, [1.0, 1.0]).ledger.spent(changes[:9])
+    amounts = np.nextafter(amounts, math.inf) * (1 + spare)
+    problem = linear_problem([1.0, 1.0], np.zeros((500, 2)) - 1.0, amounts)
+    chosen = choose(problem, np.arange(500), changes, np.arange(9))
+    assert set(range(9)) <= set(chosen)
+    assert problem.ledger.fits(changes[chosen])
+
+
 def test_what_must_be_picked_is_picked_from_many_too() -> None:
     problem, rows, changes = large_candidates(2, n=3000)
     share = problem.ledger.consumption(changes) / problem.ledger.amounts

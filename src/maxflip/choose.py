@@ -170,9 +170,13 @@ def _with_less(problem: Problem, candidates: Candidates, changes: Floats, limit:
     room = np.ones(len(finite))
     picked = _pick(candidates, limit, room, [])
     while picked is not None and (over := problem.ledger.overspent(changes[picked])):
-        room[np.searchsorted(finite, over)] -= LESS
-        again = _pick(candidates, limit, room, [])
-        if again is None:  # what must be picked needs that last bit
+        slipped = np.searchsorted(finite, over)
+        # Once is enough, unless those slip who stay as they are, or what must be picked needs that last bit.
+        again = None
+        if (room[slipped] == 1.0).any():
+            room[slipped] = 1.0 - LESS
+            again = _pick(candidates, limit, room, [])
+        if again is None:
             return _shed(problem, candidates, changes, picked)
         picked = again
     return picked
