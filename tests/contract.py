@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from maxflip import Nearest, Prices
+from maxflip import BCMS, CCMS, KL, MS, Nearest, Prices
 from maxflip.solvers import Solver
 
 SOLVERS: list[Solver] = [
     Prices(),
     Nearest(),
     Nearest(prices="unit"),
+    MS.scale_free(outer=6, inner=20, beta=0.1),
+    BCMS.scale_free(outer=6, inner=20, beta=0.1, draws=20),
+    CCMS.scale_free(outer=6, inner=20, beta=0.1, draws=10),
+    KL.scale_free(outer=6, inner=20, beta=0.1),
 ]

@@ -1,0 +1,240 @@
+"""The two loops of all four algorithms: what every one does around its own inner iteration."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import torch
+
+from maxflip.engine import Rows
+from maxflip.problem import Problem
+from maxflip.solvers.paper.multipliers import Multipliers
+from maxflip.solvers.paper.options import NOT_NEGATIVE, POSITIVE, Interval
+from maxflip.solvers.paper.search import UNITS, Search, Units
+from maxflip.solvers.paper.solution import Finisher, Solution
+from maxflip.solvers.paper.steps import OPTIMIZERS, Optimizer
+from maxflip.solvers.proposal import Proposal, Run, no_rows
+from maxflip.watch import Advanced, Finished, Notice, Started
+
+
+class Diverged(Exception):
+    """A number of the algorithm is none any more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loops:
+    """Options that all four have.
+
+    outer, inner   iterations: changes of the multipliers, and steps between two of them
+    beta           length of the steps of the samples
+    gamma, eta     steps of lambda and of mu, divided by the square root of the outer iteration
+    start_lambda, start_mu   where the multipliers start, before 10 % white noise
+    optimizer      "sgd" (the paper), or "adam": steps of about beta in every feature, however flat the model
+    units          in what steps are counted: "raw" (the paper) or "standard" deviations of each feature
+    patience       stop when so many outer iterations brought no better plan, or nobody is left to win; None: never
+    """
+
+    outer: int
+    inner: int
+    beta: float = 0.05
+    gamma: float = 1.0
+    eta: float = 1.0
+    start_lambda: float = 1.0
+    start_mu: float = 1.0
+    optimizer: Optimizer = "sgd"
+    units: Units = "raw"
+    patience: int | None = 4
+
+
+NUMBERS: dict[str, Interval] = {
+    "beta": POSITIVE,
+    "gamma": NOT_NEGATIVE,
+    "eta": NOT_NEGATIVE,
+    "start_lambda": NOT_NEGATIVE,
+    "start_mu": NOT_NEGATIVE,
+}
+Residual = Literal["raw", "relative"]
+RESIDUALS: tuple[Residual, ...] = ("raw", "relative")
+CHOICES: dict[str, tuple[str, ...]] = {"optimizer": OPTIMIZERS, "units": UNITS}
+
+
+def wholes(options: Loops) -> list[str]:
+    return ["outer", "inner", *(["patience"] if options.patience is not None else [])]
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """L at the end of an inner loop, its gradients by the multipliers (m,), (n,), and more for the trace."""
+
+    value: float
+    of_lambda: torch.Tensor
+    of_mu: torch.Tensor
+    more: dict[str, float]
+
+
+class Algorithm(Protocol):
+    """What is particular to each of the four."""
+
+    u: torch.Tensor
+
+    def begin(self) -> None:
+        """Before every inner loop."""
+        ...
+
+    def iterate(self, t: int, k: int) -> bool:
+        """One inner iteration; False where the loop is to be left."""
+        ...
+
+    def slopes(self, t: int) -> Slopes: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What an algorithm is made of."""
+
+    search: Search
+    multipliers: Multipliers
+    u: torch.Tensor
+    run: Run
+
+
+def check_finite(what: str, *tensors: torch.Tensor) -> None:
+    if not all(bool(torch.isfinite(t).all()) for t in tensors):
+        raise Diverged(what)
+
+
+def run_loops(
+    solver: Loops,
+    problem: Problem,
+    run: Run,
+    make: Callable[[Setting], Algorithm],
+    *,
+    is_max: bool,
+    counts: bool = True,
+) -> Proposal:
+    """is_max: whether the multipliers make L large (KL) instead of small   counts: see Search"""
+    wanted = run.candidates_wanted(problem)
+    low, high = problem.box(wanted)
+    stuck = ((low == 0) & (high == 0)).all(axis=1)
+    rows = wanted[~stuck]
+    if not len(rows):
+        return Proposal(rows=no_rows(), changes=np.empty((0, len(problem.cohort.features))), unreachable=wanted)
+    search = Search(problem, rows, solver.units, counts)
+    sizes, values = (len(search.budgets), len(rows)), (solver.start_lambda, solver.start_mu)
+    multipliers = Multipliers.first(sizes, values, (solver.gamma, solver.eta), run.streams).to(search.x.device)
+    algorithm = make(Setting(search, multipliers, search.start(run), run))
+    history = _Loop(solver, run, algorithm, multipliers, Finisher(problem, run, rows), search, is_max)
+    best, trace, has_diverged = history.go()
+    return Proposal(
+        rows=best.rows,
+        changes=best.changes,
+        unreachable=wanted[stuck],
+        unusable=no_rows() if has_diverged else _unusable(search, best),
+        trace=trace,
+    )
+
+
+def _unusable(search: Search, best: Solution) -> Rows:
+    broken = search.rows[search.broken.cpu().numpy()]
+    return np.setdiff1d(broken, best.rows)
+
+
+@dataclass(eq=False)
+class _Loop:
+    solver: Loops
+    run: Run
+    algorithm: Algorithm
+    multipliers: Multipliers
+    finisher: Finisher
+    search: Search
+    is_max: bool
+
+    def go(self) -> tuple[Solution, dict[str, list[Any]], bool]:
+        """The best final solution, the trace, and whether the algorithm diverged."""
+        solver, watch = self.solver, self.run.watch
+        name = type(solver).__name__
+        stage, left = f"Searching with {name}", solver.outer * solver.inner
+        watch(Started(stage, left))
+        best: Solution | None = None
+        trace: dict[str, list[Any]] = {}
+        stale, has_diverged = 0, False
+        for t in range(1, solver.outer + 1):
+            began, k = time.monotonic(), 0
+            try:
+                self.algorithm.begin()
+                while k < solver.inner and self.algorithm.iterate(t, k + 1):
+                    k += 1
+                inner_seconds = time.monotonic() - began
+                slopes = self.algorithm.slopes(t)
+                check_finite("the Lagrangian", torch.tensor(slopes.value), slopes.of_lambda, slopes.of_mu)
+            except Diverged as what:
+                watch(
+                    Notice(
+                        f"{name} diverged in outer iteration {t}, inner iteration {k + 1}: {what} is no finite number. "
+                        f"{self._remedy()}"
+                    )
+                )
+                has_diverged = True
+                break
+            solution = self.finisher.finish(self.search.changes(self.algorithm.u))
+            self._record(trace, t, k, slopes, solution, (time.monotonic() - began, inner_seconds))
+            stale = 0 if best is None or solution.rank > best.rank else stale + 1
+            best = solution if stale == 0 else best
+            (self.multipliers.ascend if self.is_max else self.multipliers.descend)(slopes.of_lambda, slopes.of_mu)
+            watch(Advanced(stage, solver.inner))
+            left -= solver.inner
+            if solver.patience is not None and best is not None and self._is_done(best, stale, solver.patience):
+                break
+        if left:
+            watch(Advanced(stage, left))
+        watch(Finished(stage))
+        nothing = Solution(no_rows(), self.search.changes(self.algorithm.u)[:0], 0.0, 0, {})
+        return best or nothing, trace, has_diverged
+
+    def _is_done(self, best: Solution, stale: int, patience: int) -> bool:
+        """Whether nobody is left to win, or long enough nobody more was won."""
+        all_won = best.worth >= math.fsum(self.search.problem.worth[self.search.rows])
+        return all_won or (best.worth > 0 and stale >= patience)
+
+    def _remedy(self) -> str:
+        """What to lower."""
+        solver = self.solver
+        lower = f"Lower beta ({solver.beta}) or gamma ({solver.gamma})"
+        scale = ", or count in units='standard'" if solver.units == "raw" else ""
+        return f"{lower}{scale}. The best plan of the iterations before is kept."
+
+    def _record(
+        self,
+        trace: dict[str, list[Any]],
+        t: int,
+        k: int,
+        slopes: Slopes,
+        solution: Solution,
+        seconds: tuple[float, float],
+    ) -> None:
+        """The multipliers are those under which the inner loop ran."""
+        row: dict[str, Any] = {
+            "outer": t,
+            "inner": k,
+            "lagrangian": slopes.value,
+            "mean_lambda": _mean(self.multipliers.of_budgets),
+            "mean_mu": _mean(self.multipliers.of_samples),
+            "slope_lambda": float(slopes.of_lambda.norm()),
+            "slope_mu": float(slopes.of_mu.norm()),
+            **slopes.more,
+            **solution.numbers,
+            "gradients": self.search.gradients,
+            "seconds": seconds[0],
+            "seconds_inner": seconds[1] / max(1, k),
+        }
+        for key, value in row.items():
+            trace.setdefault(key, []).append(value)
+
+
+def _mean(values: torch.Tensor) -> float:
+    return float(values.mean()) if len(values) else 0.0
