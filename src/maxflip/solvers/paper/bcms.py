@@ -51,9 +51,9 @@ class BCMS(Chances):
         return cls(**({"optimizer": "adam", "units": "standard", "indicator": "relative"} | options))
 
     def propose(self, problem: Problem, run: Run) -> Proposal:
-        return run_loops(self, problem, run, self._algorithm, is_max=False)
+        return run_loops(self, problem, run, self.algorithm, is_max=False)
 
-    def _algorithm(self, setting: Setting) -> ChanceAlgorithm:
+    def algorithm(self, setting: Setting) -> ChanceAlgorithm:
         pi = torch.full_like(setting.search.worth, FIRST)
         return ChanceAlgorithm(self, setting, pi, self._draw, into_unit_interval)
 

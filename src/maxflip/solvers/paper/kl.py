@@ -62,10 +62,10 @@ class KL(Loops):
         return cls(**({"optimizer": "adam", "units": "standard", "residual": "relative"} | options))
 
     def propose(self, problem: Problem, run: Run) -> Proposal:
-        return run_loops(self, problem, run, lambda setting: _KL(self, setting), is_max=True, counts=False)
+        return run_loops(self, problem, run, lambda setting: KLAlgorithm(self, setting), is_max=True, counts=False)
 
 
-class _KL:
+class KLAlgorithm:
     def __init__(self, solver: KL, setting: Setting) -> None:
         self.solver, self.search, self.multipliers, self.u = solver, setting.search, setting.multipliers, setting.u
         self.ascent = Ascent(solver.beta, solver.optimizer)

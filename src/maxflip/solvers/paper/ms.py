@@ -63,10 +63,10 @@ class MS(Loops):
         return cls(**(free | options))
 
     def propose(self, problem: Problem, run: Run) -> Proposal:
-        return run_loops(self, problem, run, lambda setting: _MS(self, setting), is_max=False)
+        return run_loops(self, problem, run, lambda setting: MSAlgorithm(self, setting), is_max=False)
 
 
-class _MS:
+class MSAlgorithm:
     def __init__(self, solver: MS, setting: Setting) -> None:
         self.solver, self.search, self.multipliers, self.u = solver, setting.search, setting.multipliers, setting.u
         self.ascent = Ascent(solver.beta, solver.optimizer)
@@ -82,13 +82,17 @@ class _MS:
             return False
         moves = None if self.solver.keep_moving else self.z
         for _ in range(self.solver.steps):
-            price = self.multipliers.of_budgets / self.unit
-            uphill = -self.search.consumption_slope(self.u, price) - self.multipliers.of_samples[:, None] * self.slope
-            check_finite("the gradient of the samples", uphill)
-            self.u = self.search.inside(self.ascent.step(self.u, uphill, moves))
+            self.u = self.search.inside(self.ascent.step(self.u, self.uphill(), moves))
             self.h, self.slope = hinge(*self.search.shortfall(self.u))
         self.z = self.worth_picking() >= 0
         return True
+
+    def uphill(self) -> torch.Tensor:
+        """(n, A): the gradient of c_j by u_j, which is that of L where z_j = 1"""
+        paid = self.search.consumption_slope(self.u, self.multipliers.of_budgets / self.unit)
+        uphill = -paid - self.multipliers.of_samples[:, None] * self.slope
+        check_finite("the gradient of the samples", uphill)
+        return uphill
 
     def worth_picking(self) -> torch.Tensor:
         """c (n,)"""

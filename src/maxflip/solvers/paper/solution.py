@@ -22,6 +22,7 @@ from maxflip.flips import FeaturePrices, cheapest_flips
 from maxflip.problem import Problem
 from maxflip.solvers.proposal import Run
 
+SAME = 100.0  # guards between two confidences that are the same to the model
 SMALLEST = 1e-100  # budgets below this have the price of this one
 
 
@@ -45,8 +46,8 @@ class Finisher:
     """Makes final solutions of iterates.
 
     Two laws of the house that the paper does not know:
-    - Samples that are alike in everything (twins) share their cheapest flip, so that of equals those whose ids come
-      first are picked. Where no two are alike, nothing happens.
+    - Twins, samples that are alike in what may change, in limits and goal and to the model, share their cheapest flip,
+      so that of equals those whose ids come first are picked. Where no two are alike, nothing happens.
     - Samples that must be picked (`include`) also offer their cheapest flip at prices 1 / amount.
     """
 
@@ -57,7 +58,9 @@ class Finisher:
         self.prices = np.where(ledger.amounts > 0, 1.0 / np.maximum(ledger.amounts, SMALLEST), 0.0)
         low, high = problem.box(rows)
         wanted = problem.goal.wanted_for(rows).numpy()
-        alike = np.column_stack([problem.cohort.values[rows], low, high, wanted])
+        confidence = np.round(run.standing.confidence[rows] / (SAME * problem.guard))
+        parts = [part[:, problem.actionable] for part in (problem.cohort.values[rows], low, high)]
+        alike = np.column_stack([*parts, wanted, confidence])
         _, self.kind = np.unique(alike, axis=0, return_inverse=True)
         self.has_twins = self.kind.max(initial=-1) + 1 < len(rows)
         flips = cheapest_flips(problem, np.intersect1d(rows, self.must), FeaturePrices.at(problem, self.prices))
@@ -103,7 +106,11 @@ class Finisher:
         leader = np.full(self.kind.max() + 1, -1)
         leader[kinds] = order[first]
         own = leader[self.kind]
-        return np.where((own >= 0)[:, None], changes[own], changes), own >= 0
+        led = np.flatnonzero((own >= 0) & (own != np.arange(len(own))))
+        led = led[judge.admissible(self.problem, self.rows[led], changes[own[led]])]
+        shared, passes = changes.copy(), passing.copy()
+        shared[led], passes[led] = changes[own[led]], True
+        return shared, passes
 
     def _gap(self, rows: Rows, changes: Floats, chosen: Rows) -> float:
         """Mean distance between the best and the second best score of the chosen; of several models, their mean."""
