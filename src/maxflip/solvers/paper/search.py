@@ -64,8 +64,9 @@ class Search:
         self.wanted = problem.goal.wanted_for(self.rows, device)
         labels = problem.goal.distributions
         self.labels = None if labels is None else tensor(labels[self.rows])
-        # Which samples ever gave an output that is not finite.
+        # Which samples gave an output that is not finite: ever, and when they were last asked for a gradient.
         self.broken = torch.zeros(len(self.rows), dtype=torch.bool, device=device)
+        self.fallen = self.broken.clone()
 
     def start(self, run: Run) -> torch.Tensor:
         """u (n, A): white noise, but where an earlier plan moves a sample of the same id, that change."""
@@ -82,8 +83,8 @@ class Search:
         return self.inside(u)
 
     def inside(self, u: torch.Tensor) -> torch.Tensor:
-        """The nearest point that limits and directions allow."""
-        return torch.minimum(torch.maximum(u, self.low), self.high)
+        """The nearest point that limits and directions allow; of a sample without a finite output, its start."""
+        return torch.where(self.fallen[:, None], 0.0, torch.minimum(torch.maximum(u, self.low), self.high))
 
     def changes(self, u: torch.Tensor) -> Floats:
         """(n, F), as they may be stored"""
@@ -150,7 +151,7 @@ class Search:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """terms(x, at) -> (what is differentiated (b,), what is told (b, c)); -> told (n, c), gradient (n, A)
 
-        A sample whose output or gradient is not finite stands still, and counts as unconfident as can be.
+        A sample whose output or gradient is not finite counts as unconfident as can be, and has gradient 0.
         """
         size = self.problem.classifier.batch_size
         told, slopes = [], []
@@ -163,6 +164,7 @@ class Search:
             values = values.detach()
             bad = ~torch.isfinite(values).all(dim=1) | ~torch.isfinite(slope).all(dim=1)
             self.broken[at] |= bad
+            self.fallen[at] = bad
             told.append(torch.where(bad[:, None], 1.0 + self.problem.goal.required, values))
             slopes.append(torch.where(bad[:, None], 0.0, slope))
         self.gradients += len(u)
