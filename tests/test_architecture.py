@@ -28,7 +28,7 @@ ROOMS = [
     ["choose"],
     ["solvers"],
     ["pipeline"],
-    ["study"],
+    ["study", "sizing"],
     ["report"],
     ["files"],
     ["demo"],

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from maxflip.budgets import Budget
 from maxflip.errors import InputError
 from maxflip.pipeline import solve
-from maxflip.plan import Plan
+from maxflip.plan import Fate, Plan
 from maxflip.problem import Problem
 from maxflip.solvers import KL
 from maxflip.suggest import shown
@@ -34,7 +34,7 @@ class Sizing:
     def is_everyone(self) -> bool:
         """Whether the unlimited plan leaves nobody who could be flipped."""
         counts = self.plan.fate_counts()
-        return counts["left_out"] + counts["not_found"] + counts["unusable"] == 0
+        return counts[Fate.LEFT_OUT] + counts[Fate.NOT_FOUND] + counts[Fate.UNUSABLE] == 0
 
 
 def size_budgets(

@@ -254,6 +254,7 @@ def test_kl_without_limits_sets_the_budgets() -> None:
         small = problem.changed(budgets=budgets)
         assert small.budgets["x3"].amount == 0.0
         assert solve(small).count >= 1
+    wrong: Any
     for wrong in ((), (0.0,), ("half",), (True,)):
         with pytest.raises(InputError, match="shares"):
             size_budgets(problem, wrong)

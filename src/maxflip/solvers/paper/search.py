@@ -21,6 +21,7 @@ from maxflip.solvers.proposal import Run
 
 Units = Literal["raw", "standard"]
 UNITS: tuple[Units, ...] = ("raw", "standard")
+WORST = 2.0  # what confidence lacks where the model has no answer
 FIRST_STEP = 0.01  # standard deviations of the noise from which the search starts
 
 
@@ -32,6 +33,9 @@ class Search:
     feature over these samples ("standard"). Everything is float64, on the model's device.
 
     a_jr(d) = sum_i squared_ri d_ji^2 + absolute_ri |d_ji| + count_r
+
+    Decision values may have any size: what confidence lacks is counted in the largest lack at the start, so that it
+    is at most about 1, as it is for probabilities.
     """
 
     problem: Problem
@@ -46,7 +50,7 @@ class Search:
         is_limit = (ledger.amounts > 0) & np.isfinite(ledger.amounts) & (self.counts | (ledger.count == 0))
         self.budgets = np.flatnonzero(is_limit)
         low, high = problem.box(self.rows)
-        self.spread = spread_of(problem.cohort.values[np.ix_(self.rows, columns)])
+        self.spread = self._sizes()
         unit = np.ones(len(columns)) if self.units == "raw" else self.spread
         worth = problem.worth[self.rows]
 
@@ -67,6 +71,21 @@ class Search:
         # Which samples gave an output that is not finite: ever, and when they were last asked for a gradient.
         self.broken = torch.zeros(len(self.rows), dtype=torch.bool, device=device)
         self.fallen = self.broken.clone()
+        self.size = 1.0
+        if problem.goal.is_decision:
+            self.size = max(float(self.shortfall_only(torch.zeros_like(self.low)).max()), problem.guard)
+
+    def _sizes(self) -> Floats:
+        """(A,): the spread of each feature over these samples; where all are 0, the change of everyone that would use
+        up a budget, or 1"""
+        columns, ledger, n = self.problem.actionable, self.problem.ledger, len(self.rows)
+        values = self.problem.cohort.values[np.ix_(self.rows, columns)]
+        amounts = ledger.amounts[self.budgets, None] / n
+        with np.errstate(divide="ignore"):
+            of_squares = np.sqrt(amounts / ledger.squared[np.ix_(self.budgets, columns)])
+            of_sizes = amounts / ledger.absolute[np.ix_(self.budgets, columns)]
+        largest = np.minimum(of_squares, of_sizes).min(axis=0, initial=np.inf)
+        return np.where(values.any(axis=0), spread_of(values), np.where(np.isfinite(largest), largest, 1.0))
 
     def start(self, run: Run) -> torch.Tensor:
         """u (n, A): white noise, but where an earlier plan moves a sample of the same id, that change."""
@@ -106,7 +125,7 @@ class Search:
         """s (n,), what confidence lacks, and its gradient by u (n, A)"""
 
         def lacks(x: torch.Tensor, at: slice) -> tuple[torch.Tensor, torch.Tensor]:
-            s = signed(self.problem.goal, scores(self.problem.classifier, x), self.wanted[at])
+            s = signed(self.problem.goal, scores(self.problem.classifier, x), self.wanted[at]) / self.size
             return s, s[:, None]
 
         values, slope = self._through_model(u, lacks)
@@ -120,7 +139,7 @@ class Search:
             for begin in range(0, len(u), size):
                 at = slice(begin, begin + size)
                 p = scores(self.problem.classifier, self._moved(u[at], at))
-                parts.append(signed(self.problem.goal, p, self.wanted[at]))
+                parts.append(signed(self.problem.goal, p, self.wanted[at]) / self.size)
         return self._usable(torch.cat([u[:0, 0], *parts]))
 
     def divergence_and_shortfall(
@@ -137,7 +156,7 @@ class Search:
             if self.problem.goal.is_decision:
                 log_p = log_p.log_softmax(dim=2)
             distance = divergence(log_p, self.wanted[at], None if self.labels is None else self.labels[at])
-            s = signed(self.problem.goal, p, self.wanted[at])
+            s = signed(self.problem.goal, p, self.wanted[at]) / self.size
             return self.worth[at] * distance + mu[at] * s, torch.stack([distance, s], dim=1)
 
         values, slope = self._through_model(u, both)
@@ -165,7 +184,7 @@ class Search:
             bad = ~torch.isfinite(values).all(dim=1) | ~torch.isfinite(slope).all(dim=1)
             self.broken[at] |= bad
             self.fallen[at] = bad
-            told.append(torch.where(bad[:, None], 1.0 + self.problem.goal.required, values))
+            told.append(torch.where(bad[:, None], WORST, values))
             slopes.append(torch.where(bad[:, None], 0.0, slope))
         self.gradients += len(u)
         return torch.cat(told), torch.cat(slopes)
@@ -173,4 +192,4 @@ class Search:
     def _usable(self, s: torch.Tensor) -> torch.Tensor:
         bad = ~torch.isfinite(s)
         self.broken |= bad
-        return torch.where(bad, 1.0 + self.problem.goal.required, s)
+        return torch.where(bad, WORST, s)
