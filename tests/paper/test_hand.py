@@ -155,12 +155,13 @@ CHOICES = 3
 
 
 def categorical(pi: Floats, k: int) -> tuple[Floats, Floats]:
-    """y (N, K, n) = softmax(log pi + g), g = -log E, and v = min(1, sum over K)"""
+    """y (N, K, n) = softmax(log pi + g), and v = min(1, sum over K)"""
     import torch
 
     generator = Streams(0).torch("paper.noise", 1, k)
-    waiting = torch.empty(DRAWS, CHOICES, 2, dtype=torch.float64).exponential_(generator=generator).numpy()
-    weight = np.exp(np.log(pi) - np.log(waiting))
+    uniform = torch.empty(DRAWS, CHOICES, 2, dtype=torch.float64).uniform_(generator=generator).numpy()
+    gumbel = -np.log(-np.log(uniform))
+    weight = np.exp(np.log(pi) + gumbel)
     y = weight / weight.sum(axis=2, keepdims=True)
     return y, np.minimum(1, y.sum(axis=1))
 

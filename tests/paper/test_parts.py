@@ -106,10 +106,11 @@ def test_uniform_categorical_draws_saturate() -> None:
 def test_categorical_noise_may_come_in_blocks(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of whatever size, gradients agree with finite differences; one choice of one draw is the smallest block."""
     monkeypatch.setattr(selection, "BLOCK", block)
+    monkeypatch.setattr(selection, "KEPT", 100)  # fewer than there are: all are made again for the gradient
     pi = tensor([0.1, 0.2, 0.3, 0.25, 0.15]).requires_grad_(True)
     for omega in (1.0, 0.5, 2.0):
         assert torch.autograd.gradcheck(lambda p, w=omega: selection.categorical(p, w, 6, 4, noise()), (pi,))
-    sizes = [y.numel() for _, y in selection._blocks(pi.detach(), 1.0, 6, 4, noise()())]
+    sizes = [w.numel() for _, w, _ in selection._blocks(pi.detach(), 1.0, 6, 4, noise()())]
     assert sum(sizes) == 6 * 4 * 5
     assert max(sizes) <= max(block, 5)
 

@@ -5,13 +5,16 @@ Gumbel noise is g = -log E with E exponential; a difference of two is logistic. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 
+Block = tuple[slice, torch.Tensor, torch.Tensor]  # draws, w (c, kappa, n) and its sums over n
+
 LEAST = 1e-6  # pi is kept so far from 0 (and, for Bernoulli, from 1) where its logarithm is taken
-BLOCK = 2**22  # numbers of Categorical noise held at a time: 32 MiB, and about four times that while they are worked
+BLOCK = 2**22  # numbers of Categorical noise made at a time: 32 MiB
+KEPT = 2**27  # up to so many (1 GiB) are kept from a value to its gradient; more are made again
 
 
 def bernoulli(pi: torch.Tensor, omega: float, draws: int, generator: torch.Generator) -> torch.Tensor:
@@ -48,9 +51,9 @@ def _inside(pi: torch.Tensor, most: float) -> torch.Tensor:
 
 
 class _Categorical(torch.autograd.Function):
-    """The sums over K choices and their gradient, block by block: the N x K x n noise is never held at once.
+    """The sums over K choices and their gradient, block by block.
 
-    With w = (pi / E)^(1/omega) and y_j = w_j / sum_k w_k for each choice, a gradient q (N, n) of the sums becomes
+    With w_j = (pi_j / E_j)^(1/omega) and y_j = w_j / sum_k w_k for each choice, a gradient q (N, n) of the sums becomes
 
         d/d pi_j = 1/(omega pi_j) sum_{n, xi} y_j (q_nj - sum_k q_nk y_k)
     """
@@ -59,31 +62,29 @@ class _Categorical(torch.autograd.Function):
     def forward(
         ctx: Any, pi: torch.Tensor, omega: float, draws: int, choices: int, noise: Callable[[], torch.Generator]
     ) -> torch.Tensor:
-        ctx.drawn = lambda: _blocks(pi, omega, draws, choices, noise())
-        if draws * choices * len(pi) <= BLOCK:  # no need to draw the same again for the gradient
-            kept = list(ctx.drawn())
-            ctx.drawn = lambda: kept
-        ctx.pi, ctx.omega = pi, omega
+        blocks: Iterable[Block] = _blocks(pi, omega, draws, choices, noise())
+        if draws * choices * len(pi) <= KEPT:
+            blocks = list(blocks)
         summed = pi.new_zeros(draws, len(pi))
-        for part, y in ctx.drawn():
-            summed[part] += y.sum(dim=1)
+        for part, w, total in blocks:
+            summed[part] += torch.einsum("ck,ckn->cn", 1.0 / total, w)
+        ctx.again = lambda: blocks if isinstance(blocks, list) else _blocks(pi, omega, draws, choices, noise())
+        ctx.save_for_backward(pi, summed)
+        ctx.omega = omega
         return summed
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        (q,) = gradients
-        slope = torch.zeros_like(ctx.pi)
-        for part, y in ctx.drawn():
-            of_draw = q[part]
-            along = torch.einsum("cn,ckn->ck", of_draw, y)
-            slope += torch.einsum("cn,ckn->n", of_draw, y) - torch.einsum("ck,ckn->n", along, y)
-        return slope / (ctx.omega * ctx.pi), None, None, None, None
+        (q,), (pi, summed) = gradients, ctx.saved_tensors
+        slope = (q * summed).sum(dim=0)
+        for part, w, total in ctx.again():
+            along = torch.einsum("cn,ckn->ck", q[part], w) / total
+            slope -= torch.einsum("ck,ckn->n", along / total, w)
+        return slope / (ctx.omega * pi), None, None, None, None
 
 
-def _blocks(
-    pi: torch.Tensor, omega: float, draws: int, choices: int, generator: torch.Generator
-) -> Iterator[tuple[slice, torch.Tensor]]:
-    """(draws, y (c, kappa, n)): some choices of some draws at a time, cut by size alone."""
+def _blocks(pi: torch.Tensor, omega: float, draws: int, choices: int, generator: torch.Generator) -> Iterator[Block]:
+    """Some choices of some draws at a time, cut by size alone."""
     n = max(1, len(pi))
     at_once = max(1, min(choices, BLOCK // n))
     side_by_side = max(1, min(draws, BLOCK // (n * at_once))) if at_once == choices else 1
@@ -91,8 +92,8 @@ def _blocks(
         part = slice(begin, min(begin + side_by_side, draws))
         for first in range(0, choices, at_once):
             shape = (part.stop - part.start, min(at_once, choices - first), len(pi))
-            waiting = torch.empty(shape, dtype=pi.dtype, device=pi.device).exponential_(generator=generator)
-            w = pi / waiting.clamp_min_(torch.finfo(pi.dtype).tiny)
+            w = torch.empty(shape, dtype=pi.dtype, device=pi.device).uniform_(generator=generator)
+            torch.div(pi, w.log_().neg_(), out=w)
             if omega != 1.0:
-                w = (w / w.amax(dim=2, keepdim=True)) ** (1.0 / omega)
-            yield part, w / w.sum(dim=2, keepdim=True)
+                w = w.div_(w.amax(dim=2, keepdim=True)).pow_(1.0 / omega)
+            yield part, w, w.sum(dim=2)
