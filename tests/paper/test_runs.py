@@ -59,7 +59,7 @@ def test_the_papers_settings() -> None:
     )
     assert asdict(KL.paper()) == {"outer": 10, "inner": 5_000, "a": 0.1} | shared | argmax
     assert BCMS.paper(tau=50.0, inner=7) == replace(BCMS.paper(), tau=50.0, inner=7)
-    assert CCMS.scale_free(optimizer="sgd").optimizer == "sgd"
+    assert CCMS.scale_free(units="raw").units == "raw"
 
 
 @pytest.mark.parametrize(
@@ -145,10 +145,10 @@ def test_chance_comes_from_the_seed_alone_and_rows_may_come_in_any_order(solver:
 def test_patience() -> None:
     """The paper's settings run to the end; others stop when everybody is flipped or nothing gets better."""
     easy = linear_problem([1.0, 2.0], np.random.default_rng(0).normal(size=(20, 2)), [math.inf, math.inf])
-    scaled = KL.scale_free(outer=9, inner=60)
+    scaled = KL.scale_free(optimizer="adam", outer=9, inner=60)
     assert len(solve(easy, scaled).trace["outer"]) < 9
     assert len(solve(easy, replace(scaled, patience=None)).trace["outer"]) == 9
-    hard = solve(problem_64(), KL.scale_free(outer=30, inner=10, patience=2))
+    hard = solve(problem_64(), KL.scale_free(optimizer="adam", outer=30, inner=10, patience=2))
     selected = list(hard.trace["selected"])
     assert len(selected) < 30
     assert selected.index(hard.count) == len(selected) - 3
@@ -187,7 +187,7 @@ def test_what_was_found_before_divergence_is_kept(solver: Any) -> None:
 def test_a_warm_start_from_a_subset() -> None:
     """Those of the subset start where its plan leaves them; all others as ever."""
     x, ids = np.random.default_rng(0).normal(size=(30, 4)), [f"P{j:02}" for j in range(30)]
-    solver = BCMS.scale_free(outer=3, inner=40, draws=20)
+    solver = BCMS.scale_free(optimizer="adam", outer=3, inner=40, draws=20)
     half = solve(problem_64(cohort=Cohort.table(x[:15], ids=ids[:15])), solver)
     assert half.count > 2
     problem = problem_64(cohort=Cohort.table(x[::-1], ids=ids[::-1]))
@@ -210,7 +210,7 @@ def test_a_warm_start_with_other_features_is_refused() -> None:
 def test_twins_share_their_flip() -> None:
     """Noise moves equal people differently; the cheapest of their flips does for each of them."""
     problem = linear_problem([1.0], [[-1.0]] * 5 + [[-1.5]], [100.0])
-    plan = solve(problem, KL.scale_free(outer=2, inner=200, a=0.0))
+    plan = solve(problem, KL.scale_free(optimizer="adam", outer=2, inner=200, a=0.0))
     assert plan.count == 6
     assert len(set(plan.changes[:5, 0].tolist())) == 1
     assert plan.changes[5, 0] != plan.changes[0, 0]
@@ -241,7 +241,7 @@ def test_an_output_that_is_no_number_stops_one_sample_and_not_the_run(solver: An
 
 def test_kl_without_limits_sets_the_budgets() -> None:
     problem = problem_64(20, budgets={"x0": 1.0, "x1": Budget(2.0, {"x1": 1.0, "x2": 0.5}, "absolute"), "x3": 0.0})
-    sizing = size_budgets(problem, solver=KL.scale_free(outer=6, inner=80))
+    sizing = size_budgets(problem, solver=KL.scale_free(optimizer="adam", outer=6, inner=80))
     assert sizing.is_everyone
     assert sizing.a in (0.0, 0.01, 0.1, 1.0)
     assert list(sizing.budgets) == [0.4, 0.6, 0.8]
@@ -265,7 +265,7 @@ def test_kl_without_limits_sets_the_budgets() -> None:
 def test_the_weight_that_needs_least_is_taken() -> None:
     """Of those that flip everyone; a heavy weight keeps everyone at home and flips nobody."""
     problem = linear_problem([1.0], [[-1.0], [-2.0]], [1.0])
-    solver = KL.scale_free(outer=3, inner=80)
+    solver = KL.scale_free(optimizer="adam", outer=3, inner=80)
     sizing = size_budgets(problem, solver=solver, weights=(0.0, 0.1, 1e6))
     unlimited = problem.changed(budgets={"x0": math.inf})
     spends = {a: solve(unlimited, replace(solver, a=a)) for a in (0.0, 0.1, 1e6)}
@@ -291,6 +291,6 @@ def test_huge_models_are_asked_in_batches() -> None:
     for net in nets:
         x = np.random.default_rng(0).normal(size=(40, 2))
         problem = Problem(classifier=net, cohort=x, target=1, margin=0.1, budgets={"x0": 9.0, "x1": 9.0})
-        plans.append(solve(problem, BCMS.scale_free(outer=2, inner=20, draws=10)))
+        plans.append(solve(problem, BCMS.scale_free(optimizer="adam", outer=2, inner=20, draws=10)))
     assert plans[0].ids.tolist() == plans[1].ids.tolist()
     np.testing.assert_allclose(plans[0].changes, plans[1].changes, rtol=1e-6)

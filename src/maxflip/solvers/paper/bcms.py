@@ -11,7 +11,7 @@ import torch
 from maxflip.problem import Problem
 from maxflip.solvers.paper.chance import CHANCE_CHOICES, CHANCE_NUMBERS, ChanceAlgorithm, Chances, Drawn
 from maxflip.solvers.paper.loop import Setting, run_loops, wholes
-from maxflip.solvers.paper.options import check_options
+from maxflip.solvers.paper.options import check_options, preset
 from maxflip.solvers.paper.selection import bernoulli
 from maxflip.solvers.paper.steps import into_unit_interval
 from maxflip.solvers.proposal import Proposal, Run
@@ -43,12 +43,13 @@ class BCMS(Chances):
     @classmethod
     def paper(cls, **options: Any) -> BCMS:
         """The paper's own settings, all of its iterations included; options given replace them."""
-        return cls(**({"outer": 10, "inner": 100, "patience": None} | options))
+        return preset(cls, {"outer": 10, "inner": 100, "patience": None}, options)
 
     @classmethod
     def scale_free(cls, **options: Any) -> BCMS:
-        """Settings under which no unit of any feature or budget matters; options given replace them."""
-        return cls(**({"optimizer": "adam", "units": "standard", "indicator": "relative"} | options))
+        """Settings under which no unit of any feature or budget matters, and multipliers to match; options given
+        replace them."""
+        return preset(cls, {"units": "standard", "indicator": "relative", "start_lambda": 0.1}, options)
 
     def propose(self, problem: Problem, run: Run) -> Proposal:
         return run_loops(self, problem, run, self.algorithm, is_max=False)

@@ -12,7 +12,7 @@ import torch
 from maxflip.problem import Problem
 from maxflip.solvers.paper.chance import CHANCE_CHOICES, CHANCE_NUMBERS, ChanceAlgorithm, Chances, Drawn
 from maxflip.solvers.paper.loop import Setting, run_loops, wholes
-from maxflip.solvers.paper.options import POSITIVE, check_options
+from maxflip.solvers.paper.options import POSITIVE, check_options, preset
 from maxflip.solvers.paper.selection import categorical, hits
 from maxflip.solvers.paper.steps import onto_simplex, renormalised
 from maxflip.solvers.proposal import Proposal, Run
@@ -53,12 +53,13 @@ class CCMS(Chances):
     @classmethod
     def paper(cls, **options: Any) -> CCMS:
         """The paper's own settings, all of its iterations included; options given replace them."""
-        return cls(**({"outer": 20, "inner": 100, "patience": None} | options))
+        return preset(cls, {"outer": 20, "inner": 100, "patience": None}, options)
 
     @classmethod
     def scale_free(cls, **options: Any) -> CCMS:
-        """Settings under which no unit of any feature or budget matters; options given replace them."""
-        return cls(**({"optimizer": "adam", "units": "standard", "indicator": "relative"} | options))
+        """Settings under which no unit of any feature or budget matters, and multipliers to match; options given
+        replace them."""
+        return preset(cls, {"units": "standard", "indicator": "relative", "start_lambda": 0.1}, options)
 
     def propose(self, problem: Problem, run: Run) -> Proposal:
         return run_loops(self, problem, run, self.algorithm, is_max=False)

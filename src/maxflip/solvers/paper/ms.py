@@ -21,7 +21,7 @@ from maxflip.solvers.paper.loop import (
     run_loops,
     wholes,
 )
-from maxflip.solvers.paper.options import check_options
+from maxflip.solvers.paper.options import check_options, preset
 from maxflip.solvers.paper.steps import Ascent
 from maxflip.solvers.proposal import Proposal, Run
 
@@ -54,13 +54,13 @@ class MS(Loops):
     @classmethod
     def paper(cls, **options: Any) -> MS:
         """The paper's own settings, all of its iterations included; options given replace them."""
-        return cls(**({"outer": 10, "inner": 10_000, "patience": None} | options))
+        return preset(cls, {"outer": 10, "inner": 10_000, "patience": None}, options)
 
     @classmethod
     def scale_free(cls, **options: Any) -> MS:
-        """Settings under which no unit of any feature or budget matters; options given replace them."""
-        free: dict[str, Any] = {"optimizer": "adam", "units": "standard", "residual": "relative", "keep_moving": True}
-        return cls(**(free | options))
+        """Settings under which no unit of any feature or budget matters, and multipliers to match; options given
+        replace them."""
+        return preset(cls, {"units": "standard", "residual": "relative", "start_lambda": 0.1}, options)
 
     def propose(self, problem: Problem, run: Run) -> Proposal:
         return run_loops(self, problem, run, lambda setting: MSAlgorithm(self, setting), is_max=False)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from maxflip.errors import InputError
 from maxflip.suggest import listed, shown
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -70,3 +73,8 @@ def check_options(
             faults.append(f"{kind}.{name} = {shown(value)}: must be True or False.")
     if faults:
         raise InputError(faults)
+
+
+def preset(kind: Callable[..., T], settings: Mapping[str, Any], options: Mapping[str, Any]) -> T:
+    """kind(...) with these settings, of which the options replace some."""
+    return kind(**{**settings, **options})
