@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 from maxflip.errors import InputError
 from maxflip.suggest import listed, shown
 
-
 T = TypeVar("T")
 
 
