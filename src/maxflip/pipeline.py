@@ -176,7 +176,7 @@ def _plan(
         seed=seed,
         seconds=seconds,
         guard=problem.guard,
-        notices=problem.notices,
+        notices=(*problem.notices, *proposal.notices),
         trace=proposal.trace,
         versions=_versions(),
         question=asked(problem),

@@ -158,6 +158,7 @@ def diverging(solver: Any, problem: Problem) -> tuple[Plan, str]:
     events: list[Event] = []
     plan = solve(problem, solver, watch=events.append)
     (notice,) = [e.text for e in events if isinstance(e, Notice)]
+    assert plan.notices == (notice,)
     return plan, notice
 
 

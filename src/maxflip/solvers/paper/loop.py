@@ -21,6 +21,8 @@ from maxflip.solvers.paper.steps import OPTIMIZERS, Optimizer
 from maxflip.solvers.proposal import Proposal, Run, no_rows
 from maxflip.watch import Advanced, Finished, Notice, Started
 
+TOLD = 20  # times that progress is told in an inner loop
+
 
 class Diverged(Exception):
     """A number of the algorithm is none any more."""
@@ -129,12 +131,13 @@ def run_loops(
     multipliers = Multipliers.first(sizes, values, (solver.gamma, solver.eta), run.streams).to(search.x.device)
     algorithm = make(Setting(search, multipliers, search.start(run), run))
     history = _Loop(solver, run, algorithm, multipliers, Finisher(problem, run, rows), search, is_max)
-    best, trace, has_diverged = history.go()
+    best, trace, told = history.go()
     return Proposal(
         rows=best.rows,
         changes=best.changes,
         unreachable=wanted[stuck],
-        unusable=no_rows() if has_diverged else _unusable(search, best),
+        unusable=no_rows() if told else _unusable(search, best),  # whoever ran away may well be usable
+        notices=told,
         trace=trace,
     )
 
@@ -153,60 +156,78 @@ class _Loop:
     finisher: Finisher
     search: Search
     is_max: bool
+    left: int = 0  # inner iterations
+    k: int = 1
 
-    def go(self) -> tuple[Solution, dict[str, list[Any]], bool]:
-        """The best final solution, the trace, and whether the algorithm diverged."""
+    @property
+    def stage(self) -> str:
+        return f"Searching with {type(self.solver).__name__}"
+
+    def go(self) -> tuple[Solution, dict[str, list[Any]], tuple[str, ...]]:
+        """The best final solution, the trace, and what is to be told: that the algorithm diverged, if so."""
         solver, watch = self.solver, self.run.watch
-        name = type(solver).__name__
-        stage, left = f"Searching with {name}", solver.outer * solver.inner
-        watch(Started(stage, left))
-        best: Solution | None = None
+        self.left = solver.outer * solver.inner
+        watch(Started(self.stage, self.left))
+        best = Solution(no_rows(), np.empty((0, self.search.x.shape[1])), 0.0, -1, {})
         trace: dict[str, list[Any]] = {}
-        stale, has_diverged = 0, False
+        told: tuple[str, ...] = ()
+        stale = 0
         for t in range(1, solver.outer + 1):
-            began, k = time.monotonic(), 0
+            began = time.monotonic()
             try:
-                self.algorithm.begin()
-                while k < solver.inner and self.algorithm.iterate(t, k + 1):
-                    k += 1
+                done = self._inner_loop(t)
                 inner_seconds = time.monotonic() - began
                 slopes = self.algorithm.slopes(t)
                 check_finite("the Lagrangian", torch.tensor(slopes.value), slopes.of_lambda, slopes.of_mu)
             except Diverged as what:
-                watch(
-                    Notice(
-                        f"{name} diverged in outer iteration {t}, inner iteration {k + 1}: {what} is no finite number. "
-                        f"{self._remedy()}"
-                    )
-                )
-                has_diverged = True
+                told = (self._divergence(t, str(what)),)
+                watch(Notice(told[0]))
                 break
             solution = self.finisher.finish(self.search.changes(self.algorithm.u))
-            self._record(trace, t, k, slopes, solution, (time.monotonic() - began, inner_seconds))
-            stale = 0 if best is None or solution.rank > best.rank else stale + 1
+            self._record(trace, t, done, slopes, solution, (time.monotonic() - began, inner_seconds))
+            stale = 0 if solution.rank > best.rank else stale + 1
             best = solution if stale == 0 else best
             (self.multipliers.ascend if self.is_max else self.multipliers.descend)(slopes.of_lambda, slopes.of_mu)
-            watch(Advanced(stage, solver.inner))
-            left -= solver.inner
-            if solver.patience is not None and best is not None and self._is_done(best, stale, solver.patience):
+            if self._is_done(best, stale):
                 break
-        if left:
-            watch(Advanced(stage, left))
-        watch(Finished(stage))
-        nothing = Solution(no_rows(), self.search.changes(self.algorithm.u)[:0], 0.0, 0, {})
-        return best or nothing, trace, has_diverged
+        self._advance(self.left)
+        watch(Finished(self.stage))
+        return best, trace, told
 
-    def _is_done(self, best: Solution, stale: int, patience: int) -> bool:
+    def _inner_loop(self, t: int) -> int:
+        """Iterations made. All that are left out count as done for the progress."""
+        inner = self.solver.inner
+        every = max(1, inner // TOLD)
+        self.algorithm.begin()
+        self.k = 1
+        while self.k <= inner and self.algorithm.iterate(t, self.k):
+            if self.k % every == 0:
+                self._advance(every)
+            self.k += 1
+        self._advance(self.left - (self.solver.outer - t) * inner)
+        return self.k - 1
+
+    def _advance(self, steps: int) -> None:
+        if steps:
+            self.run.watch(Advanced(self.stage, steps))
+            self.left -= steps
+
+    def _is_done(self, best: Solution, stale: int) -> bool:
         """Whether nobody is left to win, or long enough nobody more was won."""
+        patience = self.solver.patience
+        if patience is None:
+            return False
         all_won = best.worth >= math.fsum(self.search.problem.worth[self.search.rows])
         return all_won or (best.worth > 0 and stale >= patience)
 
-    def _remedy(self) -> str:
-        """What to lower."""
+    def _divergence(self, t: int, what: str) -> str:
         solver = self.solver
-        lower = f"Lower beta ({solver.beta}) or gamma ({solver.gamma})"
+        at = f"outer iteration {t}, inner iteration {min(self.k, solver.inner)}"
         scale = ", or count in units='standard'" if solver.units == "raw" else ""
-        return f"{lower}{scale}. The best plan of the iterations before is kept."
+        return (
+            f"{type(solver).__name__} diverged in {at}: {what} is no finite number. Lower beta ({solver.beta}) or "
+            f"gamma ({solver.gamma}){scale}. The best plan of the iterations before is kept."
+        )
 
     def _record(
         self,
