@@ -16,8 +16,9 @@ import torch
 
 from maxflip.solvers.paper.confidence import hinge
 from maxflip.solvers.paper.indicator import beyond, soft_indicator
-from maxflip.solvers.paper.loop import CHOICES, NUMBERS, Loops, Setting, Slopes, check_finite
+from maxflip.solvers.paper.loop import Setting, Slopes, check_finite
 from maxflip.solvers.paper.options import POSITIVE, Interval
+from maxflip.solvers.paper.settings import CHOICES, NUMBERS, Loops
 from maxflip.solvers.paper.steps import Ascent
 
 Indicator = Literal["raw", "relative"]

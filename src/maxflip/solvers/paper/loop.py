@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -14,10 +14,9 @@ import torch
 from maxflip.engine import Rows
 from maxflip.problem import Problem
 from maxflip.solvers.paper.multipliers import Multipliers
-from maxflip.solvers.paper.options import NOT_NEGATIVE, POSITIVE, Interval
-from maxflip.solvers.paper.search import UNITS, Search, Units
+from maxflip.solvers.paper.search import Search
+from maxflip.solvers.paper.settings import Loops
 from maxflip.solvers.paper.solution import Finisher, Solution
-from maxflip.solvers.paper.steps import OPTIMIZERS, Optimizer
 from maxflip.solvers.proposal import Proposal, Run, no_rows
 from maxflip.watch import Advanced, Finished, Notice, Started
 
@@ -26,47 +25,6 @@ TOLD = 20  # times that progress is told in an inner loop
 
 class Diverged(Exception):
     """A number of the algorithm is none any more."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Loops:
-    """Options that all four have.
-
-    outer, inner   iterations: changes of the multipliers, and steps between two of them
-    beta           length of the steps of the samples
-    gamma, eta     steps of lambda and of mu, divided by the square root of the outer iteration
-    start_lambda, start_mu   where the multipliers start, before 10 % white noise
-    optimizer      "sgd" (the paper), or "adam": steps of about beta in every feature, however flat the model
-    units          in what steps are counted: "raw" (the paper) or "standard" deviations of each feature
-    patience       stop when so many outer iterations brought no better plan, or nobody is left to win; None: never
-    """
-
-    outer: int
-    inner: int
-    beta: float = 0.05
-    gamma: float = 1.0
-    eta: float = 1.0
-    start_lambda: float = 1.0
-    start_mu: float = 1.0
-    optimizer: Optimizer = "sgd"
-    units: Units = "raw"
-    patience: int | None = 4
-
-
-NUMBERS: dict[str, Interval] = {
-    "beta": POSITIVE,
-    "gamma": NOT_NEGATIVE,
-    "eta": NOT_NEGATIVE,
-    "start_lambda": NOT_NEGATIVE,
-    "start_mu": NOT_NEGATIVE,
-}
-Residual = Literal["raw", "relative"]
-RESIDUALS: tuple[Residual, ...] = ("raw", "relative")
-CHOICES: dict[str, tuple[str, ...]] = {"optimizer": OPTIMIZERS, "units": UNITS}
-
-
-def wholes(options: Loops) -> list[str]:
-    return ["outer", "inner", *(["patience"] if options.patience is not None else [])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,21 +88,20 @@ def run_loops(
     sizes, values = (len(search.budgets), len(rows)), (solver.start_lambda, solver.start_mu)
     multipliers = Multipliers.first(sizes, values, (solver.gamma, solver.eta), run.streams).to(search.x.device)
     algorithm = make(Setting(search, multipliers, search.start(run), run))
-    history = _Loop(solver, run, algorithm, multipliers, Finisher(problem, run, rows), search, is_max)
-    best, trace, told = history.go()
+    finisher = Finisher(problem, run, rows)
+    best, trace, told = _Loop(solver, run, algorithm, multipliers, finisher, search, is_max).go()
     return Proposal(
         rows=best.rows,
         changes=best.changes,
         unreachable=wanted[stuck],
-        unusable=no_rows() if told else _unusable(search, best),  # whoever ran away may well be usable
+        unusable=no_rows() if told else _unusable(search, finisher),  # whoever ran away may well be usable
         notices=told,
         trace=trace,
     )
 
 
-def _unusable(search: Search, best: Solution) -> Rows:
-    broken = search.rows[search.broken.cpu().numpy()]
-    return np.setdiff1d(broken, best.rows)
+def _unusable(search: Search, finisher: Finisher) -> Rows:
+    return search.rows[search.broken.cpu().numpy() & ~finisher.found]
 
 
 @dataclass(eq=False)

@@ -63,6 +63,7 @@ class Finisher:
         alike = np.column_stack([*parts, wanted, confidence])
         _, self.kind = np.unique(alike, axis=0, return_inverse=True)
         self.has_twins = self.kind.max(initial=-1) + 1 < len(rows)
+        self.found = np.zeros(len(rows), dtype=bool)  # who ever passed
         flips = cheapest_flips(problem, np.intersect1d(rows, self.must), FeaturePrices.at(problem, self.prices))
         self.extra_rows, self.extra_changes = flips.rows[flips.found], flips.changes[flips.found]
 
@@ -71,6 +72,7 @@ class Finisher:
         problem, ledger = self.problem, self.problem.ledger
         passing = judge.admissible(problem, self.rows, changes) & (changes != 0).any(axis=1)
         confident = int(passing.sum())
+        self.found |= passing
         drawn = ledger.consumption(changes).sum(axis=0)
         if self.has_twins:
             changes, passing = self._shared(changes, passing)
