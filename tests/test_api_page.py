@@ -35,6 +35,7 @@ def test_every_public_name_is_on_the_page(name: str) -> None:
     "name",
     [
         *("Budget", "Problem", "solve", "Nearest", "Prices", "resolve", "frontier", "Frontier"),
+        *("MS", "BCMS", "CCMS", "KL"),
         *("TorchClassifier", "SklearnClassifier", "Ensemble", "Tempered", "Tempered.fit", "Cohort.table"),
     ],
 )

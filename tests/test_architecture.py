@@ -29,7 +29,7 @@ ROOMS = [
     ["choose"],
     ["solvers"],
     ["pipeline"],
-    ["study"],
+    ["study", "sizing"],
     ["report"],
     ["files"],
     ["demo"],

@@ -23,12 +23,16 @@ if TYPE_CHECKING:
     from maxflip.pipeline import solve
     from maxflip.plan import Fate, Plan, Status
     from maxflip.problem import Problem
-    from maxflip.solvers import Nearest, Prices
+    from maxflip.solvers import BCMS, CCMS, KL, MS, Nearest, Prices
     from maxflip.study import Frontier, frontier, resolve
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BCMS",
+    "CCMS",
+    "KL",
+    "MS",
     "Budget",
     "Cohort",
     "Ensemble",
@@ -62,7 +66,7 @@ _HOMES = {
     "pipeline": ["solve"],
     "plan": ["Fate", "Plan", "Status"],
     "problem": ["Problem"],
-    "solvers": ["Nearest", "Prices"],
+    "solvers": ["BCMS", "CCMS", "KL", "MS", "Nearest", "Prices"],
     "study": ["Frontier", "frontier", "resolve"],
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

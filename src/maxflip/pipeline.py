@@ -55,8 +55,8 @@ def solve(
     with problem.classifier.borrowed(), one_torch_thread():
         where = judge.standing(problem, worker, tell)
         run = Run(Streams(seed), tell, worker, where, start)
-        proposal = _finite(used.propose(problem, run))
         earlier_rows, earlier_changes = _earlier(problem, where, start)
+        proposal = _finite(used.propose(problem, run))
         rows = np.concatenate([proposal.rows, earlier_rows])
         changes = np.concatenate([proposal.changes, earlier_changes])
         ok = judge.admissible(problem, rows, changes)
@@ -176,7 +176,7 @@ def _plan(
         seed=seed,
         seconds=seconds,
         guard=problem.guard,
-        notices=problem.notices,
+        notices=(*problem.notices, *proposal.notices),
         trace=proposal.trace,
         versions=_versions(),
         question=asked(problem),

@@ -190,11 +190,8 @@ class Problem(Frozen):
 
     @cached_property
     def spread(self) -> Floats:
-        """(A,) standard deviations of the actionable features over the cohort; where that is 0 but for rounding, the
-        value itself, or 1: a size in the feature's own units."""
-        values = self.cohort.values[np.ix_(self.cohort.order, self.actionable)]
-        deviation, largest = values.std(axis=0), np.abs(values).max(axis=0)
-        return np.where(deviation > CONSTANT * largest, deviation, np.where(largest > 0, largest, 1.0))
+        """(A,): the spread of the actionable features over the cohort"""
+        return spread_of(self.cohort.values[np.ix_(self.cohort.order, self.actionable)])
 
     @cached_property
     def linear(self) -> tuple[LinearForm, ...] | None:
@@ -228,6 +225,13 @@ class Problem(Frozen):
         """Changes as they may be stored: x + change inside the limits in float64, frozen ones exactly +0.0."""
         low, high = self.box(rows)
         return self.limits.settle(self.cohort.values[rows], np.clip(changes, low, high), rows)
+
+
+def spread_of(values: Floats) -> Floats:
+    """(n, A) -> (A,) standard deviations; where that is 0 but for rounding, the value itself, or 1: a size in the
+    feature's own units."""
+    deviation, largest = values.std(axis=0), np.abs(values).max(axis=0)
+    return np.where(deviation > CONSTANT * largest, deviation, np.where(largest > 0, largest, 1.0))
 
 
 def _read_budgets(budgets: Any, features: tuple[str, ...]) -> tuple[dict[str, Budget], list[str]]:

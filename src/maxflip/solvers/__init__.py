@@ -1,9 +1,17 @@
 """The solvers, by the names that a job file uses."""
 
 from maxflip.solvers.nearest import Nearest
+from maxflip.solvers.paper import BCMS, CCMS, KL, MS
 from maxflip.solvers.prices import Prices
 from maxflip.solvers.proposal import Proposal, Run, Solver
 
-SOLVERS: dict[str, type[Solver]] = {"prices": Prices, "nearest": Nearest}
+SOLVERS: dict[str, type[Solver]] = {
+    "prices": Prices,
+    "nearest": Nearest,
+    "ms": MS,
+    "bcms": BCMS,
+    "ccms": CCMS,
+    "kl": KL,
+}
 
-__all__ = ["SOLVERS", "Nearest", "Prices", "Proposal", "Run", "Solver"]
+__all__ = ["BCMS", "CCMS", "KL", "MS", "SOLVERS", "Nearest", "Prices", "Proposal", "Run", "Solver"]

@@ -46,6 +46,7 @@ class Proposal:
 
     rows (c,)   changes (c, F)   unreachable, unusable: rows, and only what is proved or seen
     prices: by budget name   bound: proved for any plan   estimate: not proved
+    notices: sentences about the run that belong in the plan
     """
 
     rows: Rows
@@ -56,6 +57,7 @@ class Proposal:
     price_ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     bound: float | None = None
     estimate: float | None = None
+    notices: tuple[str, ...] = ()
     trace: Columns = field(default_factory=dict)
 
 

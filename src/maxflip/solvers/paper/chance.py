@@ -1,0 +1,130 @@
+"""What BCMS and CCMS share: chance constraints on the budgets, by samples of a relaxed random selection.
+
+    Pr_r = Pr(sum_j z_j a_jr <= B_r)  ~  1/N sum_n P(x_nr),      x_nr = sum_j v_nj a_jr - B_r
+
+P is the soft indicator, v_nj the relaxed selection (N, n).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from maxflip.solvers.paper.confidence import hinge
+from maxflip.solvers.paper.indicator import beyond, soft_indicator
+from maxflip.solvers.paper.loop import Setting, Slopes, check_finite
+from maxflip.solvers.paper.options import POSITIVE, Interval
+from maxflip.solvers.paper.settings import CHOICES, NUMBERS, Loops
+from maxflip.solvers.paper.steps import Ascent
+
+Indicator = Literal["raw", "relative"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chances(Loops):
+    """Options that BCMS and CCMS share, beside those of Loops.
+
+    alpha       length of the steps of Pi
+    kappa, tau  steepness and midpoint of the soft indicator; tau is what may be spent beyond a budget at P = 1/2
+    indicator   "raw" (the paper): tau in a budget's own units; "relative": in percent of each budget
+    omega       temperature of the relaxed selection; towards 0 it becomes hard
+    draws       N, selections drawn per inner iteration
+    epsilon     with what chance a budget may be overspent (the paper does not say)
+    """
+
+    alpha: float = 0.05
+    kappa: float = 2.0
+    tau: float = 30.0
+    indicator: Indicator = "raw"
+    omega: float = 1.0
+    draws: int = 100
+    epsilon: float = 0.1
+
+
+CHANCE_NUMBERS: dict[str, Interval] = NUMBERS | {
+    "alpha": POSITIVE,
+    "kappa": POSITIVE,
+    "tau": Interval(1.0, math.inf, why="; at 1 or below, the soft indicator would rise with what is spent"),
+    "omega": POSITIVE,
+    "epsilon": Interval(0.0, 1.0, low_closed=True),
+}
+CHANCE_CHOICES: dict[str, tuple[str, ...]] = CHOICES | {"indicator": ("raw", "relative")}
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Selections v (N, n), what each sample counts in the objective (n,), and which part of v is cut off at 1."""
+
+    v: torch.Tensor
+    picked: torch.Tensor
+    saturated: float | None = None
+
+
+Draw = Callable[[torch.Tensor, Callable[[], torch.Generator]], Drawn]
+
+
+class ChanceAlgorithm:
+    """L = sum_j p_j (v_j - mu_j h_j) + sum_r lambda_r (1/N sum_n P(x_nr) - (1 - epsilon))
+
+    p_j: pi_j (Bernoulli) or the mean of v_nj (Categorical)   v_j: worth
+
+    Inner iteration: fresh noise; Pi and X go up their gradients of L, both taken at the same point; Pi is projected.
+    """
+
+    def __init__(
+        self,
+        solver: Chances,
+        setting: Setting,
+        pi: torch.Tensor,
+        draw: Draw,
+        project: Callable[[torch.Tensor], torch.Tensor],
+    ) -> None:
+        self.solver, self.search, self.multipliers, self.u = solver, setting.search, setting.multipliers, setting.u
+        self.streams, self.pi, self.draw, self.project = setting.run.streams, pi, draw, project
+        self.ascent = Ascent(solver.beta, solver.optimizer)
+
+    def begin(self) -> None:
+        """Nothing is kept from one inner loop to the next but Pi and X."""
+
+    def iterate(self, t: int, k: int) -> bool:
+        of_pi, of_u = self.uphill(t, k)
+        self.pi = self.project(self.pi + self.solver.alpha * of_pi)
+        self.u = self.search.inside(self.ascent.step(self.u, of_u))
+        return True
+
+    def uphill(self, t: int, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """The gradients of L by Pi (n,) and by u (n, A), with the noise of inner iteration k"""
+        h, slope = hinge(*self.search.shortfall(self.u))
+        leaves = [part.detach().clone().requires_grad_(True) for part in (self.pi, self.search.consumption(self.u), h)]
+        with torch.enable_grad():
+            value, _, _ = self.lagrangian(leaves[0], leaves[1], leaves[2], t, k)
+            of_pi, of_a, of_h = torch.autograd.grad(value, leaves)
+        of_u = self.search.consumption_slope(self.u, of_a) + of_h[:, None] * slope
+        check_finite("the gradient of Pi", of_pi)
+        check_finite("the gradient of the samples", of_u)
+        return of_pi, of_u
+
+    def lagrangian(
+        self, pi: torch.Tensor, a: torch.Tensor, h: torch.Tensor, t: int, k: int
+    ) -> tuple[torch.Tensor, torch.Tensor, Drawn]:
+        """pi (n,), a (n, m), h (n,) -> L, the chances Pr_r (m,), and what was drawn"""
+        drawn = self.draw(pi, lambda: self.streams.torch("paper.noise", t, k, device=pi.device))
+        x = beyond(drawn.v @ a, self.search.amounts, self.solver.indicator == "relative")
+        chance = soft_indicator(x, self.solver.kappa, self.solver.tau).mean(dim=0)
+        gain = self.search.worth - self.multipliers.of_samples * h
+        kept = self.multipliers.of_budgets @ (chance - (1.0 - self.solver.epsilon))
+        return drawn.picked @ gain + kept, chance, drawn
+
+    def slopes(self, t: int) -> Slopes:
+        """With noise of its own."""
+        h = self.search.shortfall_only(self.u).clamp_min(0.0)
+        with torch.no_grad():
+            value, chance, drawn = self.lagrangian(self.pi, self.search.consumption(self.u), h, t, 0)
+        more = {"picked": float(drawn.picked.sum())}
+        if drawn.saturated is not None:
+            more["saturated"] = drawn.saturated
+        return Slopes(float(value), chance - (1.0 - self.solver.epsilon), -drawn.picked * h, more)

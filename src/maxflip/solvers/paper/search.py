@@ -1,0 +1,195 @@
+"""The samples that are searched, as tensors: what they consume, how confident the model is of them, and slopes of both.
+
+A group of rows with its own part of the budgets is another Search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+
+from maxflip.classifiers import log_scores, scores
+from maxflip.engine import Rows
+from maxflip.exact import Floats
+from maxflip.problem import Problem, spread_of
+from maxflip.solvers.paper.confidence import divergence, signed
+from maxflip.solvers.proposal import Run
+
+Units = Literal["raw", "standard"]
+UNITS: tuple[Units, ...] = ("raw", "standard")
+WORST = 2.0  # what confidence lacks where the model has no answer
+FIRST_STEP = 0.01  # standard deviations of the noise from which the search starts
+
+
+@dataclass(eq=False)
+class Search:
+    """n samples in the order of their ids, A features that may change, m budgets that are limits (0 < B < inf).
+
+    The search moves u (n, A) with change d = unit u: unit = 1 ("raw", the paper) or a standard deviation of each
+    feature over these samples ("standard"). Everything is float64, on the model's device.
+
+    a_jr(d) = sum_i squared_ri d_ji^2 + absolute_ri |d_ji| + count_r
+
+    Decision values may have any size: what confidence lacks is counted in the largest lack at the start, so that it
+    is at most about 1, as it is for probabilities.
+    """
+
+    problem: Problem
+    rows: Rows
+    units: Units
+    counts: bool = True  # whether budgets that count people take part: they do not depend on u
+    gradients: int = 0  # samples evaluated with a gradient
+
+    def __post_init__(self) -> None:
+        problem, columns = self.problem, self.problem.actionable
+        ledger, device = problem.ledger, problem.classifier.device
+        is_limit = (ledger.amounts > 0) & np.isfinite(ledger.amounts) & (self.counts | (ledger.count == 0))
+        self.budgets = np.flatnonzero(is_limit)
+        low, high = problem.box(self.rows)
+        self.spread = self._sizes()
+        unit = np.ones(len(columns)) if self.units == "raw" else self.spread
+        worth = problem.worth[self.rows]
+
+        def tensor(array: Floats) -> torch.Tensor:
+            return torch.tensor(array, dtype=torch.float64, device=device)
+
+        self.columns = torch.as_tensor(columns, device=device)
+        self.x = tensor(problem.cohort.values[self.rows])
+        self.unit = tensor(unit)
+        self.low, self.high = tensor(low[:, columns] / unit), tensor(high[:, columns] / unit)
+        self.amounts, self.count = tensor(ledger.amounts[is_limit]), tensor(ledger.count[is_limit])
+        self.squared = tensor(ledger.squared[np.ix_(self.budgets, columns)])
+        self.absolute = tensor(ledger.absolute[np.ix_(self.budgets, columns)])
+        self.worth = tensor(worth / worth.mean() if worth.any() else np.ones(len(worth)))
+        self.wanted = problem.goal.wanted_for(self.rows, device)
+        labels = problem.goal.distributions
+        self.labels = None if labels is None else tensor(labels[self.rows])
+        # Which samples gave an output that is not finite: ever, and when they were last asked for a gradient.
+        self.broken = torch.zeros(len(self.rows), dtype=torch.bool, device=device)
+        self.fallen = self.broken.clone()
+        self.size = 1.0
+        if problem.goal.is_decision:
+            self.size = max(float(self.shortfall_only(torch.zeros_like(self.low)).max()), problem.guard)
+
+    def _sizes(self) -> Floats:
+        """(A,): the spread of each feature over these samples; where all are 0, the change of everyone that would use
+        up a budget, or 1"""
+        columns, ledger, n = self.problem.actionable, self.problem.ledger, len(self.rows)
+        values = self.problem.cohort.values[np.ix_(self.rows, columns)]
+        amounts = ledger.amounts[self.budgets, None] / n
+        with np.errstate(divide="ignore"):
+            of_squares = np.sqrt(amounts / ledger.squared[np.ix_(self.budgets, columns)])
+            of_sizes = amounts / ledger.absolute[np.ix_(self.budgets, columns)]
+        largest = np.minimum(of_squares, of_sizes).min(axis=0, initial=np.inf)
+        return np.where(values.any(axis=0), spread_of(values), np.where(np.isfinite(largest), largest, 1.0))
+
+    def start(self, run: Run) -> torch.Tensor:
+        """u (n, A): white noise, but where an earlier plan moves a sample of the same id, that change."""
+        generator = run.streams.torch("paper.start")
+        noise = torch.randn(self.low.shape, dtype=torch.float64, generator=generator).to(self.x.device)
+        u = FIRST_STEP * torch.tensor(self.spread, device=self.x.device) / self.unit * noise
+        if run.start is not None:
+            moved = {str(i): c for c, i in enumerate(run.start.ids)}
+            known = [(j, moved[str(i)]) for j, i in enumerate(self.problem.cohort.ids[self.rows]) if str(i) in moved]
+            if known:
+                at, which = np.array(known).T
+                changes = run.start.changes[np.ix_(which, self.problem.actionable)]
+                u[torch.as_tensor(at, device=u.device)] = torch.tensor(changes, device=u.device) / self.unit
+        return self.inside(u)
+
+    def inside(self, u: torch.Tensor) -> torch.Tensor:
+        """The nearest point that limits and directions allow; of a sample without a finite output, its start."""
+        return torch.where(self.fallen[:, None], 0.0, torch.minimum(torch.maximum(u, self.low), self.high))
+
+    def changes(self, u: torch.Tensor) -> Floats:
+        """(n, F), as they may be stored"""
+        changes = np.zeros((len(self.rows), len(self.problem.cohort.features)))
+        changes[:, self.problem.actionable] = (self.unit * u).cpu().numpy()
+        return self.problem.settle(self.rows, changes)
+
+    def consumption(self, u: torch.Tensor) -> torch.Tensor:
+        """(n, A) -> a (n, m)"""
+        d = self.unit * u
+        return d**2 @ self.squared.T + d.abs() @ self.absolute.T + self.count
+
+    def consumption_slope(self, u: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        """(n, A): the gradient by u of sum_jr weight_jr a_jr; weight (n, m), or (m,) for all alike"""
+        d = self.unit * u
+        return self.unit * (2.0 * d * (weight @ self.squared) + d.sign() * (weight @ self.absolute))
+
+    def shortfall(self, u: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """s (n,), what confidence lacks, and its gradient by u (n, A)"""
+
+        def lacks(x: torch.Tensor, at: slice) -> tuple[torch.Tensor, torch.Tensor]:
+            s = signed(self.problem.goal, scores(self.problem.classifier, x), self.wanted[at]) / self.size
+            return s, s[:, None]
+
+        values, slope = self._through_model(u, lacks)
+        return values[:, 0], slope
+
+    def shortfall_only(self, u: torch.Tensor) -> torch.Tensor:
+        """s (n,)"""
+        size = self.problem.classifier.batch_size
+        parts = []
+        with torch.no_grad():
+            for begin in range(0, len(u), size):
+                at = slice(begin, begin + size)
+                p = scores(self.problem.classifier, self._moved(u[at], at))
+                parts.append(signed(self.problem.goal, p, self.wanted[at]) / self.size)
+        return self._usable(torch.cat([u[:0, 0], *parts]))
+
+    def divergence_and_shortfall(
+        self, u: torch.Tensor, mu: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """KL(label || f) (n,), s (n,), and the gradient by u (n, A) of worth_j KL_j + mu_j s_j
+
+        Decision values are taken for logits where a divergence is asked.
+        """
+
+        def both(x: torch.Tensor, at: slice) -> tuple[torch.Tensor, torch.Tensor]:
+            log_p = log_scores(self.problem.classifier, x)
+            p = log_p if self.problem.goal.is_decision else log_p.exp()
+            if self.problem.goal.is_decision:
+                log_p = log_p.log_softmax(dim=2)
+            distance = divergence(log_p, self.wanted[at], None if self.labels is None else self.labels[at])
+            s = signed(self.problem.goal, p, self.wanted[at]) / self.size
+            return self.worth[at] * distance + mu[at] * s, torch.stack([distance, s], dim=1)
+
+        values, slope = self._through_model(u, both)
+        return values[:, 0], values[:, 1], slope
+
+    def _moved(self, u: torch.Tensor, at: slice) -> torch.Tensor:
+        return self.x[at].index_add(1, self.columns, self.unit * u)
+
+    def _through_model(
+        self, u: torch.Tensor, terms: Callable[[torch.Tensor, slice], tuple[torch.Tensor, torch.Tensor]]
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """terms(x, at) -> (what is differentiated (b,), what is told (b, c)); -> told (n, c), gradient (n, A)
+
+        A sample whose output or gradient is not finite counts as unconfident as can be, and has gradient 0.
+        """
+        size = self.problem.classifier.batch_size
+        told, slopes = [], []
+        for begin in range(0, len(u), size):
+            at = slice(begin, begin + size)
+            leaf = u[at].detach().clone().requires_grad_(True)
+            with torch.enable_grad():
+                value, values = terms(self._moved(leaf, at), at)
+                (slope,) = torch.autograd.grad(value.sum(), leaf)
+            values = values.detach()
+            bad = ~torch.isfinite(values).all(dim=1) | ~torch.isfinite(slope).all(dim=1)
+            self.broken[at] |= bad
+            self.fallen[at] = bad
+            told.append(torch.where(bad[:, None], WORST, values))
+            slopes.append(torch.where(bad[:, None], 0.0, slope))
+        self.gradients += len(u)
+        return torch.cat(told), torch.cat(slopes)
+
+    def _usable(self, s: torch.Tensor) -> torch.Tensor:
+        bad = ~torch.isfinite(s)
+        self.broken |= bad
+        return torch.where(bad, WORST, s)

@@ -1,0 +1,127 @@
+"""The paper's final solution, taken after every outer iteration; the best of them is kept, all are recorded.
+
+1. Keep the samples that pass the confidence test (as the judge has it: limits too).
+2. max sum_s worth_s z_s   s.t.  sum_s a_rs z_s <= B_r for every budget r,  z in {0, 1}
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from maxflip import judge
+from maxflip.choose import choose
+from maxflip.classifiers import scores
+from maxflip.engine import Rows
+from maxflip.errors import ProblemError
+from maxflip.exact import Floats
+from maxflip.flips import FeaturePrices, cheapest_flips
+from maxflip.problem import Problem
+from maxflip.solvers.proposal import Run
+
+SAME = 100.0  # guards between two confidences that are the same to the model
+SMALLEST = 1e-100  # budgets below this have the price of this one
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What one iterate gives: candidates that pass, which of them are chosen, and numbers for the trace."""
+
+    rows: Rows
+    changes: Floats
+    worth: float
+    musts: int
+    numbers: dict[str, float]
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """By what must be picked, then by worth."""
+        return self.musts, self.worth
+
+
+class Finisher:
+    """Makes final solutions of iterates.
+
+    Two laws of the house that the paper does not know:
+    - Twins, samples that are alike in what may change, in limits and goal and to the model, share their cheapest flip,
+      so that of equals those whose ids come first are picked. Where no two are alike, nothing happens.
+    - Samples that must be picked (`include`) also offer their cheapest flip at prices 1 / amount.
+    """
+
+    def __init__(self, problem: Problem, run: Run, rows: Rows) -> None:
+        self.problem, self.rows = problem, rows
+        self.must = problem.include[~run.standing.already[problem.include]]
+        ledger = problem.ledger
+        self.prices = np.where(ledger.amounts > 0, 1.0 / np.maximum(ledger.amounts, SMALLEST), 0.0)
+        low, high = problem.box(rows)
+        wanted = problem.goal.wanted_for(rows).numpy()
+        confidence = np.round(run.standing.confidence[rows] / (SAME * problem.guard))
+        parts = [part[:, problem.actionable] for part in (problem.cohort.values[rows], low, high)]
+        alike = np.column_stack([*parts, wanted, confidence])
+        self.kind = np.unique(alike, axis=0, return_inverse=True)[1].reshape(-1)
+        self.has_twins = self.kind.max(initial=-1) + 1 < len(rows)
+        self.found = np.zeros(len(rows), dtype=bool)  # who ever passed
+        flips = cheapest_flips(problem, np.intersect1d(rows, self.must), FeaturePrices.at(problem, self.prices))
+        self.extra_rows, self.extra_changes = flips.rows[flips.found], flips.changes[flips.found]
+
+    def finish(self, changes: Floats) -> Solution:
+        """changes (n, F) of `rows`, as they may be stored"""
+        problem, ledger = self.problem, self.problem.ledger
+        passing = judge.admissible(problem, self.rows, changes)
+        confident = int(passing.sum())
+        self.found |= passing
+        drawn = ledger.consumption(changes).sum(axis=0)
+        if self.has_twins:
+            changes, passing = self._shared(changes, passing)
+        rows = np.concatenate([self.rows[passing], self.extra_rows])
+        candidates = np.concatenate([changes[passing], self.extra_changes])
+        chosen = self._choose(rows, candidates)
+        spent = ledger.consumption(candidates[chosen]).sum(axis=0)
+        worth = math.fsum(problem.worth[rows[chosen]])
+        numbers = {
+            "selected": len(chosen),
+            "worth": worth,
+            "confident": confident,
+            "gap": self._gap(rows, candidates, chosen),
+        }
+        numbers |= {f"spent: {name}": float(value) for name, value in zip(ledger.names, spent, strict=True)}
+        numbers |= {f"drawn: {name}": float(value) for name, value in zip(ledger.names, drawn, strict=True)}
+        return Solution(rows, candidates, worth, int(np.isin(self.must, rows[chosen]).sum()), numbers)
+
+    def _choose(self, rows: Rows, changes: Floats) -> Rows:
+        must = self.must[np.isin(self.must, rows)]
+        try:
+            return choose(self.problem, rows, changes, must)
+        except ProblemError:  # not with these flips; a later iterate may have cheaper ones, and the pipeline asks again
+            return np.empty(0, dtype=np.int64)
+
+    def _shared(self, changes: Floats, passing: judge.Mask) -> tuple[Floats, judge.Mask]:
+        """Everyone's change, or that of the twin whose flip draws the smallest part of the budgets."""
+        found = np.flatnonzero(passing)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is beyond float64 comes last
+            squares = (changes[found] ** 2).sum(axis=1)
+            cost = self.problem.ledger.consumption(changes[found]) @ self.prices
+        order = found[np.lexsort((found, squares, cost, self.kind[found]))]
+        kinds, first = np.unique(self.kind[order], return_index=True)
+        leader = np.full(self.kind.max() + 1, -1)
+        leader[kinds] = order[first]
+        own = leader[self.kind]
+        led = np.flatnonzero((own >= 0) & (own != np.arange(len(own))))
+        led = led[judge.admissible(self.problem, self.rows[led], changes[own[led]])]
+        shared, passes = changes.copy(), passing.copy()
+        shared[led], passes[led] = changes[own[led]], True
+        return shared, passes
+
+    def _gap(self, rows: Rows, changes: Floats, chosen: Rows) -> float:
+        """Mean distance between the best and the second best score of the chosen; of several models, their mean."""
+        if not len(chosen):
+            return math.nan
+        classifier = self.problem.classifier
+        x = torch.tensor(self.problem.cohort.values[rows[chosen]] + changes[chosen], device=classifier.device)
+        with torch.no_grad():
+            batches = [x[b : b + classifier.batch_size] for b in range(0, len(x), classifier.batch_size)]
+            best = torch.cat([scores(classifier, batch).topk(2, dim=2).values for batch in batches])
+        return float((best[..., 0] - best[..., 1]).mean())

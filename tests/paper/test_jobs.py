@@ -1,0 +1,41 @@
+"""The four algorithms by a job file: solved, audited, and bad options named as the job has them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from maxflip import Plan
+from tests.test_cli import folder, invoke, model, rewrite  # noqa: F401
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("ms", 'optimizer = "adam", units = "standard", residual = "relative", keep_moving = true'),
+        ("bcms", 'optimizer = "adam", units = "standard", indicator = "relative", tau = 50, draws = 20'),
+        ("ccms", 'optimizer = "adam", units = "standard", projection = "simplex", draws = 20, alpha = 1e-4'),
+        ("kl", 'optimizer = "adam", units = "standard", residual = "relative", a = 0'),
+    ],
+)
+def test_jobs(folder: Path, name: str, options: str) -> None:  # noqa: F811
+    solver = f'[solver]\nname = "{name}"\noptions = {{ outer = 2, inner = 40, {options} }}\n[budgets.bmi]'
+    rewrite("job.toml", "[budgets.bmi]", solver)(folder)
+    done = invoke("solve", folder / "job.toml", "--out", folder / "plan")
+    assert done.exit_code == 0, done.stderr
+    assert invoke("verify", folder / "plan").exit_code == 0
+    plan = Plan.load(folder / "plan")
+    assert plan.solver.startswith(f"{name.upper()}(outer=2, inner=40")
+    assert plan.count == max(plan.trace["selected"])
+
+
+def test_a_bad_option_is_named_as_the_job_has_it(folder: Path) -> None:  # noqa: F811
+    solver = '[solver]\nname = "bcms"\noptions = { tau = 1, draw = 20 }\n[budgets.bmi]'
+    rewrite("job.toml", "[budgets.bmi]", solver)(folder)
+    done = invoke("solve", folder / "job.toml", "--out", folder / "plan")
+    assert done.exit_code == 2
+    assert "solver.options.draw" in done.stderr
+    rewrite("job.toml", ", draw = 20", "")(folder)
+    done = invoke("solve", folder / "job.toml", "--out", folder / "plan")
+    assert "solver.options.tau = 1: must be a number in (1, inf)" in done.stderr
