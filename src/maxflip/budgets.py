@@ -73,7 +73,10 @@ class Ledger(Frozen):
     def consumption(self, changes: Floats) -> Floats:
         """(c, F) changes -> (c, m) consumption, rounded: for solvers. Decisions use `fits`."""
         if np.abs(changes).max(initial=0.0) < HUGE:
-            return np.asarray(changes**2 @ self.squared.T + np.abs(changes) @ self.absolute.T + self.count)
+            drawn = changes**2 @ self.squared.T
+            if self.absolute.any():
+                drawn += np.abs(changes) @ self.absolute.T
+            return np.asarray(drawn + self.count)
         with np.errstate(over="ignore"):  # what is beyond float64 is inf, and fits no budget
             return np.stack([self._consumption(r, changes) for r in range(len(self.names))], axis=1)
 

@@ -84,20 +84,20 @@ class ExactSum:
     """
 
     def __init__(self, parts: list[tuple[float, Floats, Power]]) -> None:
-        self._floats: list[Floats] = []
+        self._safe: list[tuple[float, Floats, Power]] = []
         self._fraction = Fraction(0)
         for weight, changes, power in parts:
             moved = changes[changes != 0.0]
             if weight == 0.0 or not moved.size:
                 continue
             if _is_safe(moved) and _is_safe(np.array([weight])):
-                self._floats.extend(_terms(weight, moved, power))
+                self._safe.append((weight, moved, power))
             else:
                 exact = sum((abs(Fraction(float(d))) ** power for d in moved), Fraction(0))
                 self._fraction += Fraction(weight) * exact
 
     def _values(self) -> list[float]:
-        return [v for array in self._floats for v in condensed(array)]
+        return [v for part in self._safe for array in _terms(*part) for v in condensed(array)]
 
     def _total(self) -> Fraction:
         return sum(map(Fraction, self._values()), self._fraction)
@@ -111,10 +111,11 @@ class ExactSum:
         return self._total() <= Fraction(amount)
 
     def _clearly_within(self, amount: float) -> bool:
-        """A plain sum and its error bound (n roundings of at most 2**-53 of the sum of sizes) settle most cases."""
-        size = sum(float(np.abs(array).sum()) for array in self._floats)
-        count = sum(array.size for array in self._floats)
-        return size * (1.0 + 4.0 * count * 2.0**-53) + 2.0**-1000 < amount
+        """A plain sum and its error bound settle most cases: no rounding of a product, of n sums, or of one by a weight
+        adds more than 2**-53 of the whole, since nothing in it is negative."""
+        size = sum(weight * float((np.abs(moved) ** power).sum()) for weight, moved, power in self._safe)
+        count = sum(moved.size for _, moved, _ in self._safe)
+        return size * (1.0 + 4.0 * (count + 4) * 2.0**-53) < amount
 
     def beyond(self, amount: float) -> float:
         """The exact sum less a finite amount, rounded to the nearest float64."""

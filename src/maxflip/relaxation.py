@@ -30,7 +30,8 @@ WIDEST = 16_000  # samples in a core at guessed prices
 LITTLE = 1e-6  # of a worth for all of a budget: a price that only tells who draws less
 STEPS, SHORTEST = 5, 1e-3  # of Newton's method, and the part of one that is no more worth taking
 DECIDED = 1e-9  # odds
-FAR = 30.0  # times the width of a corner: a doubt that no step removes
+GUESSED, WELL_GUESSED = 40.0, 10.0  # samples in doubt at prices guessed by a part, and at those of a market
+FAR = 15.0  # times the width of a corner: a doubt that no step removes
 MANY = 20_000  # samples, of which a part of one may be missed
 NEARLY_CLOSED = 1e-6  # of the bound
 CLOSED = 1e-9  # of the bound: a gap that rounding explains
@@ -140,7 +141,7 @@ def relaxed(candidates: Candidates, guess: Floats | None = None) -> Relaxed | No
     if candidates.samples > SMALL and candidates.share.shape[1]:
         found = _all_of_them(candidates)
         if found is None and guess is not None:
-            found = _by_core(candidates, _polished(candidates, guess), widest=WIDEST)
+            found = _by_core(candidates, _polished(candidates, guess, WELL_GUESSED), widest=WIDEST)
         if found is None:
             found = _by_core(candidates, _guessed(candidates), widest=candidates.samples // 2)
         if found is not None:
@@ -168,7 +169,7 @@ def _guessed(candidates: Candidates) -> Floats:
     found = relaxed(Candidates(part.worth, part.share * PART, part.sample, part.must))
     prices = np.zeros(candidates.share.shape[1]) if found is None else found.prices * PART
     # At prices of nothing all candidates of a sample are alike; a thousandth of the worth tells them apart.
-    return _polished(candidates, np.maximum(prices, 1e-3 * candidates.worth.sum() / len(prices)))
+    return _polished(candidates, np.maximum(prices, 1e-3 * candidates.worth.sum() / len(prices)), GUESSED)
 
 
 def _prices(answer: Answer, candidates: Candidates) -> Floats:
@@ -195,10 +196,12 @@ def _by_core(candidates: Candidates, prices: Floats, widest: int) -> Relaxed | N
     return None
 
 
-def _polished(candidates: Candidates, prices: Floats) -> Floats:
-    """Prices nearer to the minimum of L, by Newton steps on L with its corners rounded, ever less."""
-    # The fewer samples a guess comes from, the more of them it leaves in doubt.
-    count = min(candidates.samples // PART, int(40 * candidates.samples**0.5))
+def _polished(candidates: Candidates, prices: Floats, doubtful: float) -> Floats:
+    """Prices nearer to the minimum of L, by Newton steps on L with its corners rounded, ever less.
+
+    doubtful: how many samples these prices leave in doubt, in roots of their number
+    """
+    count = min(candidates.samples // PART, int(doubtful * candidates.samples**0.5))
     options = Options.at(prices, candidates)
     while count > CORE // 4:
         width = float(np.partition(options.doubt, count)[count])
