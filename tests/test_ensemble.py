@@ -161,7 +161,7 @@ def test_flips_pass_in_each_member_alone() -> None:
         confidence = confidence_after(own, plan.selected, plan.changes)
         assert (confidence >= 0.1 + plan.guard).all()
         least = np.minimum(least, confidence)
-    np.testing.assert_array_equal(plan.confidence_after, least)
+    np.testing.assert_allclose(plan.confidence_after, least, rtol=1e-12)  # another batch, another last bit
     already = plan.fates == Fate.ALREADY
     standing = [confidence_after(problem_of(m, x), np.arange(60), np.zeros((60, 3))) for m in members]
     np.testing.assert_array_equal(already, np.min(standing, axis=0) >= 0.1)
