@@ -8,7 +8,7 @@ model each surface by its tangent plane, let the market of models clear, and go 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from maxflip.solvers.prices.closing import FEW, Closing
 from maxflip.solvers.prices.market import LARGEST, SMALLEST, Market, traded
 from maxflip.solvers.prices.shard import Shard
 from maxflip.solvers.proposal import Proposal, Run, check_whole_option
+from maxflip.watch import silent
 
 FILLS = 3
 SOME, MANY = 2000, 10_000  # samples whose prices come first, where there are many
@@ -75,6 +76,7 @@ class Prices:
         return Proposal(
             rows=columns.rows,
             changes=columns.changes,
+            known=np.concatenate([rows[:0], *market.held.ask(lambda shard: shard.rows_found())]),
             unreachable=np.concatenate([rows[:0], *market.held.ask(lambda shard: shard.rows_unreachable())]),
             unusable=np.concatenate([rows[:0], *market.held.ask(lambda shard: shard.rows_unusable())]),
             prices=market.shown_prices(),
@@ -95,7 +97,8 @@ class Prices:
     def _prices_of_some(self, problem: Problem, run: Run, rows: Rows, start: Floats, *, scaled: bool) -> Floats:
         """At which a part of the budgets clears among as small a part of the samples: nearly those of all."""
         some = rows[:: len(rows) // SOME]
-        market = self._opened(problem, run, some, start, scaled=scaled, part=len(some) / len(rows))
+        quietly = replace(run, watch=silent)
+        market = self._opened(problem, quietly, some, start, scaled=scaled, part=len(some) / len(rows))
         market.settle(self.rounds)
         return market.prices
 
