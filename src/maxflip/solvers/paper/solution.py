@@ -61,7 +61,7 @@ class Finisher:
         confidence = np.round(run.standing.confidence[rows] / (SAME * problem.guard))
         parts = [part[:, problem.actionable] for part in (problem.cohort.values[rows], low, high)]
         alike = np.column_stack([*parts, wanted, confidence])
-        _, self.kind = np.unique(alike, axis=0, return_inverse=True)
+        self.kind = np.unique(alike, axis=0, return_inverse=True)[1].reshape(-1)
         self.has_twins = self.kind.max(initial=-1) + 1 < len(rows)
         self.found = np.zeros(len(rows), dtype=bool)  # who ever passed
         flips = cheapest_flips(problem, np.intersect1d(rows, self.must), FeaturePrices.at(problem, self.prices))
@@ -70,7 +70,7 @@ class Finisher:
     def finish(self, changes: Floats) -> Solution:
         """changes (n, F) of `rows`, as they may be stored"""
         problem, ledger = self.problem, self.problem.ledger
-        passing = judge.admissible(problem, self.rows, changes) & (changes != 0).any(axis=1)
+        passing = judge.admissible(problem, self.rows, changes)
         confident = int(passing.sum())
         self.found |= passing
         drawn = ledger.consumption(changes).sum(axis=0)
@@ -101,8 +101,9 @@ class Finisher:
     def _shared(self, changes: Floats, passing: judge.Mask) -> tuple[Floats, judge.Mask]:
         """Everyone's change, or that of the twin whose flip draws the smallest part of the budgets."""
         found = np.flatnonzero(passing)
-        squares = (changes[found] ** 2).sum(axis=1)
-        cost = self.problem.ledger.consumption(changes[found]) @ self.prices
+        with np.errstate(over="ignore", invalid="ignore"):  # what is beyond float64 comes last
+            squares = (changes[found] ** 2).sum(axis=1)
+            cost = self.problem.ledger.consumption(changes[found]) @ self.prices
         order = found[np.lexsort((found, squares, cost, self.kind[found]))]
         kinds, first = np.unique(self.kind[order], return_index=True)
         leader = np.full(self.kind.max() + 1, -1)
@@ -118,8 +119,9 @@ class Finisher:
         """Mean distance between the best and the second best score of the chosen; of several models, their mean."""
         if not len(chosen):
             return math.nan
-        values = self.problem.cohort.values[rows[chosen]] + changes[chosen]
+        classifier = self.problem.classifier
+        x = torch.tensor(self.problem.cohort.values[rows[chosen]] + changes[chosen], device=classifier.device)
         with torch.no_grad():
-            p = scores(self.problem.classifier, torch.tensor(values, device=self.problem.classifier.device))
-        best = p.topk(2, dim=2).values
+            batches = [x[b : b + classifier.batch_size] for b in range(0, len(x), classifier.batch_size)]
+            best = torch.cat([scores(classifier, batch).topk(2, dim=2).values for batch in batches])
         return float((best[..., 0] - best[..., 1]).mean())
