@@ -219,8 +219,8 @@ def credit(asked: Asked) -> str:
         f"Accuracy of the network on the rows it was not trained on: {100 * made.accuracy:.1f} %; {made.found} of them "
         f"are defaulters whom it recognises, {SAMPLES} are the cohort. Unlimited KL (a = {sizing.a:g}) flips "
         f"{sizing.plan.count} of {SAMPLES} and draws {sum(sizing.plan.spend.values()):,.0f} squared standard "
-        f"deviations in all. Allowance: {ALLOWANCE:,} gradients per sample for each algorithm and budget: {SETTINGS} settings of "
-        f"{OUTER} x {STEPS} iterations, drawn from the grid (seed 0).\n"
+        f"deviations in all. Allowance: {ALLOWANCE:,} gradients per sample for each algorithm and budget: "
+        f"{SETTINGS} settings of {OUTER} x {STEPS} iterations, drawn from the grid (seed 0).\n"
     )
     head_tried = [
         "budgets",
