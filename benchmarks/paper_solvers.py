@@ -176,7 +176,7 @@ def runs(asked: Asked) -> str:
         clock, own = time.monotonic() - began, time.process_time() - own
         lines.append(_run_line(kind.paper(), plan, own, clock))
         _tell(" | ".join(lines[-1]))
-    head = ["algorithm", "iterations", "made", "flipped", "of them after outer iterations 1, 2, ...", "the last one"]
+    head = ["algorithm", "iterations", "made", "flipped", "after each outer iteration", "how it ended"]
     head += ["processor seconds", "seconds by the clock"]
     return table(head, lines)
 
@@ -184,7 +184,7 @@ def runs(asked: Asked) -> str:
 def _run_line(solver: Any, plan: Plan, own: float, clock: float) -> list[str]:
     trace = plan.trace
     counts = " ".join(str(c) for c in trace["selected"])
-    said = " ".join(plan.notices[1:]) or "ran to its end"
+    said = next((n for n in plan.notices if "diverged" in n), "ran to its end")
     return [
         type(solver).__name__,
         f"{solver.outer} x {solver.inner:,}",
