@@ -250,6 +250,7 @@ def test_all_faults_of_a_grid_are_told_at_once() -> None:
         ({"seed": 1.5}, "seed = 1.5: must be a whole number."),
         ({"workers": 0}, "workers = 0: must be a whole number in [1, inf)."),
         ({"workers": None}, "workers = None: must be a whole number in [1, inf)."),
+        ({"watch": "me"}, "watch: got 'me'; wanted a function that takes an event."),
         ({"allowance": 0.5}, "allowance = 0.5: must be a whole number in [1, inf)."),
     ],
 )

@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import torch
 
 from maxflip.errors import InputError, ResourceError
@@ -115,29 +116,27 @@ def tune(
     watch      function that is told what happens (maxflip.watch.Event); None: nobody
     """
     tell = watch or silent
-    base = _checked(problem, solver, allowance, seed, workers)
+    base = _checked(problem, solver, allowance, seed, workers, watch)
     chosen = _values(base, grid)
     settings = [replace(base, **dict(zip(chosen, values, strict=True))) for values in product(*chosen.values())]
     settings = _drawn(settings, allowance, Streams(int(seed)))
     stage = f"Tuning {type(base).__name__}"
-    tell(Started(stage, len(settings)))
     trials: list[Trial] = []
-    best: tuple[tuple[float, float], Plan, Algorithm] | None = None
-    plans = _plans(_Task(problem, int(seed)), settings, min(workers, len(settings)), tell)
-    for setting, plan in zip(settings, plans, strict=True):
-        trial = _trial(problem, setting, plan)
-        trials.append(trial)
-        rank = (-trial.worth, trial.spent)
-        if best is None or rank < best[0]:  # of equals the first
-            best = rank, plan, setting
-        tell(Advanced(stage, 1))
+
+    def tried() -> Iterator[tuple[Trial, Plan]]:
+        plans = _plans(_Task(problem, int(seed)), settings, min(workers, len(settings)), tell)
+        for setting, plan in zip(settings, plans, strict=True):
+            trials.append(_trial(problem, setting, plan))
+            tell(Advanced(stage, 1))
+            yield trials[-1], plan
+
+    tell(Started(stage, len(settings)))
+    best, plan = min(tried(), key=lambda one: (-one[0].worth, one[0].spent))  # of equals the first
     tell(Finished(stage))
-    if best is None:
-        raise InputError("grid: has no settings.")
-    return Tuned(best[2], best[1], tuple(trials), tuple(chosen))
+    return Tuned(best.solver, plan, tuple(trials), tuple(chosen))
 
 
-def _checked(problem: Any, solver: Any, allowance: Any, seed: Any, workers: Any) -> Algorithm:
+def _checked(problem: Any, solver: Any, allowance: Any, seed: Any, workers: Any, watch: Any) -> Algorithm:
     """The solver whose options the grid replaces."""
     faults = []
     if not isinstance(problem, Problem):
@@ -145,13 +144,15 @@ def _checked(problem: Any, solver: Any, allowance: Any, seed: Any, workers: Any)
     kind = solver if isinstance(solver, type) else type(solver)
     if kind not in PAPER_GRIDS:
         faults.append(f"solver: got {shown(solver)}; wanted MS, BCMS, CCMS or KL, or one of them with options.")
-    if isinstance(seed, bool) or not isinstance(seed, int):
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
         faults.append(f"seed = {shown(seed)}: must be a whole number.")
     for name, value in (("allowance", allowance), ("workers", workers)):
         if value is None and name == "allowance":
             continue
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             faults.append(f"{name} = {shown(value)}: must be a whole number in [1, inf).")
+    if watch is not None and not callable(watch):
+        faults.append(f"watch: got {shown(watch)}; wanted a function that takes an event.")
     if faults:
         raise InputError(faults)
     made: Algorithm = solver() if isinstance(solver, type) else solver
