@@ -4,6 +4,7 @@ speed    processor seconds per inner iteration for 300 to 3,000 samples, and how
 memory   peak memory of CCMS, each size in a process of its own
 runs     one run of each with the paper's own settings, all iterations
 credit   credit_default: all four, tuned with the same allowance of gradients, beside Nearest and Prices
+longer   the same with more settings and iterations, without CCMS
 
 `--only speed,memory` for some of them; `--page docs/results/paper_solvers.md` writes them between their marks there.
 """
@@ -46,8 +47,6 @@ FEATURES = 19  # that may change
 ROUNDS, INNER = 5, 60
 TRAINED, SAMPLES = 24_000, 300
 MORE_SHARES = (0.1, *SHARES)  # at 40 % and above nearly everyone can be flipped; a tenth tells more
-OUTER, STEPS, SETTINGS = 5, 60, 10
-ALLOWANCE = SETTINGS * OUTER * STEPS
 
 
 @dataclass(frozen=True)
@@ -198,39 +197,56 @@ def _run_line(solver: Any, plan: Plan, own: float, clock: float) -> list[str]:
     ]
 
 
+@dataclass(frozen=True)
+class Tuning:
+    """Settings of outer x inner iterations each, drawn from the grid, for some of the four."""
+
+    kinds: tuple[Any, ...]
+    settings: int
+    outer: int
+    inner: int
+
+    @property
+    def allowance(self) -> int:
+        return self.settings * self.outer * self.inner
+
+
 def credit(asked: Asked) -> str:
+    return _tuned(asked, Tuning(FOUR, settings=10, outer=5, inner=60))
+
+
+def longer(asked: Asked) -> str:
+    """Without CCMS, which would take most of an hour."""
+    return _tuned(asked, Tuning((MS, BCMS, KL), settings=20, outer=10, inner=100))
+
+
+def _tuned(asked: Asked, tuning: Tuning) -> str:
     made = credit_problem(asked.data)
     sizing = size_budgets(made.problem, MORE_SHARES)
     rows, tried = [], []
     for share in MORE_SHARES:
         problem = made.problem.changed(budgets=sizing.budgets[share])
         counts = []
-        for kind in FOUR:
+        for kind in tuning.kinds:
             began = _processor_seconds()
-            given = kind(outer=OUTER, inner=STEPS)
-            one = tune(problem, given, grid="scale_free", allowance=ALLOWANCE, workers=asked.workers)
+            given = kind(outer=tuning.outer, inner=tuning.inner)
+            one = tune(problem, given, grid="scale_free", allowance=tuning.allowance, workers=asked.workers)
             counts.append(one.plan.count)
             tried.append(_tried_line(share, one, _processor_seconds() - began))
             _tell(" | ".join(tried[-1]))
         counts += [solve(problem, Nearest(prices=prices)).count for prices in ("unit", "budgets")]
         rows.append([f"{100 * share:.0f} %", *map(str, counts), str(solve(problem, Prices()).count)])
         _tell(" | ".join(rows[-1]))
-    head = ["budgets", *(kind.__name__ for kind in FOUR), "Nearest, unit prices", "Nearest, 1/B", "Prices"]
+    head = ["budgets", *(kind.__name__ for kind in tuning.kinds), "Nearest, unit prices", "Nearest, 1/B", "Prices"]
     said = (
         f"Accuracy of the network on the rows it was not trained on: {100 * made.accuracy:.1f} %; {made.found} of them "
         f"are defaulters whom it recognises, {SAMPLES} are the cohort. Unlimited KL (a = {sizing.a:g}) flips "
         f"{sizing.plan.count} of {SAMPLES} and draws {sum(sizing.plan.spend.values()):,.0f} squared standard "
-        f"deviations in all. Allowance: {ALLOWANCE:,} gradients per sample for each algorithm and budget: "
-        f"{SETTINGS} settings of {OUTER} x {STEPS} iterations, drawn from the grid (seed 0).\n"
+        f"deviations in all. Allowance: {tuning.allowance:,} gradients per sample for each algorithm and budget: "
+        f"{tuning.settings} settings of {tuning.outer} x {tuning.inner} iterations, drawn from the grid (seed 0).\n"
     )
-    head_tried = [
-        "budgets",
-        "algorithm",
-        "flipped by each setting",
-        "the best setting",
-        "mean share of the budgets it spends",
-    ]
-    head_tried += ["processor seconds"]
+    head_tried = ["budgets", "algorithm", "flipped by each setting", "the best setting"]
+    head_tried += ["mean share of the budgets it spends", "processor seconds"]
     return said + "\n" + table(head, rows) + "\n" + table(head_tried, tried)
 
 
@@ -247,7 +263,13 @@ def _tried_line(share: float, one: Tuned, seconds: float) -> list[str]:
     return [f"{100 * share:.0f} %", kind, counts, options, f"{100 * best.spent:.0f} %", f"{seconds:,.0f}"]
 
 
-SECTIONS: dict[str, Callable[[Asked], str]] = {"speed": speed, "memory": memory, "runs": runs, "credit": credit}
+SECTIONS: dict[str, Callable[[Asked], str]] = {
+    "speed": speed,
+    "memory": memory,
+    "runs": runs,
+    "credit": credit,
+    "longer": longer,
+}
 
 
 def _tell(text: str) -> None:
