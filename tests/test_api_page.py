@@ -34,7 +34,7 @@ def test_every_public_name_is_on_the_page(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("Budget", "Problem", "solve", "Nearest", "Prices", "resolve", "frontier", "Frontier"),
+        *("Budget", "Problem", "solve", "Nearest", "Prices", "resolve", "frontier", "Frontier", "tune", "Tuned"),
         *("MS", "BCMS", "CCMS", "KL"),
         *("TorchClassifier", "SklearnClassifier", "Ensemble", "Tempered", "Tempered.fit", "Cohort.table"),
     ],
@@ -54,8 +54,9 @@ def test_signatures_are_the_true_ones(name: str) -> None:
         (maxflip.Problem, maxflip.Problem.__init__.__doc__),
         (maxflip.Budget, maxflip.Budget.__doc__),
         (maxflip.solve, maxflip.solve.__doc__),
+        (maxflip.tune, maxflip.tune.__doc__),
     ],
-    ids=["Problem", "Budget", "solve"],
+    ids=["Problem", "Budget", "solve", "tune"],
 )
 def test_help_has_a_line_for_every_argument(thing: Any, text: str) -> None:
     for name in inspect.signature(thing).parameters:

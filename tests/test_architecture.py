@@ -29,7 +29,7 @@ ROOMS = [
     ["choose"],
     ["solvers"],
     ["pipeline"],
-    ["study", "sizing"],
+    ["study", "sizing", "tuning"],
     ["report"],
     ["files"],
     ["demo"],

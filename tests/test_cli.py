@@ -97,6 +97,7 @@ def test_solve_verify_report(folder: Path) -> None:
     forged = invoke("verify", folder / "plan")
     assert forged.exit_code == 5
     assert "does not show this plan" in forged.stderr
+    assert "passed" not in forged.stdout
     (folder / "plan" / "report.html").write_text(page)
     old = (folder / "plan" / "report.html").read_bytes()
     (folder / "plan" / "report.html").unlink()

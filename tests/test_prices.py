@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -246,3 +247,10 @@ def test_what_if_is_a_first_order_promise_that_a_solve_does_not_beat() -> None:
         plan.what_if({"x7": 1.0})
     with pytest.raises(InputError, match="no prices"):
         solve(problem, Nearest()).what_if({"x0": 1.0})
+
+
+@pytest.mark.parametrize("more", ["5", -1e9, math.nan, math.inf])
+def test_what_if_takes_numbers_that_leave_a_budget(more: Any) -> None:
+    plan = solve(linear_problem([1.0], [[-1.0]], [9.0]))
+    with pytest.raises(InputError, match="what_if"):
+        plan.what_if({"x0": more})

@@ -22,6 +22,9 @@ from maxflip import (
     SklearnClassifier,
     Tempered,
     TorchClassifier,
+    UnsafeError,
+    VerifyError,
+    resolve,
     solve,
 )
 from maxflip.files.job import read_job
@@ -108,11 +111,34 @@ def test_plans_of_scikit_learn_models_too(estimator: Any, tmp_path: Path) -> Non
     assert audit.passed, audit.findings
 
 
-def test_another_model_does_not_pass(tmp_path: Path) -> None:
+def test_another_model_does_not_pass_and_nothing_is_saved(tmp_path: Path) -> None:
     export(small_net(4, 3, seed=2), tmp_path / "other.pt2", features=4)
+    (tmp_path / "model.pt").write_bytes(b"\x80\x04no model.")
     problem = posed()
-    solve(problem).save(tmp_path / "plan", problem=problem, model=tmp_path / "other.pt2")
-    assert not maxflip_verify.audit(tmp_path / "plan").passed
+    plan = solve(problem)
+    with pytest.raises(VerifyError, match="does not pass its audit"):
+        plan.save(tmp_path / "plan", problem=problem, model=tmp_path / "other.pt2")
+    with pytest.raises(UnsafeError):
+        plan.save(tmp_path / "plan", problem=problem, model=tmp_path / "model.pt")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.pt", "other.pt2"]
+
+
+def test_a_plan_of_another_question_is_saved_with_that_question(model: Path, tmp_path: Path) -> None:
+    problem = posed()
+    more = {"b m/i": 12.0}
+    plan = resolve(problem, solve(problem), budgets=more, margin=0.05)
+    for other in (problem, problem.changed(budgets=more), problem.changed(margin=0.05)):
+        with pytest.raises(InputError, match="something else than what the plan answers"):
+            plan.save(tmp_path / "plan", problem=other, model=model)
+    plan.save(tmp_path / "plan", problem=problem.changed(budgets=more, margin=0.05), model=model)
+    assert maxflip_verify.audit(tmp_path / "plan").passed
+
+
+def test_the_job_names_the_wanted_classes(model: Path, tmp_path: Path) -> None:
+    named = TorchClassifier(small_net(4, 3, seed=1), output="logits", classes=["low", "middle", "high"])
+    problem = posed(classifier=named, target={"low", "high"})
+    solve(problem).save(tmp_path / "plan", problem=problem, model=model)
+    assert 'target = ["low", "high"]' in (tmp_path / "plan" / "job.toml").read_text()
 
 
 def test_what_cannot_be_audited_is_said_and_nothing_is_written(model: Path, tmp_path: Path) -> None:
@@ -122,7 +148,7 @@ def test_what_cannot_be_audited_is_said_and_nothing_is_written(model: Path, tmp_
     refused: dict[str, dict[str, Any]] = {
         "give `problem` and `model` together": {"problem": problem},
         "or `inputs` instead of them": {"problem": problem, "model": model, "inputs": {}},
-        "model: no such file in": {"problem": problem, "model": tmp_path / "net.pt2"},
+        "net.pt2: no such file in": {"problem": problem, "model": tmp_path / "net.pt2"},
         "a job knows no Ensemble": {"problem": posed(classifier=both), "model": model},
         "and no Tempered": {"problem": posed(classifier=Tempered(problem.classifier.members[0], 2.0)), "model": model},
         "has other samples or features": {"problem": Problem(**others()), "model": model},

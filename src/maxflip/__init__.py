@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from maxflip.problem import Problem
     from maxflip.solvers import BCMS, CCMS, KL, MS, Nearest, Prices
     from maxflip.study import Frontier, frontier, resolve
+    from maxflip.tuning import Tuned, tune
 
 __version__ = "0.1.0"
 
@@ -52,11 +53,13 @@ __all__ = [
     "Status",
     "Tempered",
     "TorchClassifier",
+    "Tuned",
     "UnsafeError",
     "VerifyError",
     "frontier",
     "resolve",
     "solve",
+    "tune",
 ]
 
 _HOMES = {
@@ -68,6 +71,7 @@ _HOMES = {
     "problem": ["Problem"],
     "solvers": ["BCMS", "CCMS", "KL", "MS", "Nearest", "Prices"],
     "study": ["Frontier", "frontier", "resolve"],
+    "tuning": ["Tuned", "tune"],
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -103,10 +103,10 @@ def verify(
         except (maxflip_wall.Refused, maxflip_wall.Unreadable) as error:
             raise as_ours(error) from error
         beside = (_missing_files(folder) or _stale_report(folder)) if audit.passed else []
-        if not quiet or not audit.passed or beside:
-            _say(str(audit))
         if beside:
-            raise VerifyError(beside)
+            raise VerifyError([*beside, "The plan's own numbers pass, but the folder is not as it was released."])
+        if not quiet or not audit.passed:
+            _say(str(audit))
         if not audit.passed:
             raise typer.Exit(5)
 

@@ -79,11 +79,16 @@ def solve(
         selected=rows[kept][ascending],
         changes=changes[kept][ascending],
         confidence=confidence[ascending],
-        known=rows[~np.isin(rows, dropped)] if len(dropped) else rows,
+        known=np.setdiff1d(np.concatenate([rows, _only_known(proposal)]), dropped),
         solver=repr(used),
         seed=seed,
         seconds=time.monotonic() - began,
     )
+
+
+def _only_known(proposal: Proposal) -> Rows:
+    """Rows whose flip was not offered; of those offered the judge knows better."""
+    return np.setdiff1d(proposal.known, proposal.rows)
 
 
 def _finite(proposal: Proposal) -> Proposal:

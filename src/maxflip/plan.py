@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from maxflip.budgets import Budget, Ledger
 from maxflip.errors import InputError
 from maxflip.exact import Floats
-from maxflip.suggest import did_you_mean
+from maxflip.suggest import did_you_mean, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,7 +68,7 @@ class Status(StrEnum):
 _SENTENCES = {
     Status.OPTIMAL: "Valid plan, and no plan can be worth more.",
     Status.OPEN: (
-        "Valid plan; its distance to the bound or estimate is not closed. More rounds may close it; or accept plan.gap."
+        "Valid plan; that none can be worth more is not proved. plan.gap is its distance to the bound or estimate."
     ),
     Status.FEASIBLE: "Valid plan; how far it is from the best possible is not known.",
     Status.LIMIT: "Valid plan; a limit you set ended the run before it was done.",
@@ -164,6 +164,13 @@ class Plan:
         unknown = [name for name in more if name not in self.prices]
         if unknown:
             raise InputError([f"what_if: no budget is called {n!r}.{did_you_mean(n, self.prices)}" for n in unknown])
+        faults = [
+            f"what_if.{n} = {shown(a)}: must be a finite number, and leave at least 0 of {self.budgets[n].amount:g}."
+            for n, a in more.items()
+            if not isinstance(a, (int, float)) or not math.isfinite(a) or self.budgets[n].amount + a < 0
+        ]
+        if faults:
+            raise InputError(faults)
         open_ = ~np.isin(self.fates.astype(str), [Fate.ALREADY.value, Fate.UNREACHABLE.value])
         promised = self.worth + math.fsum(self.prices[name] * amount for name, amount in more.items())
         return min(max(0.0, promised), math.fsum(self.worths[open_]))  # no more than all who are left

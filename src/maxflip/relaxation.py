@@ -203,7 +203,7 @@ def _polished(candidates: Candidates, prices: Floats, doubtful: float) -> Floats
     """
     count = min(candidates.samples // PART, int(doubtful * candidates.samples**0.5))
     options = Options.at(prices, candidates)
-    while count > CORE // 4:
+    while count > CORE // 20:
         width = float(np.partition(options.doubt, count)[count])
         if width == 0.0:
             break

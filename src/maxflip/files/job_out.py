@@ -84,7 +84,8 @@ def _goal(problem: Problem, columns: _Columns) -> dict[str, Any]:
     goal, ids = problem.goal, problem.cohort.ids
     asked: dict[str, Any] = {"threshold" if goal.is_threshold else "margin": goal.required}
     if len(goal.wanted) == 1:
-        asked["target"] = np.flatnonzero(goal.wanted[0]).tolist()
+        names, columns_wanted = problem.classifier.classes, np.flatnonzero(goal.wanted[0]).tolist()
+        asked["target"] = columns_wanted if names is None else [names[i] for i in columns_wanted]
     else:
         asked["target_column"] = columns.add("target", goal.wanted.argmax(axis=1).tolist(), pa.int64())
     if (problem.worth != 1.0).any():

@@ -18,14 +18,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import maxflip_verify
+import maxflip_wall
 from maxflip.budgets import Budget
-from maxflip.errors import InputError, OutputError
+from maxflip.errors import InputError, OutputError, VerifyError
 from maxflip.exact import Floats
 from maxflip.files.atomic import output_errors, put_bytes, sync_folder
 from maxflip.files.job_out import relative_path, write_job
+from maxflip.files.models import as_ours
 from maxflip.files.opening import missing_file
 from maxflip.plan import Fate, Plan, Status
 from maxflip.problem import Problem
+from maxflip.question import asked
 from maxflip.report import is_report, render
 from maxflip.suggest import listed
 
@@ -52,14 +56,30 @@ def save_asked(plan: Plan, folder: str | Path, *, problem: Problem, model: str |
     """With the cohort and a job that asks what the problem asks, so that it can be audited."""
     target, file = Path(folder), Path(model)
     if not file.is_file():
-        raise InputError(f"model: {missing_file(file, str(model))}")
+        raise InputError(f"{model}: {missing_file(file, str(model))}")
     if not np.array_equal(problem.cohort.ids, plan.all_ids) or problem.cohort.features != plan.features:
         raise InputError(
             "problem: has other samples or features than the plan. Give the one that the plan was made for."
         )
+    if problem.budgets != plan.budgets or asked(problem) != plan.question:
+        raise InputError(
+            "problem: asks something else than what the plan answers. Give the one that the plan was made for; after "
+            "`resolve` or `frontier` that is problem.changed(budgets=..., margin=...)."
+        )
     check_target(target, overwrite=overwrite)
     with staged(target, overwrite=overwrite) as stage:
         write_plan(plan, stage, write_job(problem, plan, file, stage))
+        _audited(stage)
+
+
+def _audited(stage: Path) -> None:
+    """An error where the files do not pass, so that nothing is saved that claims to be what it is not."""
+    try:
+        audit = maxflip_verify.audit(stage)
+    except (maxflip_wall.Refused, maxflip_wall.Unreadable) as error:
+        raise as_ours(error) from error
+    if not audit.passed:
+        raise VerifyError(["The plan does not pass its audit with this problem and model.", *audit.findings])
 
 
 def write_plan(plan: Plan, folder: Path, inputs: Mapping[str, Path]) -> None:
@@ -132,7 +152,9 @@ def _refuse_to_replace(folder: Path, *, overwrite: bool) -> None:
     if foreign:
         raise OutputError(f"{folder}: holds files that are no plan's, {listed(foreign, 5)}. Name another folder.")
     if inside and not overwrite:
-        raise OutputError(f"{folder}: holds a plan already. Overwrite it (--overwrite), or name another folder.")
+        raise OutputError(
+            f"{folder}: holds a plan already. Overwrite it (--overwrite, or overwrite=True), or name another folder."
+        )
 
 
 @contextmanager

@@ -44,13 +44,15 @@ def no_rows() -> Rows:
 class Proposal:
     """Candidate flips, several per sample if the solver likes; nothing in here is believed before it is judged.
 
-    rows (c,)   changes (c, F)   unreachable, unusable: rows, and only what is proved or seen
+    rows (c,)   changes (c, F)   known: rows that have a flip, also where it is far too dear to be offered
+    unreachable, unusable: rows, and only what is proved or seen
     prices: by budget name   bound: proved for any plan   estimate: not proved
     notices: sentences about the run that belong in the plan
     """
 
     rows: Rows
     changes: Floats
+    known: Rows = field(default_factory=no_rows)
     unreachable: Rows = field(default_factory=no_rows)
     unusable: Rows = field(default_factory=no_rows)
     prices: Mapping[str, float] | None = None

@@ -23,10 +23,11 @@ def bernoulli(pi: torch.Tensor, omega: float, draws: int, generator: torch.Gener
     v_nj = e^((log pi_j + g1)/omega) / (e^((log pi_j + g1)/omega) + e^((log(1 - pi_j) + g2)/omega))
          = sigmoid((logit pi_j + g1 - g2) / omega)
     """
-    uniform = torch.rand(draws, len(pi), dtype=pi.dtype, device=pi.device, generator=generator)
+    # In place: fresh memory for every operation would make large cohorts dearer per sample than small ones.
+    v = torch.rand(draws, len(pi), dtype=pi.dtype, device=pi.device, generator=generator)
     tiny = torch.finfo(pi.dtype).eps
-    logistic = torch.logit(uniform.clamp(tiny, 1.0 - tiny))
-    return torch.sigmoid((torch.logit(_inside(pi, 1.0 - LEAST)) + logistic) / omega)
+    v = v.clamp_(tiny, 1.0 - tiny).logit_().add_(torch.logit(_inside(pi, 1.0 - LEAST)))
+    return v.div_(omega).sigmoid_() if omega != 1.0 else v.sigmoid_()
 
 
 def categorical(

@@ -22,6 +22,7 @@ from maxflip.solvers.prices.shard import LATEST, Columns
 FEW = 3000  # samples
 TINY = 100  # samples
 BAND = 0.1  # of their worth: what a flip may cost more than another and still be mixed, or chosen
+DEAREST = 0.5  # of their worth: samples that cost so much more are not chosen, where no mixture has been looked for
 CLOSED, CLOSED_TINY = 0.3, 1e-4  # of a sample's worth: a gap that no whole sample fits into; in tiny plans
 SPARED = 1 - 1e-8  # of each budget is mixed: averages that used all of one to the last bit would only make ties
 MIXED = 1e-6  # a part of a flip that counts
@@ -104,7 +105,7 @@ class Closing:
     def columns(self) -> Columns:
         """What to choose from."""
         if not self.used:
-            return self._columns(BAND)
+            return self._columns(BAND, dearest=np.inf if self.tiny else DEAREST)
         return Columns.all([self._columns(np.inf if self.tiny else 0.0), *self.used])
 
     @cached_property
@@ -112,9 +113,9 @@ class Closing:
         """Whether every flip seen may be the one that fits."""
         return sum(self.market.held.ask(lambda shard: len(shard.rows))) <= TINY
 
-    def _columns(self, most: float, latest: int = LATEST) -> Columns:
+    def _columns(self, most: float, latest: int = LATEST, dearest: float = np.inf) -> Columns:
         prices, band = self.market.prices, np.inf if self.tiny else BAND
-        parts = self.market.held.ask(lambda shard: shard.columns(prices, band, most, latest))
+        parts = self.market.held.ask(lambda shard: shard.columns(prices, band, most, latest, dearest))
         return Columns.all([*parts, *self.merged])
 
     def _mixture(self, columns: Columns) -> tuple[float, Floats] | None:

@@ -112,21 +112,22 @@ class Market:
         worth = self.problem.worth[self.problem.worth > 0]
         return float(np.median(worth)) if len(worth) else 1.0
 
-    def follow(self) -> None:
-        """Try the directions of others, for all who may come to be picked."""
+    def follow(self) -> float:
+        """Try the directions of others, for all who may come to be picked. By how much D was thought too low."""
         prices = self.prices
-        self._mend("Following others", lambda shard: shard.follow(prices, NEARBY))
+        return self._mend("Following others", lambda shard: shard.follow(prices, NEARBY))
 
-    def touch_up(self) -> None:
-        """Mend the flips of those who are picked at the present prices."""
+    def touch_up(self) -> float:
+        """Mend the flips of those who are picked at the present prices. By how much D was thought too low."""
         prices = self.prices
-        self._mend("Polishing flips", lambda shard: shard.touch_up(prices, PICKED))
+        return self._mend("Polishing flips", lambda shard: shard.touch_up(prices, PICKED))
 
-    def _mend(self, step: str, work: Callable[[Shard], None]) -> None:
-        done = self.trace["step"].count(step)
+    def _mend(self, step: str, work: Callable[[Shard], None]) -> float:
+        before, done = self.dual(self.prices), self.trace["step"].count(step)
         self.held.ask(work, stage=f"{step}, round {done + 1}", watch=self.run.watch)
         self.value = self.dual(self.prices)
         self._note(step)
+        return self.value - before
 
     def close(self) -> None:
         """The value at the prices as they are, by all flips found since."""

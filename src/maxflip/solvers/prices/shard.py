@@ -228,19 +228,25 @@ class Shard:
         still = ((self.surface.low == 0) & (self.surface.high == 0)).all(dim=1)
         return np.asarray(self.rows[((self.unreachable | still) & ~self.found).cpu().numpy()])
 
+    def rows_found(self) -> Rows:
+        return np.asarray(self.rows[self.found.cpu().numpy()])
+
     def rows_unusable(self) -> Rows:
         return np.asarray(self.rows[(self.surface.broken & ~self.found).cpu().numpy()])
 
-    def columns(self, prices: Floats, band: float, most: float, latest: int = LATEST) -> Columns:
+    def columns(
+        self, prices: Floats, band: float, most: float, latest: int = LATEST, dearest: float = np.inf
+    ) -> Columns:
         """The cheapest flip of each sample at these prices; and of some, others that cost little more: the first and
         the latest. Those are samples that lose at most `band` and win at most `most` by theirs, in parts of their
-        worth; and `band` more is little."""
+        worth; and `band` more is little. Samples that lose more than `dearest` offer nothing."""
         surface = self._at(prices, softness=0.0)
         best = self._best(surface)
         slack = band * self.worth
         gain = self.worth - best.cost - float(prices @ self.problem.ledger.count)
         near = (gain >= -slack) & (gain <= most * self.worth)
-        rows, changes = [self.rows[best.found.cpu().numpy()]], [best.change[best.found]]
+        offered = best.found & (self.must | (gain >= -dearest * self.worth))
+        rows, changes = [self.rows[offered.cpu().numpy()]], [best.change[offered]]
         for at, change in [*self.seen[:1], *self.seen[1:][-latest:]]:
             price = cost(change, surface.squared, surface.absolute)
             other = near[at] & (price <= (best.cost + slack)[at]) & (change != best.change[at]).any(dim=1)

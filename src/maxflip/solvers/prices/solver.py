@@ -8,7 +8,7 @@ model each surface by its tangent plane, let the market of models clear, and go 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +21,15 @@ from maxflip.solvers.prices.closing import FEW, Closing
 from maxflip.solvers.prices.market import LARGEST, SMALLEST, Market, traded
 from maxflip.solvers.prices.shard import Shard
 from maxflip.solvers.proposal import Proposal, Run, check_whole_option
+from maxflip.watch import silent
 
 FILLS = 3
 SOME, MANY = 2000, 10_000  # samples whose prices come first, where there are many
 SMALL = 300  # samples whose first flips are polished: no worse than what Nearest would choose from
 # Flips are mended at prices that are about right, the finer the more so: at which gap between the best mixture and the
 # dual, in parts of it.
-MENDS = ((Market.follow, 3e-2), (Market.touch_up, 5e-3), (Market.touch_up, 2e-3), (Market.touch_up, 1e-3))
+GAP_TO_FOLLOW, GAPS_TO_TOUCH_UP = 3e-2, (5e-3, 2e-3, 1e-3, 1e-3, 1e-3, 1e-3)
+PAYS = 1e-3  # of the dual: flips are touched up again as long as that wins so much
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,11 +63,8 @@ class Prices:
         if sold.any():
             market.settle(self.rounds)
             few = len(rows) <= FEW
-            for mend, gap in [] if exact else MENDS if few else MENDS[:2]:
-                if few:
-                    closing.run(self.rounds, gap)
-                mend(market)
-                market.settle(2)
+            if not exact:
+                self._mend(market, closing if few else None)
             if few:
                 closing.run(self.rounds)
                 closing.fill(FILLS)
@@ -75,6 +74,7 @@ class Prices:
         return Proposal(
             rows=columns.rows,
             changes=columns.changes,
+            known=np.concatenate([rows[:0], *market.held.ask(lambda shard: shard.rows_found())]),
             unreachable=np.concatenate([rows[:0], *market.held.ask(lambda shard: shard.rows_unreachable())]),
             unusable=np.concatenate([rows[:0], *market.held.ask(lambda shard: shard.rows_unusable())]),
             prices=market.shown_prices(),
@@ -83,6 +83,20 @@ class Prices:
             estimate=market.value if bound is None else None,
             trace=market.trace,
         )
+
+    def _mend(self, market: Market, closing: Closing | None) -> None:
+        """Cheaper flips at prices that are about right.   closing: None where there are too many samples to mix"""
+        if closing is not None:
+            closing.run(self.rounds, GAP_TO_FOLLOW)
+        market.follow()
+        market.settle(2)
+        for gap in GAPS_TO_TOUCH_UP if closing is not None else GAPS_TO_TOUCH_UP[:1]:
+            if closing is not None:
+                closing.run(self.rounds, gap)
+            won = market.touch_up()
+            market.settle(2)
+            if won < PAYS * market.value:
+                return
 
     def _opened(
         self, problem: Problem, run: Run, rows: Rows, start: Floats, *, scaled: bool, part: float = 1.0
@@ -95,7 +109,8 @@ class Prices:
     def _prices_of_some(self, problem: Problem, run: Run, rows: Rows, start: Floats, *, scaled: bool) -> Floats:
         """At which a part of the budgets clears among as small a part of the samples: nearly those of all."""
         some = rows[:: len(rows) // SOME]
-        market = self._opened(problem, run, some, start, scaled=scaled, part=len(some) / len(rows))
+        quietly = replace(run, watch=silent)
+        market = self._opened(problem, quietly, some, start, scaled=scaled, part=len(some) / len(rows))
         market.settle(self.rounds)
         return market.prices
 
