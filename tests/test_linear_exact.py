@@ -392,3 +392,32 @@ def test_the_interior_point_method_proves_what_it_finds(kind: str, limited: bool
         nu = torch.tensor(rng.exponential(size=(batch, rows)) * rng.choice([0.01, 0.1, 1.0, 10.0]))
         bound = dual_bound(torch.einsum("bk,bka->ba", nu, g_), (nu * r_).sum(dim=1), terms)
         assert bool((bound <= price * (1 + 1e-9)).all())
+
+
+def test_very_unlike_prices_find_the_cheapest_flip_into_a_small_set_too() -> None:
+    """A threshold a little below the best that the limits allow, and one feature up to 1e10 times as dear as the other:
+    at no prices is a flip that was found at others cheaper."""
+    weight = np.array([[0, 1], [1, 0], [-1, 1], [0, 0], [0, 2], [1, 0]]) / 0.75
+    net = torch.nn.Linear(2, 6, dtype=torch.float64)
+    with torch.no_grad():
+        net.weight.copy_(torch.tensor(weight))
+        net.bias.copy_(torch.tensor([2.6, 2.0, -1.3, -3.3, 1.65, 2.3]))
+    line = np.linspace(-1.0, 1.0, 2001)[:, None] * weight[:, 1] + net.bias.detach().numpy() - 1.1 * weight[:, 0]
+    highest = float(torch.tensor(line).softmax(dim=1)[:, 0].max())
+    for below in (1e-2, 1e-3, 1e-5):
+        problem = Problem(
+            classifier=TorchClassifier(net, output="logits"),
+            cohort=np.array([[-0.07, -0.4]]),
+            target=0,
+            threshold=highest - below,
+            limits={"x0": (-1.1, 1.0), "x1": (-2.0, 2.0)},
+            budgets={"x0": 2.0, "x1": Budget(2.0, cost="absolute")},
+        )
+        dear = 10.0 ** np.arange(0, 11, 2)
+        flips = [
+            cheapest_flips(problem, np.array([0]), FeaturePrices(np.array([s, 0]), np.array([0, 1]))) for s in dear
+        ]
+        assert all(flip.found.all() for flip in flips)
+        squares, sizes = (np.array([np.abs(f.changes[0, i]) ** (2 - i) for f in flips]) for i in (0, 1))
+        costs = dear[:, None] * squares + sizes  # of each flip, at each of the prices
+        assert (costs.diagonal() <= costs.min(axis=1) * (1 + 1e-7)).all()

@@ -17,6 +17,7 @@ from torch import nn
 from maxflip import Budget, Nearest, Prices, Problem, TorchClassifier, frontier, resolve, solve
 from maxflip.engine import Local
 from maxflip.errors import InputError
+from maxflip.flips import linear
 from maxflip.solvers.prices.clearing import Terms, clear
 from maxflip.solvers.prices.shard import Shard
 from tests.conftest import LONG
@@ -254,3 +255,18 @@ def test_what_if_takes_numbers_that_leave_a_budget(more: Any) -> None:
     plan = solve(linear_problem([1.0], [[-1.0]], [9.0]))
     with pytest.raises(InputError, match="what_if"):
         plan.what_if({"x0": more})
+
+
+def test_samples_without_a_flip_at_some_prices_are_not_offered_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = linear_problem([1.0, 1.0], -np.ones((3, 2)), [9.0, 9.0])
+    shard = Shard(problem, np.arange(3), np.ones(2))
+    shard.first_flips(polished=True)
+    search = linear.search
+
+    def without_the_first(*given: Any) -> linear.Searched:
+        exact = search(*given)
+        exact.found[0], exact.change[0] = False, 0.0
+        return exact
+
+    monkeypatch.setattr(linear, "search", without_the_first)
+    assert shard.flips_at(np.ones(2), 1.0, taken=np.array([1])).rows.tolist() == [2]

@@ -47,6 +47,10 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def posed(**options: Any) -> Problem:
     people = Cohort.table(X, features=NAMES, ids=[f"P-{j:02d}" for j in range(40)], units={"b m/i": "kg/m²"})
+    return posed_of(people, **options)
+
+
+def posed_of(people: Cohort, **options: Any) -> Problem:
     settings: dict[str, Any] = {
         "classifier": TorchClassifier(small_net(4, 3, seed=1), output="logits"),
         "target": 1,
@@ -98,6 +102,22 @@ def test_the_job_asks_what_the_problem_asks(case: str, model: Path, tmp_path: Pa
     np.testing.assert_array_equal(again.cohort.values, problem.cohort.values)
     np.testing.assert_array_equal(again.goal.wanted, problem.goal.wanted)
     assert (again.goal.required, again.goal.is_threshold) == (problem.goal.required, problem.goal.is_threshold)
+
+
+def test_columns_that_the_job_adds_are_not_taken_for_features(model: Path, tmp_path: Path) -> None:
+    people = Cohort.table(X, features=["ID", "Target", "a", "A_min"])
+    low = np.minimum(X[:, 2], -1.0)
+    problem = posed_of(people, target=[j % 3 for j in range(40)], limits={"a": (low, 9.0)}, budgets={"a": 9.0})
+    solve(problem).save(tmp_path / "plan", problem=problem, model=model)
+    again = invoke("solve", tmp_path / "plan" / "job.toml", "--out", tmp_path / "again")
+    assert again.exit_code == 0, again.output
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64])
+def test_weights_of_any_kind_of_number_are_written(kind: Any, model: Path, tmp_path: Path) -> None:
+    problem = posed(budgets={"hours": Budget(kind(9), {"b m/i": kind(2)}, "absolute")}, margin=kind(0))
+    solve(problem).save(tmp_path / "plan", problem=problem, model=model)
+    assert maxflip_verify.audit(tmp_path / "plan").passed
 
 
 @pytest.mark.parametrize("estimator", [LogisticRegression(), LinearSVC()], ids=lambda e: type(e).__name__)

@@ -193,7 +193,8 @@ def real_numbers(values: Any) -> Floats:
     return np.array(values, dtype=np.float64)
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """Columns of the same plain name would be taken for one another."""
     return unicodedata.normalize("NFC", name).strip().casefold()
 
 
@@ -215,7 +216,7 @@ def name_faults(names: Sequence[str], features: Sequence[str] | None, id_: str |
         faults.append(f"features: {id_!r} is the id column and cannot be a feature.")
     places: dict[str, list[int]] = {}
     for position, name in enumerate(names):
-        places.setdefault(_plain(name), []).append(position)
+        places.setdefault(plain_name(name), []).append(position)
     for positions in places.values():
         clash = [names[p] for p in positions]
         if len(positions) > 1 and any(n in needed for n in clash):

@@ -249,7 +249,8 @@ def _read_budgets(budgets: Any, features: tuple[str, ...]) -> tuple[dict[str, Bu
         if not problems:
             own = None if budget.cost == "count" else {name: 1.0}
             uses = budget.uses or own
-            settled[name] = Budget(float(budget.amount), None if uses is None else FrozenMap(uses), budget.cost)
+            weights = None if uses is None else FrozenMap({feature: float(weight) for feature, weight in uses.items()})
+            settled[name] = Budget(float(budget.amount), weights, budget.cost)
     return settled, faults
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from maxflip.classifiers import SklearnClassifier, TorchClassifier
+from maxflip.cohort import plain_name
 from maxflip.errors import InputError
 from maxflip.exact import Floats
 from maxflip.files.atomic import put_bytes
@@ -67,7 +68,8 @@ class _Columns:
         self.arrays = {name: pa.array(values[:, i], pa.float64()) for i, name in enumerate(problem.cohort.features)}
 
     def add(self, name: str, cells: list[Any], kind: pa.DataType) -> str:
-        while name in self.arrays:
+        taken = {plain_name(other) for other in self.arrays}
+        while plain_name(name) in taken:
             name += "_"
         self.arrays[name] = pa.array(cells, kind)
         return name

@@ -38,9 +38,8 @@ def cheapest_flips(problem: Problem, rows: Rows, prices: FeaturePrices) -> Flips
     surface = Surface(problem, rows, prices)
     nothing_moves = ((surface.low == 0) & (surface.high == 0)).all(dim=1)
     if problem.linear is not None and linear.applies(problem.linear, problem.goal):
-        exact = linear.search(surface, problem.linear, torch.arange(len(rows), device=surface.x.device))
+        exact, unreachable = linear.search_and_prove(surface, problem.linear)
         change, found = exact.change, exact.found
-        unreachable = linear.out_of_reach(surface, problem.linear, torch.nonzero(~found).flatten())
     else:
         best = gradient.search(surface)
         change, found, unreachable = best.change, best.found, torch.zeros_like(best.found)

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch.nn.functional import pad
 
-from maxflip.flips.interior import Bent, Constraints, ConvexFlip, Program, improve, natural_units
+from maxflip.flips.interior import HASTY, Bent, Constraints, ConvexFlip, Program, improve, natural_units
 from maxflip.flips.terms import Terms
 
 # How much dearer it is to ease the constraints than to cross the dearest of them, were it alone.
@@ -32,7 +32,12 @@ DEARER = (1e2, 1e5, 1e8, 1e11)
 
 
 def cheapest_into_convex(
-    constraints: Constraints, start: torch.Tensor, w: torch.Tensor, terms: Terms, payable: torch.Tensor | None = None
+    constraints: Constraints,
+    start: torch.Tensor,
+    w: torch.Tensor,
+    terms: Terms,
+    payable: torch.Tensor | None = None,
+    patience: int = HASTY,
 ) -> ConvexFlip:
     """start (B, k)   w (k, A) or (B, k, A)
 
@@ -52,7 +57,7 @@ def cheapest_into_convex(
             return torch.zeros_like(doubted, dtype=torch.bool)
         return _is_empty(constraints, start, w, terms.within(payable), doubted)
 
-    improve(best, program, constraints, is_out_of_reach)
+    improve(best, program, constraints, is_out_of_reach, patience)
     return best
 
 

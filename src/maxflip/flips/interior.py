@@ -18,7 +18,6 @@ import torch
 from maxflip.flips.halfspace import rounding_of
 from maxflip.flips.terms import Terms, dual_bound
 
-STEPS = 60
 CLOSE = 3e-12  # relative gap between the cost and what is proved at which a sample is done
 BACK_OFF = (0.995, 0.999)  # of the way to the boundary: far from the solution, and near it
 CENTRAL = 0.1  # products slack * dual aim for at least this share of the largest |missing| * dual
@@ -26,7 +25,8 @@ LEAST_SHARE = 1e-3  # and none falls below this share of their mean
 LEAST = 1e-200
 PAUSE = 8  # steps after which samples that are done are left out
 DOUBT = 12  # steps after which it is asked whether a sample that has met no point inside has any
-LOST = 30  # ... and after which it leaves
+HASTY, PATIENT = 30, 100  # ... and after which it leaves: at very unlike prices the way to a small set is long
+ONWARD = 30  # steps after that, for those inside
 SPARE = 16  # rows, beyond two for each feature, up to which all are solved for as they stand
 REFINEMENTS = 3  # of the solution where there are more
 JITTER = 1e-13  # of matrices with a diagonal of ones that rounding has made singular
@@ -226,11 +226,13 @@ def improve(
     program: Program,
     constraints: Constraints,
     out_of_reach: Callable[[torch.Tensor], torch.Tensor] | None = None,
+    patience: int = HASTY,
 ) -> None:
     """Notes in `best` what is found and proved.
 
     out_of_reach: asked once about the samples, (b,), of which nothing is known by then; those for which it is proved
     that there is nothing leave.
+    patience: steps after which a sample that has met no point inside leaves
     """
     y = torch.where(program.movable, torch.minimum(torch.ones_like(program.cap), program.cap / 2), 0.0)
     bent = constraints(program.start + program.forms(y), program.at)
@@ -238,14 +240,14 @@ def improve(
     slack = torch.where(program.live, torch.cat([row, y, program.cap - y], dim=1), 1.0)
     point = Point(y, slack, program.live.double())
     upper = torch.full_like(best.lower, torch.inf)
-    for step in range(1, STEPS + 1):
+    for step in range(1, patience + ONWARD + 1):
         bent = constraints(program.start + program.forms(point.y), program.at)
         open_ = ~_record(program, bent, point, best, upper)
         doubted = program.at[open_ & ~best.inside[program.at]]
         if step == DOUBT and len(doubted) and out_of_reach is not None:
             best.lower[doubted[out_of_reach(doubted)]] = torch.inf
             open_ &= torch.isfinite(best.lower[program.at])
-        if step >= LOST:
+        if step >= patience:
             open_ &= best.inside[program.at]
         if not bool(open_.any()):
             break

@@ -19,7 +19,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import torch
@@ -28,7 +28,7 @@ from maxflip.classifiers import LinearForm
 from maxflip.flips import halfspace
 from maxflip.flips.convex import cheapest_into_convex
 from maxflip.flips.halfspace import EPS, cheapest_into_halfspace, cost, dual_value
-from maxflip.flips.interior import Bent
+from maxflip.flips.interior import HASTY, PATIENT, Bent
 from maxflip.flips.prices import FeaturePrices
 from maxflip.flips.surface import LIFT, Surface
 from maxflip.flips.terms import Terms
@@ -78,13 +78,26 @@ class Searched:
     offset: torch.Tensor
 
 
-def search(surface: Surface, forms: Forms, at: torch.Tensor) -> Searched:
+def search_and_prove(surface: Surface, forms: Forms) -> tuple[Searched, torch.Tensor]:
+    """The cheapest flips, and (B,): which samples are out of reach, proved.
+
+    Who is not flipped soon is hardly ever within reach; only those of whom that is not proved are searched at length.
+    """
+    known = search(surface, forms, torch.arange(len(surface.x), device=surface.x.device), HASTY)
+    unreachable = out_of_reach(surface, forms, torch.nonzero(~known.found).flatten())
+    late = search(surface, forms, torch.nonzero(~known.found & ~unreachable).flatten())
+    for part in fields(Searched):
+        getattr(known, part.name)[late.found] = getattr(late, part.name)[late.found]
+    return known, unreachable
+
+
+def search(surface: Surface, forms: Forms, at: torch.Tensor, patience: int = PATIENT) -> Searched:
     """The cheapest flips of the samples `at`."""
     model = _Logits.of(surface, forms)
     nothing, never = torch.zeros_like(surface.low), torch.zeros_like(surface.broken)
     known = Searched(nothing, never, nothing.clone(), torch.zeros_like(nothing[:, 0]))
-    for ahead in FURTHER:
-        flip = cheapest(surface, model, at, guards=LIFT, ahead=ahead)
+    for ahead in FURTHER if len(at) else ():
+        flip = cheapest(surface, model, at, guards=LIFT, ahead=ahead, patience=patience)
         passes = torch.isfinite(flip.lower) & (surface.margin(flip.change, at, guards=1.0) >= 0)
         own = at[passes]
         known.change[own], known.pull[own], known.offset[own] = (
@@ -180,6 +193,7 @@ def cheapest(
     guards: float,
     ahead: float = 0.0,
     proof: torch.Tensor | None = None,
+    patience: int = HASTY,
 ) -> Exact:
     """For the samples `at`, over all wanted classes: confidence >= required + guards * guard, and beyond that
     h >= ahead * scale of each model.
@@ -197,7 +211,7 @@ def cheapest(
     for choice in _choices(surface.wanted[at], len(model.slope)):
         mine = torch.nonzero(surface.wanted[at][:, list(choice)].all(dim=1)).flatten()
         most = None if payable is None else payable[mine]
-        flip = _into_one_set(surface, model, at[mine], choice, aim, extra[mine], most)
+        flip = _into_one_set(surface, model, at[mine], choice, aim, extra[mine], most, patience)
         own_price = cost(flip.change, surface.squared, surface.absolute)
         own_price = torch.where(torch.isfinite(flip.lower), own_price, torch.inf)
         known = best.inside[mine]
@@ -223,6 +237,7 @@ def _into_one_set(
     aim: float,
     extra: torch.Tensor,
     payable: torch.Tensor | None,
+    patience: int,
 ) -> Exact:
     """Model m is to pass by the wanted class choice[m], with h >= extra (b, M)."""
     prices, box = (surface.squared, surface.absolute), (surface.low[at], surface.high[at])
@@ -245,7 +260,8 @@ def _into_one_set(
         each = [replace(bent, h=bent.h - extra[mine, m, None]) for m, bent in enumerate(each)]
         return each[0] if models == 1 else _Together.of(each)
 
-    flip = cheapest_into_convex(constraints, start.flatten(1), w.flatten(0, 1), Terms(*prices, *box), payable)
+    terms = Terms(*prices, *box)
+    flip = cheapest_into_convex(constraints, start.flatten(1), w.flatten(0, 1), terms, payable, patience)
     return Exact(flip.change, flip.lower, flip.inside, flip.pull, flip.offset)
 
 

@@ -75,8 +75,8 @@ class Shard:
         """Whatever flips each sample, cheaply enough to begin with; or as cheaply as can be."""
         everyone = torch.arange(len(self.rows), device=self.worth.device)
         if self.forms is not None:
-            self._exact_flips(self.surface, self.forms, everyone)
-            self.unreachable = linear.out_of_reach(self.surface, self.forms, everyone[~self.found])
+            exact, self.unreachable = linear.search_and_prove(self.surface, self.forms)
+            self._keep_exact(exact)
             return
         best = gradient.Best.none(self.surface.low)
         gradient.explore(self.surface, best, everyone)
@@ -89,7 +89,7 @@ class Shard:
         """The cheapest flips at these prices, of samples that would cost at most `reach` times their worth."""
         surface = self._at(prices)
         if self.forms is not None:
-            self._exact_flips(surface, self.forms, torch.nonzero(self.found).flatten())
+            self._keep_exact(linear.search(surface, self.forms, torch.nonzero(self.found).flatten()))
             return
         best, at = self._tracked(surface, prices, reach)
         self._keep(surface, best, at)
@@ -113,7 +113,8 @@ class Shard:
         without = torch.as_tensor(np.isin(self.rows, taken), device=self.worth.device)
         if self.forms is not None:
             at = torch.nonzero(self.found & ~without).flatten()
-            change = linear.search(surface, self.forms, at).change
+            exact = linear.search(surface, self.forms, at)
+            at, change = at[exact.found[at]], exact.change
         else:
             best, at = self._tracked(surface, prices, reach, without)
             change = best.change
@@ -297,8 +298,7 @@ class Shard:
         self.g[at] = _supporting(surface, at, here, g)
         self.r[at] = (self.g[at] * here).sum(dim=1) - m
 
-    def _exact_flips(self, surface: Surface, forms: linear.Forms, at: torch.Tensor) -> None:
-        exact = linear.search(surface, forms, at)
+    def _keep_exact(self, exact: linear.Searched) -> None:
         at = torch.nonzero(exact.found).flatten()
         self.change[at], self.g[at], self.r[at] = exact.change[at], exact.pull[at], exact.offset[at]
         self.found |= exact.found
