@@ -82,11 +82,6 @@ def replaced(where: Any, name: str, instead: Any) -> Callable[[], AbstractContex
     return lambda: patch.object(where, name, instead)
 
 
-def mended_by(*kept: Any) -> Callable[[], AbstractContextManager[object]]:
-    """Only these of the ways to mend flips."""
-    return replaced(solver_module, "MENDS", tuple(mend for mend in solver_module.MENDS if mend[0] in kept))
-
-
 ABLATIONS = [
     Ablation("whole", Prices()),
     Ablation("1 round", Prices(rounds=1)),
@@ -97,8 +92,8 @@ ABLATIONS = [
         "no surface model: subgradient, 100 rounds", Prices(rounds=100), replaced(market_module, "clear", subgradient)
     ),
     Ablation("no bisection", Prices(), replaced(gradient, "_bisect", nothing)),
-    Ablation("no following of others", Prices(), mended_by(Market.touch_up)),
-    Ablation("no touching up", Prices(), mended_by(Market.follow)),
+    Ablation("no following of others", Prices(), replaced(Market, "follow", nothing)),
+    Ablation("no touching up", Prices(), replaced(solver_module, "GAPS_TO_TOUCH_UP", ())),
     Ablation("no band: greedy by price", Prices(), without_band),
     Ablation("no merge", Prices(), replaced(Closing, "_merge", nothing)),
     Ablation("no filling of what is left over", Prices(), replaced(Closing, "fill", nothing)),
