@@ -221,6 +221,13 @@ def test_all_faults_are_listed() -> None:
     assert len(text.splitlines()) == 6
 
 
+def test_a_wrong_budget_is_not_also_said_to_be_missing() -> None:
+    text = faults(budgets={"a": -1.0}, directions={"a": "lower"})
+    assert "budgets.a" in text
+    assert "directions.a = 'lower'" in text
+    assert "draws on no budget" not in text
+
+
 def test_a_value_beyond_the_models_dtype_is_named() -> None:
     big = X.copy()
     big[1, 2] = 1e39

@@ -95,7 +95,9 @@ class Problem(Frozen):
         faults = requirement_faults(margin, threshold, classifier.is_decision)
         settled, budget_faults = _read_budgets(budgets, people.features)
         weighed = {name for b in settled.values() for name, weight in (b.uses or {}).items() if weight > 0}
-        boundaries, limit_faults = read_limits(limits, directions, people, weighed)
+        # A budget that is wrong may be the one that a feature was to draw on.
+        changeable = set(people.features) if budget_faults else weighed
+        boundaries, limit_faults = read_limits(limits, directions, people, changeable)
         values, worth_faults = _read_worth(worth, people)
         faults += budget_faults + limit_faults + worth_faults
         faults += classifier.frozen_faults(people.features, weighed)

@@ -202,9 +202,10 @@ def _checked(tables: dict[str, Any], path: Path) -> Job:
     faults += cohort_faults(cohort, features or ()) if cohort else ()
     faults += model_faults(model) if model else ()
     faults += goal_faults(goal, model) if goal else ()
-    faults += budget_faults(budgets, features) if budgets or not tables.get("budgets") else ()
     given = tables.get("budgets")
-    some_budget_is_wrong = isinstance(given, dict) and len(budgets) < len(given)
+    wrong = list(budget_faults(budgets, features)) if budgets or not given else []
+    faults += wrong
+    some_budget_is_wrong = bool(wrong) or (isinstance(given, dict) and len(budgets) < len(given))
     faults += limit_faults(limits, features, None if some_budget_is_wrong else budgets)
     solver = _solver(solving, faults) if solving else None
     if faults or not (cohort and model and goal and budgets and solving and solver):
