@@ -88,6 +88,14 @@ def frame_with(column: list[Any]) -> pd.DataFrame:
     return pd.DataFrame({"who": ["P-1", "P-2", "P-3"], "age": column, "bmi": [1.0, 2.0, 3.0]})
 
 
+def test_a_column_of_texts_is_told_in_one_line() -> None:
+    frame = pd.DataFrame({"name": [f"n{j}" for j in range(11)], "age": np.arange(11.0)})
+    with pytest.raises(InputError) as caught:
+        Cohort.table(frame)
+    (told,) = caught.value.problems
+    assert "column 'name' holds no number at all: row 1: 'n0' is no number. Leave it out" in told
+
+
 @pytest.mark.parametrize(
     ("column", "what"),
     [

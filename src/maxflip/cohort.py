@@ -21,6 +21,8 @@ from maxflip.suggest import counted, did_you_mean, grouped, listed, shown, visib
 
 Text = NDArray[np.object_]  # of str
 
+FEW_TEXTS = 10  # cells: a longer column without a single number is not meant to hold any
+
 
 @dataclass(frozen=True, eq=False)
 class Cohort(Frozen):
@@ -277,6 +279,12 @@ def _read_values(columns: list[Column], ids: Text | None, source: str) -> tuple[
             faults.append(f"{source}: column {column.name!r} has type {column.unusable}; wanted numbers.")
             continue
         values[:, i], wrong = column.numbers()
+        if len(wrong) == len(values) > FEW_TEXTS:
+            faults.append(
+                f"{source}: column {column.name!r} holds no number at all: row 1: {wrong[0]}. Leave it out by naming "
+                "the columns to use as features, or code it as numbers, as the model has it."
+            )
+            continue
         bad = np.flatnonzero(~np.isfinite(values[:, i])).tolist()
         cells += len(bad)
         bad_columns += len(bad) > 0

@@ -334,7 +334,8 @@ def test_a_flood_of_faults_is_counted(tmp_path: Path) -> None:
     assert len(told) == 11
     assert told[-1] == "people.csv: ... and 990 more lines with a wrong number of fields."
     told = csv_faults(
-        tmp_path, "pid,age,bmi\n" + "".join(f"{j % 2 or ''},x,{j if j < 15 else ''}\n" for j in range(100))
+        tmp_path,
+        "pid,age,bmi\n" + "".join(f"{j % 2 or ''},{'x' if j else 5},{j if j < 15 else ''}\n" for j in range(100)),
     )
     parts = {
         part: sum(part in sentence for sentence in told) for part in ("'x'", "'bmi', row", "the id is empty", "id '1'")
@@ -343,10 +344,10 @@ def test_a_flood_of_faults_is_counted(tmp_path: Path) -> None:
     assert [sentence for sentence in told if "... and" in sentence] == [
         "people.csv: column 'pid': ... and 40 more in this column.",
         "people.csv: column 'pid': ... and 39 more in this column.",
-        "people.csv: column 'age': ... and 90 more in this column.",
+        "people.csv: column 'age': ... and 89 more in this column.",
         "people.csv: column 'bmi': ... and 75 more in this column.",
     ]
-    assert told[-1].startswith("people.csv: 185 such cells in 2 columns.")
+    assert told[-1].startswith("people.csv: 184 such cells in 2 columns.")
 
 
 def test_limits_must_be_numbers(tmp_path: Path) -> None:
