@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from torch import nn
 
-from maxflip import Budget, Nearest, Prices, Problem, TorchClassifier, frontier, resolve, solve
+from maxflip import Budget, Fate, Nearest, Prices, Problem, TorchClassifier, frontier, resolve, solve
 from maxflip.engine import Local
 from maxflip.errors import InputError
 from maxflip.flips import linear
@@ -270,3 +270,10 @@ def test_samples_without_a_flip_at_some_prices_are_not_offered_unchanged(monkeyp
 
     monkeypatch.setattr(linear, "search", without_the_first)
     assert shard.flips_at(np.ones(2), 1.0, taken=np.array([1])).rows.tolist() == [2]
+
+
+def test_flips_that_are_far_too_dear_are_left_out_but_known() -> None:
+    problem = net_problem(6000, budgets={"x0": 20.0, "x1": 10.0})
+    plan, nearest = solve(problem), solve(problem, Nearest())
+    assert nearest.fate_counts()[Fate.LEFT_OUT] > 2000
+    assert plan.fate_counts()[Fate.NOT_FOUND] == nearest.fate_counts()[Fate.NOT_FOUND]

@@ -79,16 +79,19 @@ def solve(
         selected=rows[kept][ascending],
         changes=changes[kept][ascending],
         confidence=confidence[ascending],
-        known=np.setdiff1d(np.concatenate([rows, _only_known(proposal)]), dropped),
+        known=_known(problem, proposal, rows, dropped),
         solver=repr(used),
         seed=seed,
         seconds=time.monotonic() - began,
     )
 
 
-def _only_known(proposal: Proposal) -> Rows:
-    """Rows whose flip was not offered; of those offered the judge knows better."""
-    return np.setdiff1d(proposal.known, proposal.rows)
+def _known(problem: Problem, proposal: Proposal, admitted: Rows, dropped: Rows) -> Rows:
+    """Rows that have a flip: by the judge's word where it was offered, by the solver's where that was too dear."""
+    known = np.zeros(len(problem), dtype=bool)
+    for rows, is_so in ((proposal.known, True), (proposal.rows, False), (admitted, True), (dropped, False)):
+        known[rows] = is_so
+    return np.flatnonzero(known)
 
 
 def _finite(proposal: Proposal) -> Proposal:
