@@ -446,3 +446,27 @@ def test_wrong_seeds_and_options_are_refused() -> None:
     for bad in ({"prices": "cheap"}, {"chunk": 0}, {"chunk": True}, {"chunk": 8.0}):
         with pytest.raises(maxflip.InputError, match="must be"):
             Nearest(**bad)
+
+
+class Counted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = small_net(4, 3)
+        self.batches: list[int] = []
+
+    def forward(self, x: torch.Tensor) -> Any:
+        self.batches.append(len(x))
+        return self.net(x)
+
+
+@every_solver
+def test_a_model_is_never_asked_about_nobody(solver: Solver) -> None:
+    """An exported model may have been told that there is always somebody. Here nobody can be flipped."""
+    net = Counted()
+    x = np.random.default_rng(0).normal(size=(20, 4))
+    near = {f"x{i}": (x[:, i] - 1e-9, x[:, i] + 1e-9) for i in range(4)}
+    problem = net_problem(classifier=TorchClassifier(net, output="logits"), cohort=x, limits=near)
+    plan = solve(problem, solver)
+    assert plan.count == 0
+    assert plan.fate_counts()[Fate.NOT_FOUND] > 0
+    assert 0 not in net.batches

@@ -82,6 +82,8 @@ class Surface:
 
     def margin(self, d: torch.Tensor, at: torch.Tensor, guards: float = LIFT) -> torch.Tensor:
         """(b,); -inf where the model's output is not finite"""
+        if not len(at):  # no model need know what to do with nobody
+            return d.new_zeros(0)
         self.evaluations.forwards += len(at)
         with torch.no_grad():
             m = self._margin(d, at, guards)
@@ -93,6 +95,8 @@ class Surface:
 
         It is 0 too where limits let nothing move, so that such a feature weighs in no step.
         """
+        if not len(at):
+            return d.new_zeros(0), d.clone()
         self.evaluations.gradients += len(at)
         leaf = d.detach().clone().requires_grad_(True)
         with torch.enable_grad():
