@@ -68,7 +68,7 @@ class Status(StrEnum):
 _SENTENCES = {
     Status.OPTIMAL: "Valid plan, and no plan can be worth more.",
     Status.OPEN: (
-        "Valid plan; that none can be worth more is not proved. plan.gap is its distance to the bound or estimate."
+        "Valid plan; that none can do better is not proved. plan.gap is its distance to the bound or estimate."
     ),
     Status.FEASIBLE: "Valid plan; how far it is from the best possible is not known.",
     Status.LIMIT: "Valid plan; a limit you set ended the run before it was done.",
