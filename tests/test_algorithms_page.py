@@ -10,21 +10,14 @@ from typing import Any
 import pytest
 
 from maxflip import BCMS, CCMS, KL, MS
+from tests.pages import run_examples
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = ["algorithms.md", "choosing.md"]
 
 
 def test_the_examples_run_and_print_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
-    space: dict[str, Any] = {}
-    blocks = re.findall(r"```(python|text)\n(.*?)```", (DOCS / "algorithms.md").read_text(), re.DOTALL)
-    assert [kind for kind, _ in blocks].count("text") >= 3
-    for kind, text in blocks:
-        if kind == "python":
-            assert capsys.readouterr().out == ""  # what was printed before stands on the page
-            exec(text, space)
-        else:
-            assert capsys.readouterr().out == text
+    run_examples((DOCS / "algorithms.md").read_text(), capsys)
 
 
 @pytest.mark.parametrize("page", PAGES)

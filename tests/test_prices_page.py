@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from tests.pages import run_examples
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE = (DOCS / "prices.md").read_text()
 
 
 def test_the_examples_run_and_print_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
-    space: dict[str, Any] = {}
-    blocks = re.findall(r"```(python|text)\n(.*?)```", PAGE, re.DOTALL)
-    assert [kind for kind, _ in blocks].count("text") >= 3
-    for kind, text in blocks:
-        if kind == "python":
-            assert capsys.readouterr().out == ""  # what was printed before stands on the page
-            exec(text, space)
-        else:
-            assert capsys.readouterr().out == text
+    run_examples(PAGE, capsys)
 
 
 def test_what_the_page_points_to_is_there() -> None:
