@@ -39,6 +39,7 @@ from flips import MARGIN, TARGET, credit_default, synthetic, trained, unwanted
 from maxflip import BCMS, CCMS, KL, MS, Nearest, Plan, Prices, Problem, TorchClassifier, Tuned, solve, tune
 from maxflip.sizing import SHARES, size_budgets
 from maxflip.solvers.paper import loop
+from page import put
 from prices_cases import PERSONAL, table
 
 FOUR: tuple[Any, ...] = (MS, BCMS, CCMS, KL)
@@ -277,13 +278,6 @@ def _tell(text: str) -> None:
     sys.stderr.flush()
 
 
-def _put(page: Path, name: str, text: str) -> None:
-    """Between the section's marks."""
-    begin, end = f"<!-- {name}: written by benchmarks/paper_solvers.py -->", f"<!-- end of {name} -->"
-    pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
-    page.write_text(pattern.sub(lambda _: f"{begin}\n{text}\n{end}", page.read_text()))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="the folder with the public data sets")
@@ -304,7 +298,7 @@ def main() -> None:
         text = f"*{date.today():%Y-%m-%d}, commit {commit}; {time.monotonic() - began:,.0f} s.*\n\n{text}"
         sys.stdout.write(f"## {name}\n\n{text}\n")
         if given.page:
-            _put(given.page, name, text)
+            put(given.page, "paper_solvers.py", name, text)
 
 
 if __name__ == "__main__":

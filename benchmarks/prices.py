@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import re
 import subprocess
 import sys
 import time
@@ -32,6 +31,7 @@ from scipy.stats import t as student
 
 from maxflip import Nearest, Prices
 from maxflip.solvers.prices.market import Market
+from page import put
 from prices_ablations import ABLATIONS
 from prices_cases import Model, Shape, Solved, linear_model, networks, shapes, solved, table
 from prices_reference import cheapest_known
@@ -319,13 +319,6 @@ def _tell(text: str) -> None:
     sys.stderr.flush()
 
 
-def _put(page: Path, name: str, text: str) -> None:
-    """Between the section's marks."""
-    begin, end = f"<!-- {name}: written by benchmarks/prices.py -->", f"<!-- end of {name} -->"
-    pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
-    page.write_text(pattern.sub(lambda _: f"{begin}\n{text}\n{end}", page.read_text()))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="the folder with the public data sets")
@@ -347,7 +340,7 @@ def main() -> None:
         text = f"*{date.today():%Y-%m-%d}, commit {commit}; {time.monotonic() - began:,.0f} s.*\n\n{text}"
         sys.stdout.write(f"## {name}\n\n{text}\n")
         if given.page:
-            _put(given.page, name, text)
+            put(given.page, "prices.py", name, text)
 
 
 if __name__ == "__main__":
