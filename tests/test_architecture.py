@@ -18,8 +18,11 @@ SOURCE = ROOT / "src" / "maxflip"
 # docs/architecture.md draws this list: a room imports from the lines above it.
 ROOMS = [
     ["errors", "streams", "watch", "suggest", "exact", "frozen"],
-    ["frames"],
-    ["cohort", "classifiers", "budgets", "engine"],
+    ["frames", "ragged"],
+    ["cohort"],
+    ["slots"],
+    ["inputs"],
+    ["classifiers", "budgets", "engine"],
     ["goal", "limits"],
     ["problem"],
     ["judge"],

@@ -15,14 +15,14 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 from maxflip import InputError, ModelError, Problem, ResourceError, SklearnClassifier, TorchClassifier, solve
-from maxflip.classifiers import probe
+from maxflip.classifiers import Sample, probe
 from tests.examples import linear_net, small_net
 
 X = np.random.default_rng(0).normal(size=(300, 4))
 
 
 def probed(module: Any, output: Any = "logits", **options: Any) -> Any:
-    return probe(TorchClassifier(module, output=output, **options), X, lambda j: f"row {j + 1}")
+    return probe(TorchClassifier(module, output=output, **options), Sample.of_table(X), lambda j: f"row {j + 1}")
 
 
 class Wrapped(nn.Module):
@@ -308,7 +308,7 @@ def test_no_saturated_softmax_is_refused() -> None:
         for dtype in (torch.float32, torch.float64):
             module = nn.Sequential(linear_net([w], dtype=dtype), nn.Softmax(1))
             classifier = TorchClassifier(module, output="probabilities")
-            assert probe(classifier, np.array([[x]]), str).classes == 2
+            assert probe(classifier, Sample.of_table(np.array([[x]])), str).classes == 2
 
 
 def test_a_saturated_softmax_is_no_fault() -> None:
@@ -483,6 +483,6 @@ def test_sums_of_large_inputs_that_cancel_are_no_coupling_of_rows() -> None:
             net.weight.copy_(torch.tensor(rng.normal(size=(4, 4))))
         x = 1e4 + rng.normal(size=(64, 4))
         net.bias.data -= net(torch.tensor(x)).mean(dim=0)
-        probed = probe(TorchClassifier(net, output="logits"), x, str)
+        probed = probe(TorchClassifier(net, output="logits"), Sample.of_table(x), str)
         assert probed.classes == 4
         assert probed.guard <= 1e-6

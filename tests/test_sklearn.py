@@ -41,7 +41,7 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVC, LinearSVC
 
 from maxflip import Fate, InputError, ModelError, Nearest, Problem, solve
-from maxflip.classifiers import probe
+from maxflip.classifiers import Sample, probe
 from maxflip.classifiers.sklearn_model import SklearnClassifier
 from maxflip.exact import Floats
 from maxflip_wall.pt2 import load_module
@@ -301,7 +301,7 @@ def test_linear_pipelines_are_recognised_over_the_raw_columns(name: str, classes
 
 @pytest.mark.parametrize("name", [c.name for c in CASES])
 def test_the_probe_finds_nothing_to_object_to(name: str) -> None:
-    probed = probe(converted(name, 2), rows(300, seed=8), lambda j: f"row {j + 1}")
+    probed = probe(converted(name, 2), Sample.of_table(rows(300, seed=8)), lambda j: f"row {j + 1}")
     assert probed.classes == 2
     assert probed.guard == 1e-9
     assert probed.notices == ()
@@ -357,7 +357,7 @@ def test_unseen_categories_are_as_the_encoder_has_them() -> None:
     assert np.isnan(p[:5]).all()  # scikit-learn raises; here those samples are unusable and the others are not
     assert np.isfinite(p[5:]).all()
     with pytest.raises(ModelError, match=r"not finite for 5 of .* row 1, row 2"):
-        probe(classifier, strange, lambda j: f"row {j + 1}")
+        probe(classifier, Sample.of_table(strange), lambda j: f"row {j + 1}")
 
 
 def test_codes_of_any_numeric_type_are_understood() -> None:

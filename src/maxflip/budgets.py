@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -61,6 +61,10 @@ class Ledger(Frozen):
             absolute=read_only(weights["absolute"]),
             count=read_only(np.array([float(b.cost == "count") for b in budgets.values()])),
         )
+
+    def at(self, columns: NDArray[np.int64]) -> Ledger:
+        """The same budgets over places, of which `columns` tells the feature: a change counts wherever it is made."""
+        return replace(self, squared=read_only(self.squared[:, columns]), absolute=read_only(self.absolute[:, columns]))
 
     @cached_property
     def actionable(self) -> NDArray[np.bool_]:

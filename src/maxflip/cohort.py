@@ -1,4 +1,4 @@
-"""Cohort: the people (or other samples) as a table of finite float64 values with ids, names and units."""
+"""Cohort: the people (or other samples) as a table, or as sequences of different lengths, with ids, names and units."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from maxflip.errors import InputError
 from maxflip.exact import Floats
 from maxflip.frames import Column, columns_of
 from maxflip.frozen import Frozen, FrozenMap, read_only
+from maxflip.ragged import Ragged, read_sequences
 from maxflip.suggest import counted, did_you_mean, grouped, listed, shown, visible
 
 Text = NDArray[np.object_]  # of str
@@ -27,6 +28,8 @@ FEW_TEXTS = 10  # cells: a longer column without a single number is not meant to
 @dataclass(frozen=True, eq=False)
 class Cohort(Frozen):
     """A table: values (n, F) float64, read-only; one id per row; a name (and perhaps a unit) per column.
+
+    Sequences have a row per step, values (N, F) with NaN where nothing was measured, and `ragged` tells whose they are.
 
     >>> cohort = Cohort.table([[61.0, 27.5], [48.0, 31.0]], features=["age", "bmi"], ids=["P-1", "P-2"])
     >>> len(cohort), cohort.features, cohort.ids.tolist()
@@ -40,6 +43,7 @@ class Cohort(Frozen):
     whole_features: tuple[str, ...]  # columns of an integer or boolean type
     ignored: tuple[str, ...]  # columns of the source that are no features
     source: str  # what messages call it: a file name, or "cohort"
+    ragged: Ragged | None = None  # None: a table
 
     @classmethod
     def table(
@@ -92,8 +96,67 @@ class Cohort(Frozen):
             source=source,
         )
 
+    @classmethod
+    def sequences(
+        cls,
+        values: Sequence[Any],
+        *,
+        observed: Sequence[Any] | None = None,
+        times: Sequence[Any] | None = None,
+        static: Any = None,
+        ids: Sequence[object] | None = None,
+        features: Sequence[str] | None = None,
+        static_features: Sequence[str] | None = None,
+        units: Mapping[str, str] | None = None,
+        source: str = "cohort",
+    ) -> Cohort:
+        """One array (T_j, F) per sample, NaN where nothing was measured; such values are never changed.
+
+        observed  masks of the same shapes, which must agree with the NaNs; None: what is not NaN was measured
+        times     one array (T_j,) per sample that never goes backwards; None: 0, 1, 2, ...
+        static    (n, S): what the model also knows of each, and what never changes
+
+        >>> cohort = Cohort.sequences([[[61.0], [58.0]], [[70.0]]], features=["bp"], ids=["P-1", "P-2"])
+        >>> len(cohort), cohort.ragged.lengths.tolist()
+        (2, [2, 1])
+        """
+        faults = _argument_faults(features, None, ids, units, source)
+        if isinstance(static_features, str):
+            faults.append(f"static_features: got the text {shown(static_features)}; wanted a list of names.")
+        if faults:
+            raise InputError(faults)
+        n = len(values) if hasattr(values, "__len__") else 0
+        texts, faults = _read_ids(ids, n, "id", source)
+
+        def who(j: int) -> str:
+            known = texts is not None and texts[j] is not None
+            return f"sequence {j + 1}" + (f" (id {visible(texts[j])})" if known and texts is not None else "")
+
+        names = None if features is None else [str(name) for name in features]
+        read, more = read_sequences(
+            values, observed, times, static, features=names, static_features=static_features, who=who
+        )
+        faults += more
+        if read is not None:
+            names = names or [f"x{i}" for i in range(read.values.shape[1])]
+            faults += name_faults([*names, *read.ragged.static_features], None, None, source)
+            unknown = [n for n in units or {} if n not in names and n not in read.ragged.static_features]
+            faults += [f"units.{n}: {source} has no feature of that name.{did_you_mean(n, names)}" for n in unknown]
+        if faults or read is None:
+            raise InputError(faults)
+        return cls(
+            values=read.values,
+            features=tuple(names or ()),
+            units=FrozenMap(units or {}),
+            given_ids=None if texts is None else read_only(texts),
+            whole_features=(),
+            ignored=(),
+            source=source,
+            ragged=read.ragged,
+        )
+
     def __len__(self) -> int:
-        return len(self.values)
+        return len(self.values) if self.ragged is None else len(self.ragged)
 
     @cached_property
     def ids(self) -> Text:
@@ -104,10 +167,15 @@ class Cohort(Frozen):
 
     @cached_property
     def order(self) -> NDArray[np.int64]:
-        """Rows in the order in which they are worked: by id, so that the order of a file's rows does not matter."""
+        """Rows in the order in which they are worked: by id, so that the order of a file's rows does not matter.
+
+        Sequences by length first, so that those of a batch need little padding.
+        """
         if self.given_ids is None:
-            return np.arange(len(self))
-        return np.array(sorted(range(len(self)), key=self.given_ids.__getitem__), dtype=np.int64)
+            by_id = np.arange(len(self))
+        else:
+            by_id = np.array(sorted(range(len(self)), key=self.given_ids.__getitem__), dtype=np.int64)
+        return by_id if self.ragged is None else by_id[np.argsort(self.ragged.lengths[by_id], kind="stable")]
 
     @cached_property
     def row_of(self) -> dict[str, int]:
@@ -115,7 +183,24 @@ class Cohort(Frozen):
 
     def where(self, row: int) -> str:
         """'row 17 (id P-0042)', or 'row 17' where rows have no ids of their own; counted from 1."""
-        return f"row {row + 1}" + (f" (id {visible(self.ids[row])})" if self.given_ids is not None else "")
+        kind = "row" if self.ragged is None else "sequence"
+        return f"{kind} {row + 1}" + (f" (id {visible(self.ids[row])})" if self.given_ids is not None else "")
+
+    def cell(self, row: int, column: int) -> str:
+        """The same of a cell of `values`: "column 'bp', row 17 (id P-0042)"; of sequences with the step, from 0."""
+        name = f"column {self.features[column]!r}"
+        if self.ragged is None:
+            return f"{name}, {self.where(row)}"
+        j = int(self.ragged.owner[row])
+        return f"{name}, {self.where(j)}, step {row - int(self.ragged.begin[j])}"
+
+    def measured(self, column: int) -> tuple[Floats, NDArray[np.int64]]:
+        """All values of a column, and whose they are."""
+        values = self.values[:, column]
+        if self.ragged is None:
+            return values, np.arange(len(self))
+        there = ~np.isnan(values)
+        return values[there], self.ragged.owner[there]
 
 
 def as_cohort(data: Any, features: Sequence[str] | None, units: Mapping[str, str] | None) -> Cohort:

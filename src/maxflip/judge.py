@@ -45,7 +45,7 @@ def standing(problem: Problem, engine: Engine, watch: Watch) -> Standing:
     parts = engine.map(
         lambda chunk: _evaluate(problem, chunk, None),
         rows,
-        size=problem.classifier.batch_size,
+        size=problem.chunk(problem.classifier.batch_size),
         stage="Reading the cohort",
         watch=watch,
     )
@@ -61,26 +61,38 @@ def standing(problem: Problem, engine: Engine, watch: Watch) -> Standing:
     return Standing(confidence, already, unusable, ~unusable & ~already & likeliest_wanted)
 
 
+def _scores(problem: Problem, rows: Rows, changes: Floats | None) -> torch.Tensor:
+    """(B, M, k) at x + change, in one batch"""
+    device = problem.classifier.device
+    moved = None if changes is None else torch.tensor(changes, device=device)
+    x = problem.inputs(rows, device, np.arange(problem.width)).at(slice(None), moved)
+    with torch.no_grad():
+        return scores(problem.classifier, x)
+
+
+def scores_after(problem: Problem, rows: Rows, changes: Floats) -> torch.Tensor:
+    """(c, M, k) at x + change, a batch at a time; what is done with them does not depend on their order"""
+    return torch.cat([_scores(problem, rows[part], changes[part]) for part in problem.batches(rows)])
+
+
 def _evaluate(problem: Problem, rows: Rows, changes: Floats | None) -> tuple[Floats, Mask]:
     """Confidence (B,), NaN where the output is not finite, and whether the likeliest class is wanted (B,).
 
     Of several models: in every one of them.
     """
-    values = problem.cohort.values[rows]
-    x = torch.tensor(values if changes is None else values + changes, device=problem.classifier.device)
-    wanted = problem.goal.wanted_for(rows, problem.classifier.device)
-    with torch.no_grad():
-        p = scores(problem.classifier, x)
-        confidence = problem.goal.confidence(p, wanted)
-        likeliest = wanted.gather(1, p.nan_to_num().argmax(dim=2)).all(dim=1)
+    p = _scores(problem, rows, changes)
+    wanted = problem.goal.wanted_for(rows, p.device)
+    confidence = problem.goal.confidence(p, wanted)
+    likeliest = wanted.gather(1, p.nan_to_num().argmax(dim=2)).all(dim=1)
     return confidence.cpu().numpy(), likeliest.cpu().numpy()
 
 
 def confidence_after(problem: Problem, rows: Rows, changes: Floats) -> Floats:
     """(B,) confidence at x + change, a batch at a time."""
-    size = problem.classifier.batch_size
-    parts = [_evaluate(problem, rows[b : b + size], changes[b : b + size])[0] for b in range(0, len(rows), size)]
-    return np.concatenate(parts) if parts else np.empty(0)
+    confidence = np.empty(len(rows))
+    for part in problem.batches(rows):
+        confidence[part] = _evaluate(problem, rows[part], changes[part])[0]
+    return confidence
 
 
 def passes(problem: Problem, confidence: Floats) -> Mask:
@@ -89,10 +101,13 @@ def passes(problem: Problem, confidence: Floats) -> Mask:
 
 
 def lawful(problem: Problem, rows: Rows, changes: Floats) -> Mask:
-    """(c,): finite, inside the limits, in the allowed directions, frozen features exactly unchanged."""
-    within = ~problem.limits.broken(problem.cohort.values[rows], changes, rows).any(axis=1)
-    frozen_kept = (changes[:, ~problem.ledger.actionable] == 0).all(axis=1)
-    return np.asarray(within & frozen_kept & np.isfinite(changes).all(axis=1))
+    """(c,): finite, inside the limits, in the allowed directions, frozen and missing values exactly unchanged."""
+    within = ~problem.limits.broken(problem.start[rows], changes, rows).any(axis=1)
+    kept = (changes[:, ~problem.ledger.actionable] == 0).all(axis=1)
+    absent = problem.slots.absent(rows)
+    if absent is not None:
+        kept &= ((changes == 0) | ~absent).all(axis=1)
+    return np.asarray(within & kept & np.isfinite(changes).all(axis=1))
 
 
 def admissible(problem: Problem, rows: Rows, changes: Floats) -> Mask:

@@ -65,10 +65,15 @@ class Limits(Frozen):
         wrong_way = d * self.direction < 0
         return np.asarray((x + d > upper) | (x + d < lower) | wrong_way)
 
-    def widened(self, x: Floats) -> dict[int, int]:
-        """Column -> how many start values lie outside their limits."""
-        counts = ((x < self.lower) | (x > self.upper)).sum(axis=0)
-        return {int(i): int(counts[i]) for i in np.flatnonzero(counts)}
+    def outside(self, x: Floats) -> NDArray[np.bool_]:
+        """x (n, F) of all samples -> where a start value lies outside its limits"""
+        return np.asarray((x < self.lower) | (x > self.upper))
+
+    def at(self, columns: NDArray[np.int64]) -> Limits:
+        """The same for places, of which `columns` tells the feature."""
+        return Limits(
+            read_only(self.lower[:, columns]), read_only(self.upper[:, columns]), read_only(self.direction[columns])
+        )
 
 
 def read_limits(limits: Any, directions: Any, cohort: Cohort, weighed: set[str]) -> tuple[Limits, list[str]]:
@@ -121,7 +126,9 @@ def _unknown(where: str, name: object, features: tuple[str, ...], weighed: set[s
 
 def _pair(name: str, pair: Any, cohort: Cohort) -> tuple[tuple[Any, Any], list[str]]:
     if isinstance(pair, str) and pair == "observed":
-        column = cohort.values[:, cohort.features.index(name)]
+        column, _ = cohort.measured(cohort.features.index(name))
+        if not len(column):
+            return (None, None), [f"limits.{name}: 'observed', but nothing of it was measured. Give numbers."]
         return (float(column.min()), float(column.max())), []
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         return (None, None), [f"limits.{name} = {shown(pair)}: must be a pair (low, high), or 'observed'."]
@@ -151,9 +158,10 @@ def _contradictions(sides: Mapping[str, tuple[Any, Any]], direction: NDArray[np.
     faults = []
     for name, (low, high) in sides.items():
         i = cohort.features.index(name)
-        x = cohort.values[:, i]
-        if direction[i] > 0 and np.all(x >= high) and np.all(np.isfinite(high)):
+        x, owner = cohort.measured(i)
+        least, most = (side[owner] if np.ndim(side) else side for side in (low, high))
+        if direction[i] > 0 and np.all(x >= most) and np.all(np.isfinite(high)):
             faults.append(f"limits.{name}.max, directions.{name}: 'up', but every sample starts at or above max.")
-        if direction[i] < 0 and np.all(x <= low) and np.all(np.isfinite(low)):
+        if direction[i] < 0 and np.all(x <= least) and np.all(np.isfinite(low)):
             faults.append(f"limits.{name}.min, directions.{name}: 'down', but every sample starts at or below min.")
     return faults

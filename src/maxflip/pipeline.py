@@ -17,7 +17,7 @@ from maxflip.choose import choose
 from maxflip.engine import Engine, Local, Rows, one_torch_thread
 from maxflip.errors import InputError, ModelError
 from maxflip.exact import Floats
-from maxflip.plan import Fate, Plan, Status
+from maxflip.plan import Fate, Places, Plan, Status
 from maxflip.problem import Problem
 from maxflip.question import asked
 from maxflip.solvers import Prices, Proposal, Run, Solver
@@ -106,14 +106,10 @@ def _finite(proposal: Proposal) -> Proposal:
 def _earlier(problem: Problem, where: judge.Standing, start: Plan | None) -> tuple[Rows, Floats]:
     """The flips of an earlier plan that are still asked for, by id."""
     if start is None:
-        return np.empty(0, np.int64), np.empty((0, len(problem.cohort.features)))
-    if start.features != problem.cohort.features:
-        raise InputError("start: the earlier plan has other features than the problem.")
-    position = problem.cohort.row_of
-    known = np.array([str(i) in position for i in start.ids], dtype=bool)
-    rows = np.array([position[str(i)] for i in start.ids[known]], dtype=np.int64)
+        return np.empty(0, np.int64), np.empty((0, problem.width))
+    rows, changes = start.moves_in(problem)
     asked = where.open[rows] & ~np.isin(rows, problem.exclude)
-    return rows[asked], start.changes[known][asked]
+    return rows[asked], changes[asked]
 
 
 def _no_worse(problem: Problem, rows: Rows, changes: Floats, must: Rows, chosen: Rows, earlier: Rows) -> Rows:
@@ -166,8 +162,9 @@ def _plan(
         units=problem.cohort.units,
         all_ids=problem.cohort.ids,
         selected=selected,
-        changes=changes,
-        before=np.where(changes != 0, problem.cohort.values[selected], np.nan),
+        moves=changes,
+        before=np.where(changes != 0, problem.start[selected], np.nan),
+        places=_places(problem, selected),
         fates=fates,
         worths=problem.worth,
         confidence_before=where.confidence,
@@ -190,6 +187,13 @@ def _plan(
         question=asked(problem),
         made=datetime.now(UTC).isoformat(timespec="seconds"),
     )
+
+
+def _places(problem: Problem, selected: Rows) -> Places | None:
+    ragged, slots = problem.cohort.ragged, problem.slots
+    if ragged is None or slots.step is None:
+        return None
+    return Places(slots.feature, slots.step[selected], ragged.lengths[selected])
 
 
 def _fates(

@@ -75,20 +75,30 @@ _SENTENCES = {
 }
 
 
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where the slots of a plan for sequences lie: feature (K,), step (count, K), -1 where a sequence has no such
+    slot; and how long the sequences picked are, lengths (count,)."""
+
+    feature: NDArray[np.int64]
+    step: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Plan:
-    """Whom to change and how.   n samples, F features, `count` of them flipped
+    """Whom to change and how.   n samples, F features, K slots, `count` samples flipped
 
-    selected (count,) row numbers, ascending   changes (count, F) over ALL features, 0 where nothing changes
-    before (count, F) the values that change, NaN elsewhere   fates (n,)   worths (n,)
-    confidence_before (n,)   confidence_after (count,)
+    selected (count,) row numbers, ascending   moves (count, K) the change of each slot: of each feature of a table
+    before (count, K) the values that change, NaN elsewhere   fates (n,)   worths (n,)
+    confidence_before (n,)   confidence_after (count,)   places: of the slots of sequences; None: a table
     """
 
     features: tuple[str, ...]
     units: Mapping[str, str]
     all_ids: NDArray[np.object_]
     selected: NDArray[np.int64]
-    changes: Floats
+    moves: Floats
     before: Floats
     fates: NDArray[np.object_]
     worths: Floats
@@ -105,6 +115,7 @@ class Plan:
     seed: int
     seconds: float
     guard: float
+    places: Places | None = None
     price_ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # amounts between which a price holds
     notices: tuple[str, ...] = ()
     trace: Columns = field(default_factory=dict)
@@ -147,6 +158,42 @@ class Plan:
         """Ids of the samples flipped, in the order of `selected`."""
         return self.all_ids[self.selected]
 
+    @cached_property
+    def changes(self) -> Any:  # an array, or a list of them
+        """(count, F) over ALL features, 0 where nothing changes; of sequences, a list of (T_j, F)."""
+        if self.places is None:
+            return self.moves
+        picked, slot = np.nonzero(self.moves)
+        whole = [np.zeros((length, len(self.features))) for length in self.places.lengths.tolist()]
+        for c, k in zip(picked.tolist(), slot.tolist(), strict=True):
+            whole[c][self.places.step[c, k], self.places.feature[k]] = self.moves[c, k]
+        return whole
+
+    @property
+    def slot_features(self) -> NDArray[np.int64]:
+        """(K,): the feature of each slot"""
+        return np.arange(len(self.features)) if self.places is None else self.places.feature
+
+    def moves_in(self, problem: Problem) -> tuple[NDArray[np.int64], Floats]:
+        """The flips of samples that the problem has too, by id: rows (c,), and changes (c, K) of its own slots.
+
+        Samples whose change it has no slots for are left out.
+        """
+        if self.features != problem.cohort.features or (self.places is None) != (problem.cohort.ragged is None):
+            raise InputError("start: the earlier plan has other features than the problem.")
+        position = problem.cohort.row_of
+        known = np.array([str(i) in position for i in self.ids], dtype=bool)
+        rows = np.array([position[str(i)] for i in self.ids[known]], dtype=np.int64)
+        if self.places is None:
+            return rows, self.moves[known]
+        picked, slot = np.nonzero(self.moves[known])
+        there = problem.slots.find(rows[picked], self.places.step[known][picked, slot], self.places.feature[slot])
+        fits = np.ones(len(rows), dtype=bool)
+        fits[picked[there < 0]] = False
+        changes = np.zeros((len(rows), problem.width))
+        changes[picked[there >= 0], there[there >= 0]] = self.moves[known][picked, slot][there >= 0]
+        return rows[fits], changes[fits]
+
     @property
     def gap(self) -> float | None:
         """What a better plan could still win at most (by the bound), or about (by the estimate)."""
@@ -182,25 +229,33 @@ class Plan:
 
     @cached_property
     def ledger(self) -> Ledger:
-        return Ledger.compile(self.budgets, self.features)
+        ledger = Ledger.compile(self.budgets, self.features)
+        return ledger if self.places is None else ledger.at(self.places.feature)
 
     def table(self) -> pa.Table:
         """id, feature, unit, before, change, after, cost: a row per change that is not zero (a pyarrow Table).
+
+        Of sequences also the step, counted from 0.
 
         `cost` is what the change draws from the feature's budget, in that budget's units; null where the feature draws
         on several, whose units may differ.
         """
         import pyarrow as pa
 
-        picked, column = np.nonzero(self.changes)
-        change, before = self.changes[picked, column], self.before[picked, column]
+        picked, slot = np.nonzero(self.moves)
+        if self.places is not None:  # by step, then in the order of the features
+            by_step = np.lexsort((self.places.feature[slot], self.places.step[picked, slot], picked))
+            picked, slot = picked[by_step], slot[by_step]
+        change, before = self.moves[picked, slot], self.before[picked, slot]
         squared, absolute = self.ledger.squared, self.ledger.absolute
-        cost = squared.sum(axis=0)[column] * change**2 + absolute.sum(axis=0)[column] * np.abs(change)
-        is_shared = ((squared > 0) | (absolute > 0)).sum(axis=0)[column] > 1
-        names = np.array(self.features, dtype=object)[column]
+        cost = squared.sum(axis=0)[slot] * change**2 + absolute.sum(axis=0)[slot] * np.abs(change)
+        is_shared = ((squared > 0) | (absolute > 0)).sum(axis=0)[slot] > 1
+        names = np.array(self.features, dtype=object)[self.slot_features[slot]]
+        steps = {} if self.places is None else {"step": pa.array(self.places.step[picked, slot], pa.int32())}
         return pa.table(
             {
                 "id": pa.array(self.ids[picked], pa.string()),
+                **steps,
                 "feature": pa.array(names, pa.string()),
                 "unit": pa.array([self.units.get(n, "") for n in names], pa.string()),
                 "before": pa.array(before, pa.float64()),

@@ -15,13 +15,15 @@ import torch
 from numpy.typing import NDArray
 
 from maxflip.budgets import COSTS, HUGE, Budget, Ledger
-from maxflip.classifiers import Classifier, LinearForm, probe
+from maxflip.classifiers import Classifier, LinearForm, Sample, chosen_rows, probe
 from maxflip.cohort import Cohort, as_cohort, in_cohort_order, is_listing, real_numbers
 from maxflip.errors import ProblemError
 from maxflip.exact import Floats
 from maxflip.frozen import Frozen, FrozenMap, read_only
 from maxflip.goal import Goal, requirement_faults, resolve_target
+from maxflip.inputs import Inputs, SequenceInputs, TableInputs, similar
 from maxflip.limits import Limits, read_limits
+from maxflip.slots import Slots, read_steps
 from maxflip.suggest import counted, did_you_mean, listed, shown
 
 Rows = NDArray[np.int64]
@@ -29,6 +31,7 @@ Rows = NDArray[np.int64]
 SMALLEST_WORTH = 1e-100  # but for 0: squares and quotients of smaller ones are no float64
 AGREE_ON = 256  # samples on which a linear form is compared with the model
 CONSTANT = 1e-12  # relative to its values: a column that spreads by no more does not spread
+STEPS_PER_ROW = 4  # a batch of sequences has so many times as many steps as one of a table has rows
 SAFE_RATIO = 1e8  # beyond this, columns of such different size make gradient steps ill-conditioned
 
 
@@ -37,12 +40,14 @@ class Problem(Frozen):
     """max sum_j v_j z_j   s.t.  sum_j z_j a_r(d_j) <= B_r,   confidence(x_j + d_j) >= required where z_j = 1,
                                  x_j + d_j inside its limits,   z_j in {0, 1}
 
-    x: cohort.values (n, F)   v: worth (n,)   B, a: ledger   confidence, required: goal
+    d_j (K,): a change of each slot, of a table's features or of those values of a sequence that may change
+    x: start (n, K)   v: worth (n,)   B, a: ledger   confidence, required: goal
     include, exclude: row numbers that must / must never be picked
     """
 
     classifier: Classifier
     cohort: Cohort
+    slots: Slots
     goal: Goal
     budgets: Mapping[str, Budget]
     ledger: Ledger
@@ -66,6 +71,7 @@ class Problem(Frozen):
         threshold: float | None = None,
         limits: Any = None,
         directions: Mapping[str, str] | None = None,
+        steps: Any = None,
         worth: Any = None,
         include: Iterable[str | int] | None = None,
         exclude: Iterable[str | int] | None = None,
@@ -85,6 +91,8 @@ class Problem(Frozen):
         limits      {feature: (low, high)}, either side None, a number or one per sample; {feature: "observed"} or
                     "observed" for all: the cohort's own range; None: none
         directions  {feature: "up" or "down"}: the only way it may go; None: both
+        steps       of sequences, where a value may change: "all"; "last 3" (or another number) of each; or a mask per
+                    sample, (T_j,) or (T_j, F). What was not measured never changes. None: all, and a notice says so
         worth       one number >= 0 per sample, or {id: number}; None: 1 each
         include     ids that must be picked; those in the wanted class already are left alone
         exclude     ids that must never be picked
@@ -108,6 +116,10 @@ class Problem(Frozen):
             f"include, exclude: id {people.ids[j]!r} is in both. Keep it in one."
             for j in np.intersect1d(picked, barred)
         ]
+        allowed, step_faults = read_steps(steps, people)
+        faults += step_faults
+        if people.ragged is not None:
+            faults += classifier.sequence_faults(some_missing=bool(np.isnan(people.values).any()))
         faults += _overflow_faults(people, classifier)
         faults += _size_faults(people, weighed)
         if not budget_faults and not weighed:
@@ -117,7 +129,12 @@ class Problem(Frozen):
         if faults:
             raise ProblemError(faults)
 
-        probed = probe(classifier, people.values, people.where)
+        slots = Slots.of_table(people) if allowed is None else Slots.of_sequences(people, weighed, allowed)
+        settle = object.__setattr__
+        settle(self, "classifier", classifier)
+        settle(self, "cohort", people)
+        settle(self, "slots", slots)
+        probed = probe(classifier, self._sample(), people.where)
         wanted, distributions, target_faults = _read_target(target, people, probed.classes, classifier.classes)
         required = float(threshold if threshold is not None else margin or 0.0)
         if not classifier.is_decision and required + 2 * probed.guard >= 1.0:
@@ -127,18 +144,15 @@ class Problem(Frozen):
         if target_faults:
             raise ProblemError(target_faults)
 
-        settle = object.__setattr__
-        settle(self, "classifier", classifier)
-        settle(self, "cohort", people)
         settle(self, "goal", Goal(wanted, required, threshold is not None, distributions, classifier.is_decision))
         settle(self, "budgets", FrozenMap(settled))
-        settle(self, "ledger", Ledger.compile(settled, people.features))
-        settle(self, "limits", boundaries)
+        settle(self, "ledger", self._ledger(settled))
+        settle(self, "limits", boundaries if people.ragged is None else boundaries.at(slots.feature))
         settle(self, "worth", read_only(values))
         settle(self, "include", read_only(picked))
         settle(self, "exclude", read_only(barred))
         settle(self, "guard", probed.guard)
-        settle(self, "notices", (*_notices(people, weighed, boundaries), *probed.notices))
+        settle(self, "notices", (*_notices(self, weighed, steps), *probed.notices))
 
     def changed(
         self,
@@ -175,29 +189,97 @@ class Problem(Frozen):
             object.__setattr__(other, part.name, getattr(self, part.name))
         object.__setattr__(other, "goal", goal)
         object.__setattr__(other, "budgets", FrozenMap(settled))
-        object.__setattr__(other, "ledger", Ledger.compile(settled, self.cohort.features))
+        object.__setattr__(other, "ledger", self._ledger(settled))
         return other
+
+    def _ledger(self, budgets: Mapping[str, Budget]) -> Ledger:
+        ledger = Ledger.compile(budgets, self.cohort.features)
+        return ledger if self.cohort.ragged is None else ledger.at(self.slots.feature)
+
+    def _sample(self) -> Sample:
+        """What the model is tried on."""
+        if self.cohort.ragged is None:
+            return Sample.of_table(self.cohort.values)
+        rows = chosen_rows(len(self))
+        everywhere = np.arange(self.width)
+        size = float(np.nanmax(np.abs(self.cohort.values), initial=0.0))
+        step = self._spread_of_features(self.cohort.order)[self.slots.feature]
+        return Sample(lambda device: self.inputs(rows, device, everywhere), rows, step, size)
 
     def __repr__(self) -> str:
         budgets = ", ".join(self.budgets)
-        return f"Problem({len(self.cohort)} samples x {len(self.cohort.features)} features, budgets: {budgets})"
+        kind = "samples" if self.cohort.ragged is None else "sequences"
+        return f"Problem({len(self.cohort)} {kind} x {len(self.cohort.features)} features, budgets: {budgets})"
 
     def __len__(self) -> int:
         return len(self.cohort)
 
+    @property
+    def start(self) -> Floats:
+        """(n, K): the values in the slots, before any change"""
+        return self.slots.start
+
+    @property
+    def width(self) -> int:
+        """K"""
+        return len(self.slots)
+
     @cached_property
     def actionable(self) -> NDArray[np.int64]:
-        """Columns that may change."""
+        """Slots that may change."""
         return np.flatnonzero(self.ledger.actionable)
 
     @cached_property
     def spread(self) -> Floats:
-        """(A,): the spread of the actionable features over the cohort"""
-        return spread_of(self.cohort.values[np.ix_(self.cohort.order, self.actionable)])
+        """(A,): over the cohort, of the feature of each actionable slot"""
+        return self.spread_over(self.cohort.order)
+
+    def spread_over(self, rows: Rows) -> Floats:
+        """(A,): the same over some samples"""
+        if self.cohort.ragged is None:
+            return spread_of(self.cohort.values[np.ix_(rows, self.actionable)])
+        return self._spread_of_features(rows)[self.slots.feature[self.actionable]]
+
+    def _spread_of_features(self, rows: Rows) -> Floats:
+        """(F,): over all values measured in these sequences"""
+        assert self.cohort.ragged is not None
+        values = self.cohort.values[self.cohort.ragged.rows_of(rows)]
+        measured = (values[~np.isnan(values[:, i]), i] for i in range(values.shape[1]))
+        return np.array([float(spread_of(v[:, None])[0]) if len(v) else 1.0 for v in measured])
+
+    def inputs(self, rows: Rows, device: torch.device, columns: Rows, size: int | None = None) -> Inputs:
+        """What the model sees of these rows as a function of changes of the slots `columns`.
+
+        size: rows of a table that it is asked about at a time; None: all. Of sequences: a batch of them.
+        """
+        if self.cohort.ragged is None:
+            x = torch.tensor(self.cohort.values[rows], device=device)
+            return TableInputs(x, torch.as_tensor(columns, device=device), size)
+        return SequenceInputs(self.cohort, self.slots, rows, columns, device, self._steps_of_a_batch)
+
+    @property
+    def _steps_of_a_batch(self) -> int:
+        return STEPS_PER_ROW * self.classifier.batch_size
+
+    def batches(self, rows: Rows) -> list[Rows]:
+        """Positions in `rows`, as many at a time as the model is asked about."""
+        if self.cohort.ragged is not None:
+            return similar(self.cohort.ragged.lengths[rows], self._steps_of_a_batch)
+        size = self.classifier.batch_size
+        return [np.arange(begin, min(begin + size, len(rows))) for begin in range(0, len(rows), size)]
+
+    def chunk(self, size: int) -> int:
+        """At most `size` samples are worked together; of sequences, as many as make about a batch."""
+        if self.cohort.ragged is None:
+            return size
+        longest = int(self.cohort.ragged.lengths.max())
+        return min(size, max(1, self._steps_of_a_batch // longest))
 
     @cached_property
     def linear(self) -> tuple[LinearForm, ...] | None:
         """The linear form of each member, where the structure of all shows one and their answers agree with it."""
+        if self.cohort.ragged is not None:
+            return None
         forms = []
         x = torch.tensor(self.cohort.values[:: max(1, len(self) // AGREE_ON)])
         x = torch.cat([x, x.flip(0) * 1.5 - x * 0.5])  # also between and beyond the samples
@@ -217,16 +299,19 @@ class Problem(Frozen):
         return tuple(forms)
 
     def box(self, rows: Rows) -> tuple[Floats, Floats]:
-        """(B, F) smallest and largest change of each value: 0 for frozen features, and low <= 0 <= high."""
-        low, high = self.limits.box(self.cohort.values[rows], rows)
+        """(B, K) smallest and largest change of each slot: 0 for frozen and absent ones, and low <= 0 <= high."""
+        low, high = self.limits.box(self.start[rows], rows)
         frozen = ~self.ledger.actionable
         low[:, frozen] = high[:, frozen] = 0.0
+        absent = self.slots.absent(rows)
+        if absent is not None:
+            low[absent] = high[absent] = 0.0
         return low, high
 
     def settle(self, rows: Rows, changes: Floats) -> Floats:
         """Changes as they may be stored: x + change inside the limits in float64, frozen ones exactly +0.0."""
         low, high = self.box(rows)
-        return self.limits.settle(self.cohort.values[rows], np.clip(changes, low, high), rows)
+        return self.limits.settle(self.start[rows], np.clip(changes, low, high), rows)
 
 
 def spread_of(values: Floats) -> Floats:
@@ -360,7 +445,7 @@ def _overflow_faults(cohort: Cohort, classifier: Classifier) -> list[str]:
     largest = torch.finfo(classifier.dtype).max
     cells = np.argwhere(np.abs(cohort.values) > largest)
     return [
-        f"{cohort.source}: column {cohort.features[i]!r}, {cohort.where(int(j))}: {cohort.values[j, i]:.6g} "
+        f"{cohort.source}: {cohort.cell(int(j), int(i))}: {cohort.values[j, i]:.6g} "
         f"is beyond the model's {str(classifier.dtype).removeprefix('torch.')}, whose largest number is {largest:.6g}."
         for j, i in cells
     ]
@@ -368,7 +453,7 @@ def _overflow_faults(cohort: Cohort, classifier: Classifier) -> list[str]:
 
 def _size_faults(cohort: Cohort, weighed: set[str]) -> list[str]:
     """Columns that may change, with values whose squares are beyond float64. Frozen ones may be of any size."""
-    largest = np.abs(cohort.values).max(axis=0)
+    largest = np.nan_to_num(np.abs(cohort.values)).max(axis=0)
     return [
         f"{cohort.source}: column {name!r} has values as large as {size:.3g} and draws on a budget; a column that may "
         f"change must stay below {HUGE:.0e}. Use another unit, or give it no budget."
@@ -377,19 +462,25 @@ def _size_faults(cohort: Cohort, weighed: set[str]) -> list[str]:
     ]
 
 
-def _notices(cohort: Cohort, weighed: set[str], limits: Limits) -> list[str]:
-    notices = []
+def _notices(problem: Problem, weighed: set[str], steps: Any) -> list[str]:
+    notices, cohort, features = [], problem.cohort, problem.cohort.features
     if cohort.ignored:
         notices.append(f"{cohort.source}: columns that are no features are ignored: {', '.join(cohort.ignored)}.")
     whole = [n for n in cohort.whole_features if n in weighed]
     if whole:
         notices.append(f"Whole-number columns may change by fractions: {', '.join(whole)}.")
-    widened = limits.widened(cohort.values)
-    if widened:
-        cells = ", ".join(f"{cohort.features[i]} {count}" for i, count in widened.items())
+    outside = problem.limits.outside(problem.start)
+    absent = problem.slots.absent(np.arange(len(cohort)))
+    if absent is not None:
+        outside &= ~absent
+        notices += _sequence_notices(problem, weighed, steps)
+    if outside.any():
+        counts = np.bincount(problem.slots.feature, weights=outside.sum(axis=0), minlength=len(features))
+        cells = ", ".join(f"{features[i]} {int(counts[i])}" for i in np.flatnonzero(counts))
         notices.append(f"Start values outside their limits widen them for that sample: {cells}.")
     with np.errstate(over="ignore"):  # the range of a frozen column may be beyond float64: that is far enough
-        spread = np.ptp(cohort.values, axis=0)
+        spread = cohort.values.max(axis=0, initial=-np.inf, where=~np.isnan(cohort.values))
+        spread = np.maximum(spread - cohort.values.min(axis=0, initial=np.inf, where=~np.isnan(cohort.values)), 0.0)
     moving = spread[spread > 0]
     if len(moving) and moving.max() / SAFE_RATIO > moving.min():
         small, large = (cohort.features[int(np.flatnonzero(spread == v)[0])] for v in (moving.min(), moving.max()))
@@ -397,4 +488,17 @@ def _notices(cohort: Cohort, weighed: set[str], limits: Limits) -> list[str]:
             f"Ranges differ by more than 1e8 ({small!r}: {moving.min():.2g}, {large!r}: {moving.max():.2g}); "
             "flips of the smaller ones may be found less exactly. Consider other units."
         )
+    return notices
+
+
+def _sequence_notices(problem: Problem, weighed: set[str], steps: Any) -> list[str]:
+    notices, cohort = [], problem.cohort
+    if steps is None:
+        notices.append(
+            "Values of all steps may change, those of the past too. Say steps='last 3', or whichever part can change; "
+            "or steps='all'."
+        )
+    without = sorted(weighed - {cohort.features[i] for i in problem.slots.feature.tolist()})
+    if without:
+        notices.append(f"Nothing that may change was measured of: {', '.join(without)}.")
     return notices

@@ -43,13 +43,15 @@ def _confidence(problem: Problem) -> str:
 
 
 def _changeable(problem: Problem) -> str:
-    parts = [_limits(problem, int(i)) for i in problem.actionable[:MOST]]
-    rest = len(problem.actionable) - MOST
+    features = problem.slots.feature[problem.actionable]
+    slots = problem.actionable[np.unique(features, return_index=True)[1]]  # the first of each feature
+    parts = [_limits(problem, int(k)) for k in slots[:MOST]]
+    rest = len(slots) - MOST
     return "; ".join(parts) + (f"; and {rest} more" if rest > 0 else "")
 
 
-def _limits(problem: Problem, i: int) -> str:
-    lower, upper = problem.limits.lower[:, i], problem.limits.upper[:, i]
+def _limits(problem: Problem, slot: int) -> str:
+    lower, upper = problem.limits.lower[:, slot], problem.limits.upper[:, slot]
     if (lower == lower[0]).all() and (upper == upper[0]).all():
         low, high = (f"{side[0]:.6g}" if np.isfinite(side[0]) else "" for side in (lower, upper))
         words = (
@@ -57,4 +59,5 @@ def _limits(problem: Problem, i: int) -> str:
         )
     else:
         words = "within limits of each one's own"
-    return f"{problem.cohort.features[i]!r} {words}{_WAYS[int(problem.limits.direction[i])]}"
+    name = problem.cohort.features[problem.slots.feature[slot]]
+    return f"{name!r} {words}{_WAYS[int(problem.limits.direction[slot])]}"

@@ -151,7 +151,7 @@ def make(changes: Any = ((-3.3, 0.0), (-1.1, 12.0)), *, others: dict[Fate, int] 
             "units": {"bmi": "kg/m²", "bp": "mmHg"},
             "all_ids": ids,
             "selected": np.arange(count),
-            "changes": change,
+            "moves": change,
             "before": np.where(change != 0, 31.2, np.nan),
             "fates": np.array(fates, dtype=object),
             "worths": np.ones(n),

@@ -2,7 +2,7 @@
 
 from maxflip.classifiers.base import Classifier, LinearForm, Member, Noise, log_scores, scores
 from maxflip.classifiers.ensemble import Ensemble
-from maxflip.classifiers.probe import Probed, probe
+from maxflip.classifiers.probe import Probed, Sample, chosen_rows, probe
 from maxflip.classifiers.sklearn_model import SklearnClassifier
 from maxflip.classifiers.tempered import Tempered
 from maxflip.classifiers.torch_module import TorchClassifier
@@ -14,9 +14,11 @@ __all__ = [
     "Member",
     "Noise",
     "Probed",
+    "Sample",
     "SklearnClassifier",
     "Tempered",
     "TorchClassifier",
+    "chosen_rows",
     "log_scores",
     "probe",
     "scores",

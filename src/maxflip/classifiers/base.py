@@ -9,6 +9,8 @@ from typing import Literal, Protocol
 
 import torch
 
+from maxflip.inputs import Given
+
 Scores = Literal["logits", "probabilities", "decision"]
 
 
@@ -74,12 +76,16 @@ class Classifier(Protocol):
         """A sentence for each of the columns `changing` that no amount can change for this model."""
         ...
 
+    def sequence_faults(self, *, some_missing: bool) -> list[str]:
+        """Why it cannot be asked about sequences, or about sequences of which some values are missing."""
+        ...
+
 
 class Member(Classifier, Protocol):
     """A single model: its scores for a batch of samples, and something to take gradients of.
 
-    Inputs are float64 (B, F); they are cast to `dtype` on `device` at this door and nowhere else. Scores are
-    float64 (B, k). Callers hold `borrowed()` open around any call.
+    Inputs are float64 (B, F), or a Batch of sequences; they are cast to `dtype` on `device` at this door and nowhere
+    else. Scores are float64 (B, k). Callers hold `borrowed()` open around any call.
     """
 
     @property
@@ -92,15 +98,15 @@ class Member(Classifier, Protocol):
         """By how much its scores may differ from those of the model that the user has."""
         ...
 
-    def raw(self, x: torch.Tensor) -> torch.Tensor:
+    def raw(self, x: Given) -> torch.Tensor:
         """The model's own output, unchecked, in its own dtype: for the probe. ModelError where the model raises."""
         ...
 
-    def scores(self, x: torch.Tensor) -> torch.Tensor:
+    def scores(self, x: Given) -> torch.Tensor:
         """(B, F) -> (B, k): what the judge and the auditor look at: probabilities, or decision values."""
         ...
 
-    def log_scores(self, x: torch.Tensor) -> torch.Tensor:
+    def log_scores(self, x: Given) -> torch.Tensor:
         """(B, F) -> (B, k), differentiable: log-probabilities, which do not saturate; or decision values."""
         ...
 
@@ -113,11 +119,11 @@ class Member(Classifier, Protocol):
         ...
 
 
-def scores(classifier: Classifier, x: torch.Tensor) -> torch.Tensor:
+def scores(classifier: Classifier, x: Given) -> torch.Tensor:
     """(B, F) -> (B, M, k): of every member"""
-    return torch.stack([member.scores(x).to(x.device) for member in classifier.members], dim=1)
+    return torch.stack([member.scores(x).to(classifier.device) for member in classifier.members], dim=1)
 
 
-def log_scores(classifier: Classifier, x: torch.Tensor) -> torch.Tensor:
+def log_scores(classifier: Classifier, x: Given) -> torch.Tensor:
     """(B, F) -> (B, M, k): of every member"""
-    return torch.stack([member.log_scores(x).to(x.device) for member in classifier.members], dim=1)
+    return torch.stack([member.log_scores(x).to(classifier.device) for member in classifier.members], dim=1)

@@ -67,3 +67,7 @@ class Ensemble:
     def frozen_faults(self, features: Sequence[str], changing: Collection[str]) -> list[str]:
         faults = [fault for member in self.members for fault in member.frozen_faults(features, changing)]
         return list(dict.fromkeys(faults))
+
+    def sequence_faults(self, *, some_missing: bool) -> list[str]:
+        faults = [fault for member in self.members for fault in member.sequence_faults(some_missing=some_missing)]
+        return list(dict.fromkeys(faults))

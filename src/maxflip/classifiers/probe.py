@@ -16,6 +16,7 @@ import torch
 from maxflip.classifiers.base import Classifier, Member
 from maxflip.errors import ModelError
 from maxflip.exact import Floats
+from maxflip.inputs import Given, Inputs, Rows, TableInputs
 from maxflip.suggest import first_line
 
 ROWS = 256
@@ -46,13 +47,44 @@ class Probed:
     notices: tuple[str, ...]
 
 
-def probe(classifier: Classifier, values: Floats, where: Callable[[int], str]) -> Probed:
-    """values (n, F); `where(row)` names a row in messages."""
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Some rows to try a model on: `inputs(device)`, at which the changes of all slots are looked at; their numbers.
+
+    step (K,): a change of a typical size   size: of the largest value
+    """
+
+    inputs: Callable[[torch.device], Inputs]
+    rows: Rows
+    step: Floats
+    size: float
+
+    @classmethod
+    def of_table(cls, values: Floats) -> Sample:
+        """values (n, F)"""
+        rows = chosen_rows(len(values))
+        some = values[rows]
+        with np.errstate(over="ignore"):
+            spread = some.std(axis=0)
+
+        def inputs(device: torch.device) -> Inputs:
+            return TableInputs(torch.tensor(some, device=device), torch.arange(some.shape[1], device=device))
+
+        return cls(inputs, rows, np.where(spread > 0, spread, 1.0), float(np.abs(some).max(initial=0.0)))
+
+
+def chosen_rows(n: int) -> Rows:
+    """At most ROWS of n, spread over all."""
+    return np.unique(np.linspace(0, n - 1, min(ROWS, n)).astype(np.int64))
+
+
+def probe(classifier: Classifier, sample: Sample, where: Callable[[int], str]) -> Probed:
+    """`where(row)` names a row in messages."""
     members = classifier.members
     seen: list[Probed] = []
     for number, member in enumerate(members, 1):
         try:
-            seen.append(_probe_member(member, values, where))
+            seen.append(_probe_member(member, sample, where))
         except ModelError as error:
             if len(members) == 1:
                 raise
@@ -65,16 +97,15 @@ def probe(classifier: Classifier, values: Floats, where: Callable[[int], str]) -
     return Probed(seen[0].classes, max(probed.guard for probed in seen), tuple(dict.fromkeys(notices)))
 
 
-def _probe_member(member: Member, values: Floats, where: Callable[[int], str]) -> Probed:
-    rows = np.unique(np.linspace(0, len(values) - 1, min(ROWS, len(values))).astype(int))
+def _probe_member(member: Member, sample: Sample, where: Callable[[int], str]) -> Probed:
     with member.borrowed():
-        x = torch.tensor(values[rows], device=member.device)
+        inputs = sample.inputs(member.device)
         found = member.snapshot()
         try:
-            _check_answers(member, x)
-            out, notices = _check_calls(member, x, lambda j: where(int(rows[j])))
-            guard, rounding_notices = _rounding_between_batches(member, x)
-            _check_gradient(member, x, out)
+            _check_answers(member, inputs)
+            out, notices = _check_calls(member, inputs, lambda j: where(int(sample.rows[j])))
+            guard, rounding_notices = _rounding_between_batches(member, inputs, sample.size)
+            _check_gradient(member, inputs, out, torch.tensor(sample.step, device=member.device))
         finally:
             altered = found.put_back()
     if altered:
@@ -85,12 +116,13 @@ def _probe_member(member: Member, values: Floats, where: Callable[[int], str]) -
     return Probed(int(out.shape[1]), guard, (*notices, *rounding_notices))
 
 
-def _check_answers(member: Member, x: torch.Tensor) -> None:
+def _check_answers(member: Member, inputs: Inputs) -> None:
     """Whether it answers at all, to many rows, a few and one: in a thread of its own, which a hang can keep."""
-    for rows in (x, x[:FEW], x[:1]):
+    for many in (len(inputs), FEW, 1):
+        rows = inputs.at(slice(0, many))
         failures: list[BaseException] = []
 
-        def ask(rows: torch.Tensor = rows, failures: list[BaseException] = failures) -> None:
+        def ask(rows: Given = rows, failures: list[BaseException] = failures) -> None:
             try:
                 _call(member, rows.clone())
             except BaseException as error:
@@ -105,12 +137,13 @@ def _check_answers(member: Member, x: torch.Tensor) -> None:
             _call(member, rows.clone())  # what it raises in the caller's own thread counts
 
 
-def _check_calls(member: Member, x: torch.Tensor, where: Callable[[int], str]) -> tuple[torch.Tensor, list[str]]:
-    given = x.to(member.dtype)  # already cast, so that the door passes this very tensor on
+def _check_calls(member: Member, inputs: Inputs, where: Callable[[int], str]) -> tuple[torch.Tensor, list[str]]:
+    x = inputs.at(slice(None))
+    given = x.to(member.device, member.dtype)  # already cast, so that the door passes this very tensor on
     kept = given.clone()
     out = _call(member, given)
-    _check_shape(out, x, member.classes)
-    if not torch.equal(given, kept):
+    _check_shape(out, len(x), member.classes)
+    if not _equal(given, kept):
         raise ModelError("the model changes its input in place. Have forward work on a copy: x = x.clone().")
     _check_finite(out, where)
     notices = _check_output_kind(member, out)
@@ -122,22 +155,26 @@ def _check_calls(member: Member, x: torch.Tensor, where: Callable[[int], str]) -
     return out, notices
 
 
-def _call(member: Member, x: torch.Tensor) -> torch.Tensor:
+def _equal(a: Given, b: Given) -> bool:
+    return a.equal(b)  # type: ignore[arg-type]  # both are of the same kind
+
+
+def _call(member: Member, x: Given) -> torch.Tensor:
     with torch.no_grad(), torch.inference_mode(False):  # these are the thread's own
         return member.raw(x)
 
 
-def _check_shape(out: object, x: torch.Tensor, classes: tuple[str, ...] | None) -> None:
-    wanted = f"wanted ({len(x)}, {len(classes) if classes else 'classes'}): one row per sample, one column per class"
+def _check_shape(out: object, n: int, classes: tuple[str, ...] | None) -> None:
+    wanted = f"wanted ({n}, {len(classes) if classes else 'classes'}): one row per sample, one column per class"
     if not isinstance(out, torch.Tensor):
         raise ModelError(
             f"the model returned {type(out).__name__}; {wanted}. Wrap it in a module that returns that tensor."
         )
-    if out.ndim != 2 or out.shape[0] != len(x) or out.shape[1] < 2:
+    if out.ndim != 2 or out.shape[0] != n or out.shape[1] < 2:
         one_logit = {
-            (len(x),): "torch.stack([torch.zeros_like(z), z], dim=1)",
-            (1, len(x)): "torch.cat([torch.zeros_like(z), z], dim=0).T",
-            (len(x), 1): "torch.cat([torch.zeros_like(z), z], dim=1)",
+            (n,): "torch.stack([torch.zeros_like(z), z], dim=1)",
+            (1, n): "torch.cat([torch.zeros_like(z), z], dim=0).T",
+            (n, 1): "torch.cat([torch.zeros_like(z), z], dim=1)",
         }.get(tuple(out.shape))
         hint = f" A model with one logit z returns {one_logit}." if one_logit else ""
         raise ModelError(f"the model returned shape {tuple(out.shape)}; {wanted}.{hint}")
@@ -183,33 +220,34 @@ def _check_output_kind(member: Member, out: torch.Tensor) -> list[str]:
     return []
 
 
-def _check_gradient(member: Member, x: torch.Tensor, out: torch.Tensor) -> None:
-    spread = x.std(dim=0, unbiased=False)
-    step = torch.where(spread > 0, spread, torch.ones_like(spread))
+def _check_gradient(member: Member, inputs: Inputs, out: torch.Tensor, step: torch.Tensor) -> None:
+    """step (K,)"""
+    everyone = torch.arange(len(inputs), device=step.device)
     eps, size_of_output = torch.finfo(member.dtype).eps, out.detach().double().abs().amax(dim=1)
-    if _has_gradient(member, x, step, eps * float(size_of_output.max())):
+    still = torch.zeros(len(inputs), len(step), dtype=step.dtype, device=step.device)
+    if _has_gradient(member, inputs, everyone, still, step, eps * float(size_of_output.max())):
         return
     rounding = CHANGED * eps * size_of_output
 
-    def change(to: torch.Tensor, among: torch.Tensor) -> torch.Tensor:
-        return (_call(member, to).detach().double() - out[among].detach().double()).abs().amax(dim=1)
+    def change(d: torch.Tensor, among: torch.Tensor) -> torch.Tensor:
+        there = _call(member, inputs.at(among, d)).detach().double()
+        return (there - out[among].detach().double()).abs().amax(dim=1)
 
-    everyone = torch.arange(len(x), device=x.device)
-    ways = [(there, change(there, everyone)) for there in (x + step, x - step)]
+    ways = [(d, change(d, everyone)) for d in (still + step, still - step)]
     seen = torch.cat([size[size > rounding] for _, size in ways])
     visible = eps * float(seen.median()) if len(seen) else 0.0  # of most rows: a few may be huge, or flat
-    if _has_gradient(member, x, step, visible):
+    if _has_gradient(member, inputs, everyone, still, step, visible):
         return
     # Next to nothing everywhere: saturated, which is fine, or piecewise constant, which is not. Go to where the output
     # changes: there a saturated model has a slope, and a step has none.
-    for there, size in ways:
+    for d, size in ways:
         at = everyone[size > rounding]
         if not len(at):
             continue
-        near, far = x[at], there[at]
+        near, far = still[at], d[at]
         for _ in range(BISECTIONS):
             middle = (near + far) / 2
-            if _has_gradient(member, middle, step, visible):
+            if _has_gradient(member, inputs, at, middle, step, visible):
                 return
             beyond = (change(middle, at) > rounding[at])[:, None]
             near, far = torch.where(beyond, near, middle), torch.where(beyond, middle, far)
@@ -217,11 +255,13 @@ def _check_gradient(member: Member, x: torch.Tensor, out: torch.Tensor) -> None:
         raise ModelError(f"the model's gradient is as good as zero although its output changes. {NO_GRADIENT}")
 
 
-def _has_gradient(member: Member, x: torch.Tensor, step: torch.Tensor, visible: float) -> bool:
-    """Whether the gradient promises more than a `visible` change of the output for a step (F,) from some row."""
-    leaf = x.clone().requires_grad_(True)
+def _has_gradient(
+    member: Member, inputs: Inputs, at: torch.Tensor, d: torch.Tensor, step: torch.Tensor, visible: float
+) -> bool:
+    """Whether the gradient promises more than a `visible` change of the output for a step (K,) from some row at d."""
+    leaf = d.clone().requires_grad_(True)
     with torch.enable_grad():
-        out = member.raw(leaf)
+        out = member.raw(inputs.at(at, leaf))
         weights = torch.arange(1, out.shape[1] + 1, device=out.device)  # unlike: probabilities sum to a constant
         score = (out.double() * weights).sum()
     if not out.requires_grad:
@@ -235,49 +275,53 @@ def _has_gradient(member: Member, x: torch.Tensor, step: torch.Tensor, visible: 
     return gradient is not None and bool(((gradient.abs() * step).sum(dim=1) > visible).any())
 
 
-def _rounding_between_batches(member: Member, x: torch.Tensor) -> tuple[float, list[str]]:
+def _rounding_between_batches(member: Member, inputs: Inputs, largest: float) -> tuple[float, list[str]]:
     """The guard: what is safe for the dtype, or four times what was seen between batches, if that is more."""
-    seen, size = _apart_in_batches(member.scores, x)
+    seen, size = _apart_in_batches(member.scores, inputs)
     eps = torch.finfo(member.dtype).eps
     size = size if member.is_decision else 1.0
     if seen > ROUNDING * eps * size:
         # Large logits round by large amounts, and so do sums of large inputs that cancel; that is no coupling of rows.
-        in_output, output_size = _apart_in_batches(member.raw, x)
-        if in_output > ROUNDING * eps * max(output_size, float(x.abs().max())):
+        in_output, output_size = _apart_in_batches(member.raw, inputs)
+        if in_output > ROUNDING * eps * max(output_size, largest):
             kind = "decision values" if member.is_decision else "probabilities"
             raise ModelError(
                 f"a row's output depends on the other rows of its batch ({kind} differ by {seen:.2g}). Batch "
                 "statistics or a ranking over the batch cannot be used: a flip must hold for a person alone."
             )
     usual = max(GUARDS.get(member.dtype, 8 * eps) * size, 4 * member.apart)
-    guard = max(usual, 4 * seen, 0.0 if member.is_decision else 4 * min(_apart_at_the_line(member, x), AT_THE_LINE))
+    guard = max(
+        usual, 4 * seen, 0.0 if member.is_decision else 4 * min(_apart_at_the_line(member, inputs), AT_THE_LINE)
+    )
     if guard <= NOTABLE * usual:
         return guard, []
     return guard, [f"The model rounds differently in other batches; a flip must pass by {guard:.2g} more than asked."]
 
 
-def _apart_at_the_line(member: Member, x: torch.Tensor) -> float:
+def _apart_at_the_line(member: Member, inputs: Inputs) -> float:
     """By how much probabilities near the line may differ between batches.
 
     Where a steep model is sure of itself its probabilities hide their rounding, which it has all the same where it
     wavers. Logarithms show it: d log p = dp / p.
     """
 
-    def visible(rows: torch.Tensor) -> torch.Tensor:
+    def visible(rows: Given) -> torch.Tensor:
         return member.log_scores(rows).clamp_min(VISIBLE)
 
-    return _apart_in_batches(visible, x)[0]
+    return _apart_in_batches(visible, inputs)[0]
 
 
-def _apart_in_batches(ask: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> tuple[float, float]:
+def _apart_in_batches(ask: Callable[[Given], torch.Tensor], inputs: Inputs) -> tuple[float, float]:
     """How far the answers for the same rows in other batches are apart, and how large they are."""
-    half = (len(x) + 1) // 2
+    n = len(inputs)
+    half = (n + 1) // 2
+    backwards = torch.arange(n - 1, -1, -1)
     with torch.no_grad():
-        whole = ask(x)
+        whole = ask(inputs.at(slice(None)))
         others = [
-            ask(x.flip(0)).flip(0),
-            torch.cat([ask(part) for part in (x[:half], x[half:]) if len(part)]),
-            torch.cat([ask(x[j : j + 1]) for j in range(min(ALONE, len(x)))]),
+            ask(inputs.at(backwards)).flip(0),
+            torch.cat([ask(inputs.at(part)) for part in (slice(0, half), slice(half, n)) if part.start < n]),
+            torch.cat([ask(inputs.at(slice(j, j + 1))) for j in range(min(ALONE, n))]),
         ]
     seen = max(float((other - whole[: len(other)]).abs().max()) for other in others)
     return seen, float(whole.abs().max()) or 1.0

@@ -75,6 +75,9 @@ class SklearnClassifier(TorchClassifier):
         settle(self, "frozen_columns", tuple(sorted(converted.seen.categories)))
         settle(self, "apart", converted.apart)
 
+    def sequence_faults(self, *, some_missing: bool) -> list[str]:  # noqa: ARG002
+        return ["classifier: a scikit-learn model takes tables, not sequences."]
+
     def check_features(self, features: Sequence[str]) -> None:
         """Raise ModelError unless a cohort's columns are those the model was trained on, in that order.
 

@@ -14,6 +14,7 @@ import torch
 from maxflip.classifiers.affine import LOG_SOFTMAX_STEPS
 from maxflip.classifiers.base import LinearForm, Member, Noise, Scores, Snapshot
 from maxflip.errors import InputError
+from maxflip.inputs import Given
 from maxflip.suggest import did_you_mean, listed, shown
 
 CALMEST = 1e3  # the temperatures that fit() looks at are between its inverse and this
@@ -114,13 +115,13 @@ class Tempered:
     def borrowed(self) -> AbstractContextManager[None]:
         return self.classifier.borrowed()
 
-    def raw(self, x: torch.Tensor) -> torch.Tensor:
+    def raw(self, x: Given) -> torch.Tensor:
         return self.classifier.raw(x)
 
-    def scores(self, x: torch.Tensor) -> torch.Tensor:
+    def scores(self, x: Given) -> torch.Tensor:
         return torch.softmax(self.classifier.log_scores(x) / self.temperature, dim=1)
 
-    def log_scores(self, x: torch.Tensor) -> torch.Tensor:
+    def log_scores(self, x: Given) -> torch.Tensor:
         return torch.log_softmax(self.classifier.log_scores(x) / self.temperature, dim=1)
 
     def check_features(self, features: Sequence[str]) -> None:
@@ -128,6 +129,9 @@ class Tempered:
 
     def frozen_faults(self, features: Sequence[str], changing: Collection[str]) -> list[str]:
         return self.classifier.frozen_faults(features, changing)
+
+    def sequence_faults(self, *, some_missing: bool) -> list[str]:
+        return self.classifier.sequence_faults(some_missing=some_missing)
 
     def snapshot(self) -> Snapshot:
         return self.classifier.snapshot()

@@ -1,4 +1,4 @@
-"""TorchClassifier: any torch module that maps a batch to one output column per class."""
+"""TorchClassifier: any torch module that maps a batch, of rows or of sequences, to one output column per class."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from maxflip.classifiers.affine import linear_form
 from maxflip.classifiers.base import LinearForm, Scores
 from maxflip.classifiers.snapshot import ModuleSnapshot
 from maxflip.errors import InputError, ModelError, ResourceError
+from maxflip.inputs import Batch, Given
 from maxflip.suggest import first_line
+
+Call = Callable[[Any, Batch], Any]
+PLAIN = ("x", "length")  # what a module of sequences is called with, if it does not say otherwise
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -24,9 +28,14 @@ class TorchClassifier:
     of support vector machines: a margin is then in their own units); it is never guessed. A model with a single
     logit z, or a single decision value, returns [0, z]. dtype and device follow the module's parameters unless given.
     The module is used in eval mode and left as it was found.
+
+    Of sequences a module is called net(batch.x, batch.length), padded; `call` says otherwise: call(net, batch), where
+    the batch also has .observed, .time and .static. A module with a list `takes` of such names is called with these.
+    batch_size is the number of rows that it is called with at a time; of sequences, a quarter of the steps.
     """
 
-    module: Callable[[Any], Any]
+    module: Callable[..., Any]
+    call: Call | None
     output: Scores
     classes: tuple[str, ...] | None
     dtype: torch.dtype
@@ -39,6 +48,7 @@ class TorchClassifier:
         module: Any,
         *,
         output: Scores,
+        call: Any = None,
         classes: Sequence[str] | None = None,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
@@ -47,6 +57,8 @@ class TorchClassifier:
         faults = []
         if not callable(module):
             faults.append(f"module must be a torch module, got {type(module).__name__}.")
+        if call is not None and not callable(call):
+            faults.append(f"call must be a function of the module and a batch, got {type(call).__name__}.")
         if output not in get_args(Scores):
             faults.append(f"output must be 'logits', 'probabilities' or 'decision', got {output!r}.")
         if classes is not None and (isinstance(classes, str) or len(set(classes)) != len(classes)):
@@ -60,6 +72,7 @@ class TorchClassifier:
         example = _example_tensor(module)
         settle = object.__setattr__
         settle(self, "module", module)
+        settle(self, "call", call)
         settle(self, "output", output)
         settle(self, "classes", None if classes is None else tuple(classes))
         settle(self, "dtype", dtype or (example.dtype if example is not None else torch.get_default_dtype()))
@@ -83,15 +96,20 @@ class TorchClassifier:
             # An exported program refuses eval(): its graph has no mode any more.
             if isinstance(self.module, torch.nn.Module) and not isinstance(self.module, torch.fx.GraphModule):
                 self.module.eval()
-            with torch.inference_mode(False):  # where the caller is in that mode, nothing would have a gradient
+            # Where the caller is in inference mode, nothing would have a gradient; and cuDNN's recurrent layers have
+            # none in eval mode, but torch's own do.
+            recurrent = any(isinstance(part, torch.nn.RNNBase) for part in parts)
+            on = torch.backends.cudnn.enabled and not recurrent
+            with torch.inference_mode(False), torch.backends.cudnn.flags(enabled=on):
                 yield
         finally:
             for part, training in modes:
                 part.training = training
 
-    def raw(self, x: torch.Tensor) -> torch.Tensor:
+    def raw(self, x: Given) -> torch.Tensor:
         try:
-            result: torch.Tensor = self.module(x.to(self.device, self.dtype))
+            given = x.to(self.device, self.dtype)
+            result: torch.Tensor = self._of_sequences(given) if isinstance(given, Batch) else self.module(given)
         except (MemoryError, torch.OutOfMemoryError) as error:
             raise ResourceError(
                 f"the model ran out of memory on a batch of shape {tuple(x.shape)}. Give the classifier a smaller "
@@ -104,25 +122,34 @@ class TorchClassifier:
             ) from error
         return result
 
-    def scores(self, x: torch.Tensor) -> torch.Tensor:
+    def _of_sequences(self, batch: Batch) -> Any:
+        if self.call is not None:
+            return self.call(self.module, batch)
+        return self.module(*(getattr(batch, name) for name in self._takes))
+
+    @property
+    def _takes(self) -> tuple[str, ...]:
+        return tuple(getattr(self.module, "takes", PLAIN))
+
+    def scores(self, x: Given) -> torch.Tensor:
         return self.raw(x).double() if self.is_decision else self.probabilities(x)
 
-    def log_scores(self, x: torch.Tensor) -> torch.Tensor:
+    def log_scores(self, x: Given) -> torch.Tensor:
         return self.raw(x).double() if self.is_decision else self.log_probabilities(x)
 
-    def probabilities(self, x: torch.Tensor) -> torch.Tensor:
+    def probabilities(self, x: Given) -> torch.Tensor:
         """(B, F) -> (B, k)"""
         out = self._probabilistic(x)
         return torch.softmax(out, dim=1) if self.output == "logits" else out
 
-    def log_probabilities(self, x: torch.Tensor) -> torch.Tensor:
+    def log_probabilities(self, x: Given) -> torch.Tensor:
         """(B, F) -> (B, k)"""
         out = self._probabilistic(x)
         if self.output == "logits":
             return torch.log_softmax(out, dim=1)
         return torch.log(out.clamp_min(torch.finfo(torch.float64).tiny))
 
-    def _probabilistic(self, x: torch.Tensor) -> torch.Tensor:
+    def _probabilistic(self, x: Given) -> torch.Tensor:
         if self.is_decision:
             raise InputError("output='decision': the model has decision values, no probabilities. Use scores(x).")
         return self.raw(x).double()
@@ -131,6 +158,20 @@ class TorchClassifier:
         """A torch module does not say which columns it was trained on; the probe tries their number."""
 
     def frozen_faults(self, features: Sequence[str], changing: Collection[str]) -> list[str]:  # noqa: ARG002
+        return []
+
+    def sequence_faults(self, *, some_missing: bool) -> list[str]:
+        if isinstance(self.module, torch.fx.GraphModule):
+            return [
+                "classifier: an exported program (.pt2) has one length of sequences built in. Give the module itself, "
+                "or one of maxflip.networks as a .safetensors file."
+            ]
+        if some_missing and self.call is None and "observed" not in self._takes:
+            return [
+                "classifier: some values are missing, and the model is called net(x, length), which cannot tell them "
+                "from 0. Give TorchClassifier a call that passes batch.observed too; or, if 0 is what the model was "
+                "trained with, call=lambda net, batch: net(batch.x, batch.length)."
+            ]
         return []
 
     def snapshot(self) -> ModuleSnapshot:
@@ -149,8 +190,12 @@ def _example_tensor(module: object) -> torch.Tensor | None:
     return next((t for t in tensors if t.is_floating_point()), None)
 
 
-def _remedy(module: object, x: torch.Tensor) -> str:
+def _remedy(module: object, x: Given) -> str:
     """What the structure of the module says about a batch that it does not take."""
+    if isinstance(x, Batch):
+        return (
+            " A module of sequences is called net(x, length); give TorchClassifier another `call` if it wants others."
+        )
     if isinstance(module, torch.fx.GraphModule):
         examples = [node.meta.get("val") for node in module.graph.nodes if node.op == "placeholder"]
         widths = [int(e.shape[1]) for e in examples if isinstance(e, torch.Tensor) and e.ndim == 2]

@@ -282,7 +282,7 @@ def _assemble(summary: dict[str, Any], changes: pa.Table, fates: pa.Table, trace
         units=summary["units"],
         all_ids=all_ids,
         selected=selected,
-        changes=change,
+        moves=change,
         before=before,
         fates=fate,
         worths=fates["worth"].to_numpy(),

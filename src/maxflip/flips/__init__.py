@@ -34,7 +34,7 @@ def cheapest_flips(problem: Problem, rows: Rows, prices: FeaturePrices) -> Flips
     """A flip found is one by the judge's own test, with its change as it will be stored."""
     if not len(problem.actionable):
         no, yes = np.zeros(len(rows), bool), np.ones(len(rows), bool)
-        return Flips(rows, np.zeros((len(rows), len(problem.cohort.features))), no, yes, no, Evaluations())
+        return Flips(rows, np.zeros((len(rows), problem.width)), no, yes, no, Evaluations())
     surface = Surface(problem, rows, prices)
     nothing_moves = ((surface.low == 0) & (surface.high == 0)).all(dim=1)
     if problem.linear is not None and linear.applies(problem.linear, problem.goal):
@@ -43,7 +43,7 @@ def cheapest_flips(problem: Problem, rows: Rows, prices: FeaturePrices) -> Flips
     else:
         best = gradient.search(surface)
         change, found, unreachable = best.change, best.found, torch.zeros_like(best.found)
-    changes = np.zeros((len(rows), len(problem.cohort.features)))
+    changes = np.zeros((len(rows), problem.width))
     changes[:, problem.actionable] = torch.where(found[:, None], change, 0.0).cpu().numpy()
     changes = problem.settle(rows, changes)
     has_flip = found.cpu().numpy()

@@ -11,6 +11,7 @@ from maxflip.classifiers import log_scores
 from maxflip.engine import Rows
 from maxflip.flips.halfspace import cost
 from maxflip.flips.prices import FeaturePrices
+from maxflip.inputs import TableInputs
 from maxflip.problem import Problem
 
 TYPICAL_GUARD = 1e-9  # of outputs near 1, in float64
@@ -40,7 +41,7 @@ class Surface:
     def __post_init__(self) -> None:
         device = self.problem.classifier.device
         self.columns = torch.as_tensor(self.problem.actionable, device=device)
-        self.x = torch.tensor(self.problem.cohort.values[self.rows], device=device)
+        self.inputs = self.problem.inputs(self.rows, device, self.problem.actionable)
         low, high = self.problem.box(self.rows)
         self.low = torch.as_tensor(low, device=device)[:, self.columns]
         self.high = torch.as_tensor(high, device=device)[:, self.columns]
@@ -53,12 +54,18 @@ class Surface:
         # Which samples ever gave an output that is not finite.
         self.broken = torch.zeros(len(self.rows), dtype=torch.bool, device=device)
 
+    @property
+    def x(self) -> torch.Tensor:
+        """(B, F): the rows of a table"""
+        assert isinstance(self.inputs, TableInputs)
+        return self.inputs.x
+
     def repriced(self, prices: FeaturePrices) -> Surface:
         """The same samples at other prices; evaluations are counted together."""
         other = copy(self)
         other.prices = prices
-        other.squared = torch.as_tensor(prices.squared, device=self.x.device)
-        other.absolute = torch.as_tensor(prices.absolute, device=self.x.device)
+        other.squared = torch.as_tensor(prices.squared, device=self.low.device)
+        other.absolute = torch.as_tensor(prices.absolute, device=self.low.device)
         return other
 
     def metric(self, around: torch.Tensor, typical_cost: torch.Tensor | None = None) -> torch.Tensor:
@@ -76,17 +83,16 @@ class Surface:
         return (self.squared + torch.where(self.absolute > 0, bend, 0.0)).sqrt()
 
     def _margin(self, d: torch.Tensor, at: torch.Tensor, guards: float = LIFT) -> torch.Tensor:
-        x = self.x[at].index_add(1, self.columns, d)
-        log_p = log_scores(self.problem.classifier, x)
+        log_p = log_scores(self.problem.classifier, self.inputs.at(at, d))
         return self.problem.goal.log_margin(log_p, self.wanted[at], guards * self.problem.guard) / self.unit
 
     def margin(self, d: torch.Tensor, at: torch.Tensor, guards: float = LIFT) -> torch.Tensor:
         """(b,); -inf where the model's output is not finite"""
-        if not len(at):  # no model need know what to do with nobody
-            return d.new_zeros(0)
+        m = d.new_zeros(len(at))
         self.evaluations.forwards += len(at)
         with torch.no_grad():
-            m = self._margin(d, at, guards)
+            for part in self.inputs.batches(at):
+                m[part] = self._margin(d[part], at[part], guards)
         self.broken[at] |= torch.isnan(m)
         return m.nan_to_num(nan=-torch.inf)
 
@@ -95,14 +101,14 @@ class Surface:
 
         It is 0 too where limits let nothing move, so that such a feature weighs in no step.
         """
-        if not len(at):
-            return d.new_zeros(0), d.clone()
+        m, g = d.new_zeros(len(at)), torch.empty_like(d)
         self.evaluations.gradients += len(at)
-        leaf = d.detach().clone().requires_grad_(True)
-        with torch.enable_grad():
-            m = self._margin(leaf, at)
-            (g,) = torch.autograd.grad(m.sum(), leaf)
-        m = m.detach()
+        for part in self.inputs.batches(at):
+            leaf = d[part].detach().clone().requires_grad_(True)
+            with torch.enable_grad():
+                value = self._margin(leaf, at[part])
+                (g[part],) = torch.autograd.grad(value.sum(), leaf)
+            m[part] = value.detach()
         bad = torch.isnan(m) | ~torch.isfinite(g).all(dim=1)
         self.broken[at] |= bad
         return torch.where(bad, -torch.inf, m), torch.where(bad[:, None] | self.pinned[at], 0.0, g)

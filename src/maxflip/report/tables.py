@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from markupsafe import Markup
+from numpy.typing import NDArray
 
 from maxflip.budgets import Budget
 from maxflip.exact import Floats
@@ -207,25 +208,26 @@ class Features:
 
 def features(plan: Plan) -> Features:
     """Most people first; where equal, in the job's order."""
-    changed = np.count_nonzero(plan.changes, axis=0)
+    slots = [np.flatnonzero(plan.slot_features == i) for i in range(len(plan.features))]
+    changed = np.array([np.count_nonzero(plan.moves[:, of_it].any(axis=1)) for of_it in slots])
     order = np.argsort(-changed, kind="stable")
     order = order[changed[order] > 0]
     return Features(
-        rows=[_feature_row(plan, int(i)) for i in order[:MOST_ROWS]],
+        rows=[_feature_row(plan, int(i), slots[i]) for i in order[:MOST_ROWS]],
         more=max(0, len(order) - MOST_ROWS),
         unchanged=len(plan.features) - len(order),
     )
 
 
-def _feature_row(plan: Plan, i: int) -> FeatureRow:
-    change = plan.changes[:, i]
-    moved = change[change != 0]
+def _feature_row(plan: Plan, i: int, slots: NDArray[np.int64]) -> FeatureRow:
+    change = plan.moves[:, slots]
+    moved, people = change[change != 0], int(change.any(axis=1).sum())
     decimals = _decimals(moved)
     return FeatureRow(
         name=isolated(plan.features[i]),
         unit=isolated(plan.units.get(plan.features[i], "")),
-        people=whole(len(moved)),
-        width=f"{100 * len(moved) / plan.count:.1f}",
+        people=whole(people),
+        width=f"{100 * people / plan.count:.1f}",
         down=_direction(moved[moved < 0], decimals),
         up=_direction(moved[moved > 0], decimals),
     )
@@ -267,18 +269,20 @@ class People:
 def people(plan: Plan) -> People:
     """In cohort order. Of each person the changes that take the largest share of their budgets, largest first."""
     shares = _shares(plan)
-    names = [isolated(f, 60) for f in plan.features]
-    units = [Markup(" ") + isolated(u, 30) if (u := plan.units.get(f)) else Markup("") for f in plan.features]
-    decimals = [_decimals(column[column != 0]) for column in plan.changes.T]
+    of_slots = [plan.features[i] for i in plan.slot_features.tolist()]
+    names = [isolated(f, 60) for f in of_slots]
+    units = [Markup(" ") + isolated(u, 30) if (u := plan.units.get(f)) else Markup("") for f in of_slots]
+    decimals = [_decimals(column[column != 0]) for column in plan.moves.T]
     weighted = has_worths(plan)
     rows = []
     for c, j in enumerate(plan.selected[:MOST_PEOPLE]):
-        columns = np.flatnonzero(plan.changes[c])
+        columns = np.flatnonzero(plan.moves[c])
         columns = columns[np.argsort(-shares[c, columns], kind="stable")]
         changes = []
         for i in columns[:MOST_CHANGES]:
-            before, after, change = change_of(float(plan.before[c, i]), float(plan.changes[c, i]), decimals[i])
-            changes.append(Markup("{} {} → {} <i>({}{})</i>").format(names[i], before, after, change, units[i]))
+            before, after, change = change_of(float(plan.before[c, i]), float(plan.moves[c, i]), decimals[i])
+            step = "" if plan.places is None else f", step {plan.places.step[c, i]}"
+            changes.append(Markup("{}{} {} → {} <i>({}{})</i>").format(names[i], step, before, after, change, units[i]))
         rows.append(
             PersonRow(
                 id=isolated(plan.all_ids[j], 60),
@@ -293,8 +297,8 @@ def people(plan: Plan) -> People:
 
 
 def _shares(plan: Plan) -> Floats:
-    """(rows, F): the part of its budgets that a change takes; of what was spent, where a budget has no limit."""
-    ledger, shown = plan.ledger, plan.changes[:MOST_PEOPLE]
+    """(rows, K): the part of its budgets that a change takes; of what was spent, where a budget has no limit."""
+    ledger, shown = plan.ledger, plan.moves[:MOST_PEOPLE]
     spent = np.array([plan.spend[name] for name in ledger.names])
     whole_of_it = np.where(np.isinf(ledger.amounts), spent, ledger.amounts)
     with np.errstate(all="ignore"):

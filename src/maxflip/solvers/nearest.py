@@ -43,7 +43,7 @@ class Nearest:
         parts = run.engine.map(
             lambda chunk: cheapest_flips(problem, chunk, feature_prices),
             rows,
-            size=self.chunk,
+            size=problem.chunk(self.chunk),
             stage="Finding the cheapest flips",
             watch=run.watch,
         )
@@ -51,7 +51,7 @@ class Nearest:
         changes = [p.changes[p.found] for p in parts]
         return Proposal(
             rows=np.concatenate([rows[:0], *found]),
-            changes=np.concatenate([np.empty((0, len(problem.cohort.features))), *changes]),
+            changes=np.concatenate([np.empty((0, problem.width)), *changes]),
             unreachable=np.concatenate([rows[:0], *(p.rows[p.unreachable] for p in parts)]),
             unusable=np.concatenate([rows[:0], *(p.rows[p.unusable] for p in parts)]),
             trace={

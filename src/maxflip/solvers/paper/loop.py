@@ -83,10 +83,10 @@ def run_loops(
     stuck = ((low == 0) & (high == 0)).all(axis=1)
     rows = wanted[~stuck]
     if not len(rows):
-        return Proposal(rows=no_rows(), changes=np.empty((0, len(problem.cohort.features))), unreachable=wanted)
+        return Proposal(rows=no_rows(), changes=np.empty((0, problem.width)), unreachable=wanted)
     search = Search(problem, rows, solver.units, counts)
     sizes, values = (len(search.budgets), len(rows)), (solver.start_lambda, solver.start_mu)
-    multipliers = Multipliers.first(sizes, values, (solver.gamma, solver.eta), run.streams).to(search.x.device)
+    multipliers = Multipliers.first(sizes, values, (solver.gamma, solver.eta), run.streams).to(search.low.device)
     algorithm = make(Setting(search, multipliers, search.start(run), run))
     finisher = Finisher(problem, run, rows)
     best, trace, told = _Loop(solver, run, algorithm, multipliers, finisher, search, is_max).go()
@@ -125,7 +125,7 @@ class _Loop:
         solver, watch = self.solver, self.run.watch
         self.left = solver.outer * solver.inner
         watch(Started(self.stage, self.left))
-        best = Solution(no_rows(), np.empty((0, self.search.x.shape[1])), 0.0, -1, {})
+        best = Solution(no_rows(), np.empty((0, self.search.problem.width)), 0.0, -1, {})
         trace: dict[str, list[Any]] = {}
         told: tuple[str, ...] = ()
         stale = 0

@@ -15,11 +15,13 @@ import torch
 from maxflip.classifiers import log_scores, scores
 from maxflip.engine import Rows
 from maxflip.exact import Floats
-from maxflip.problem import Problem, spread_of
+from maxflip.inputs import Given
+from maxflip.problem import Problem
 from maxflip.solvers.paper.confidence import divergence, signed
 from maxflip.solvers.proposal import Run
 
 Units = Literal["raw", "standard"]
+At = torch.Tensor | slice  # some of the samples
 UNITS: tuple[Units, ...] = ("raw", "standard")
 WORST = 2.0  # what confidence lacks where the model has no answer
 FIRST_STEP = 0.01  # standard deviations of the noise from which the search starts
@@ -57,8 +59,8 @@ class Search:
         def tensor(array: Floats) -> torch.Tensor:
             return torch.tensor(array, dtype=torch.float64, device=device)
 
-        self.columns = torch.as_tensor(columns, device=device)
-        self.x = tensor(problem.cohort.values[self.rows])
+        self.inputs = problem.inputs(self.rows, device, columns, problem.classifier.batch_size)
+        self.everyone = torch.arange(len(self.rows), device=device)
         self.unit = tensor(unit)
         self.low, self.high = tensor(low[:, columns] / unit), tensor(high[:, columns] / unit)
         self.amounts, self.count = tensor(ledger.amounts[is_limit]), tensor(ledger.count[is_limit])
@@ -79,26 +81,26 @@ class Search:
         """(A,): the spread of each feature over these samples; where all are 0, the change of everyone that would use
         up a budget, or 1"""
         columns, ledger, n = self.problem.actionable, self.problem.ledger, len(self.rows)
-        values = self.problem.cohort.values[np.ix_(self.rows, columns)]
+        some = self.problem.start[np.ix_(self.rows, columns)].any(axis=0)
         amounts = ledger.amounts[self.budgets, None] / n
         with np.errstate(divide="ignore"):
             of_squares = np.sqrt(amounts / ledger.squared[np.ix_(self.budgets, columns)])
             of_sizes = amounts / ledger.absolute[np.ix_(self.budgets, columns)]
         largest = np.minimum(of_squares, of_sizes).min(axis=0, initial=np.inf)
-        return np.where(values.any(axis=0), spread_of(values), np.where(np.isfinite(largest), largest, 1.0))
+        return np.where(some, self.problem.spread_over(self.rows), np.where(np.isfinite(largest), largest, 1.0))
 
     def start(self, run: Run) -> torch.Tensor:
         """u (n, A): white noise, but where an earlier plan moves a sample of the same id, that change."""
         generator = run.streams.torch("paper.start")
-        noise = torch.randn(self.low.shape, dtype=torch.float64, generator=generator).to(self.x.device)
-        u = FIRST_STEP * torch.tensor(self.spread, device=self.x.device) / self.unit * noise
+        noise = torch.randn(self.low.shape, dtype=torch.float64, generator=generator).to(self.unit.device)
+        u = FIRST_STEP * torch.tensor(self.spread, device=self.unit.device) / self.unit * noise
         if run.start is not None:
-            moved = {str(i): c for c, i in enumerate(run.start.ids)}
-            known = [(j, moved[str(i)]) for j, i in enumerate(self.problem.cohort.ids[self.rows]) if str(i) in moved]
-            if known:
-                at, which = np.array(known).T
-                changes = run.start.changes[np.ix_(which, self.problem.actionable)]
-                u[torch.as_tensor(at, device=u.device)] = torch.tensor(changes, device=u.device) / self.unit
+            rows, changes = run.start.moves_in(self.problem)
+            place = np.full(len(self.problem), -1)
+            place[self.rows] = np.arange(len(self.rows))
+            known = place[rows] >= 0
+            at = torch.as_tensor(place[rows[known]], device=u.device)
+            u[at] = torch.tensor(changes[np.ix_(known, self.problem.actionable)], device=u.device) / self.unit
         return self.inside(u)
 
     def inside(self, u: torch.Tensor) -> torch.Tensor:
@@ -107,7 +109,7 @@ class Search:
 
     def changes(self, u: torch.Tensor) -> Floats:
         """(n, F), as they may be stored"""
-        changes = np.zeros((len(self.rows), len(self.problem.cohort.features)))
+        changes = np.zeros((len(self.rows), self.problem.width))
         changes[:, self.problem.actionable] = (self.unit * u).cpu().numpy()
         return self.problem.settle(self.rows, changes)
 
@@ -124,7 +126,7 @@ class Search:
     def shortfall(self, u: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """s (n,), what confidence lacks, and its gradient by u (n, A)"""
 
-        def lacks(x: torch.Tensor, at: slice) -> tuple[torch.Tensor, torch.Tensor]:
+        def lacks(x: Given, at: At) -> tuple[torch.Tensor, torch.Tensor]:
             s = signed(self.problem.goal, scores(self.problem.classifier, x), self.wanted[at]) / self.size
             return s, s[:, None]
 
@@ -133,14 +135,12 @@ class Search:
 
     def shortfall_only(self, u: torch.Tensor) -> torch.Tensor:
         """s (n,)"""
-        size = self.problem.classifier.batch_size
-        parts = []
+        s = u.new_empty(len(u))
         with torch.no_grad():
-            for begin in range(0, len(u), size):
-                at = slice(begin, begin + size)
+            for at in self.inputs.batches(self.everyone):
                 p = scores(self.problem.classifier, self._moved(u[at], at))
-                parts.append(signed(self.problem.goal, p, self.wanted[at]) / self.size)
-        return self._usable(torch.cat([u[:0, 0], *parts]))
+                s[at] = signed(self.problem.goal, p, self.wanted[at]) / self.size
+        return self._usable(s)
 
     def divergence_and_shortfall(
         self, u: torch.Tensor, mu: torch.Tensor
@@ -150,7 +150,7 @@ class Search:
         Decision values are taken for logits where a divergence is asked.
         """
 
-        def both(x: torch.Tensor, at: slice) -> tuple[torch.Tensor, torch.Tensor]:
+        def both(x: Given, at: At) -> tuple[torch.Tensor, torch.Tensor]:
             log_p = log_scores(self.problem.classifier, x)
             p = log_p if self.problem.goal.is_decision else log_p.exp()
             if self.problem.goal.is_decision:
@@ -162,20 +162,18 @@ class Search:
         values, slope = self._through_model(u, both)
         return values[:, 0], values[:, 1], slope
 
-    def _moved(self, u: torch.Tensor, at: slice) -> torch.Tensor:
-        return self.x[at].index_add(1, self.columns, self.unit * u)
+    def _moved(self, u: torch.Tensor, at: At) -> Given:
+        return self.inputs.at(at, self.unit * u)
 
     def _through_model(
-        self, u: torch.Tensor, terms: Callable[[torch.Tensor, slice], tuple[torch.Tensor, torch.Tensor]]
+        self, u: torch.Tensor, terms: Callable[[Given, At], tuple[torch.Tensor, torch.Tensor]]
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """terms(x, at) -> (what is differentiated (b,), what is told (b, c)); -> told (n, c), gradient (n, A)
 
         A sample whose output or gradient is not finite counts as unconfident as can be, and has gradient 0.
         """
-        size = self.problem.classifier.batch_size
-        told, slopes = [], []
-        for begin in range(0, len(u), size):
-            at = slice(begin, begin + size)
+        told, slopes = u.new_empty(len(u), 0), torch.empty_like(u)
+        for at in self.inputs.batches(self.everyone):
             leaf = u[at].detach().clone().requires_grad_(True)
             with torch.enable_grad():
                 value, values = terms(self._moved(leaf, at), at)
@@ -184,10 +182,12 @@ class Search:
             bad = ~torch.isfinite(values).all(dim=1) | ~torch.isfinite(slope).all(dim=1)
             self.broken[at] |= bad
             self.fallen[at] = bad
-            told.append(torch.where(bad[:, None], WORST, values))
-            slopes.append(torch.where(bad[:, None], 0.0, slope))
+            if not told.shape[1]:
+                told = u.new_empty(len(u), values.shape[1])
+            told[at] = torch.where(bad[:, None], WORST, values)
+            slopes[at] = torch.where(bad[:, None], 0.0, slope)
         self.gradients += len(u)
-        return torch.cat(told), torch.cat(slopes)
+        return told, slopes
 
     def _usable(self, s: torch.Tensor) -> torch.Tensor:
         bad = ~torch.isfinite(s)

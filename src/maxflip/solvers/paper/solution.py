@@ -10,11 +10,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 from maxflip import judge
 from maxflip.choose import choose
-from maxflip.classifiers import scores
 from maxflip.engine import Rows
 from maxflip.errors import ProblemError
 from maxflip.exact import Floats
@@ -59,7 +57,7 @@ class Finisher:
         low, high = problem.box(rows)
         wanted = problem.goal.wanted_for(rows).numpy()
         confidence = np.round(run.standing.confidence[rows] / (SAME * problem.guard))
-        parts = [part[:, problem.actionable] for part in (problem.cohort.values[rows], low, high)]
+        parts = [part[:, problem.actionable] for part in (problem.start[rows], low, high)]
         alike = np.column_stack([*parts, wanted, confidence])
         self.kind = np.unique(alike, axis=0, return_inverse=True)[1].reshape(-1)
         self.has_twins = self.kind.max(initial=-1) + 1 < len(rows)
@@ -119,9 +117,5 @@ class Finisher:
         """Mean distance between the best and the second best score of the chosen; of several models, their mean."""
         if not len(chosen):
             return math.nan
-        classifier = self.problem.classifier
-        x = torch.tensor(self.problem.cohort.values[rows[chosen]] + changes[chosen], device=classifier.device)
-        with torch.no_grad():
-            batches = [x[b : b + classifier.batch_size] for b in range(0, len(x), classifier.batch_size)]
-            best = torch.cat([scores(classifier, batch).topk(2, dim=2).values for batch in batches])
+        best = judge.scores_after(self.problem, rows[chosen], changes[chosen]).topk(2, dim=2).values
         return float((best[..., 0] - best[..., 1]).mean())

@@ -49,7 +49,7 @@ class Shard:
         self.problem, self.rows = problem, rows
         self.forms = problem.linear if linear.applies(problem.linear, problem.goal) else None  # where flips are exact
         self.surface = Surface(problem, rows, FeaturePrices.at(problem, prices))
-        device, ledger, columns = self.surface.x.device, problem.ledger, problem.actionable
+        device, ledger, columns = self.surface.low.device, problem.ledger, problem.actionable
         self.worth = torch.tensor(problem.worth[rows], device=device)
         self.must = torch.tensor(np.isin(rows, problem.include), device=device)
         finite = np.isfinite(ledger.amounts)[:, None]
@@ -257,7 +257,7 @@ class Shard:
 
     def _as_columns(self, rows: list[Rows], changes: list[torch.Tensor]) -> Columns:
         every = np.concatenate(rows)
-        full = np.zeros((len(every), len(self.problem.cohort.features)))
+        full = np.zeros((len(every), self.problem.width))
         full[:, self.problem.actionable] = torch.cat(changes).cpu().numpy()
         return Columns(every, self.problem.settle(every, full))
 

@@ -101,7 +101,7 @@ class Prices:
     def _opened(
         self, problem: Problem, run: Run, rows: Rows, start: Floats, *, scaled: bool, part: float = 1.0
     ) -> Market:
-        held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), rows, size=self.chunk)
+        held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), rows, size=problem.chunk(self.chunk))
         market = Market(problem, held, run, start, part)
         market.open(scaled=scaled, polished=len(rows) <= SMALL)
         return market
@@ -129,5 +129,5 @@ def _earlier_prices(problem: Problem, run: Run, traded: NDArray[np.bool_]) -> Fl
 def _nothing_to_trade(problem: Problem, rows: Rows) -> Proposal:
     """Nothing can change, or nobody may be picked."""
     fixed = rows if not len(problem.actionable) else rows[:0]
-    none = np.empty((0, len(problem.cohort.features)))
+    none = np.empty((0, problem.width))
     return Proposal(rows=rows[:0], changes=none, unreachable=fixed, bound=0.0)

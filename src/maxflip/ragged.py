@@ -1,0 +1,227 @@
+"""Ragged: sequences of different lengths, one under the other in one table with a row per step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxflip.exact import Floats
+from maxflip.frozen import Frozen, read_only
+from maxflip.suggest import counted, shown
+
+ALIKE = 10  # sentences about one kind of fault
+
+
+@dataclass(frozen=True, eq=False)
+class Ragged(Frozen):
+    """Where n sequences lie in a table of N rows, one per step.
+
+    begin (n + 1,): sequence j has the rows begin[j] to begin[j + 1] - 1   times (N,)   static (n, S)
+    """
+
+    begin: NDArray[np.int64]
+    times: Floats
+    static: Floats
+    static_features: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.begin) - 1
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """(n,)"""
+        return read_only(np.diff(self.begin))
+
+    @cached_property
+    def owner(self) -> NDArray[np.int64]:
+        """(N,): whose step each row is"""
+        return read_only(np.repeat(np.arange(len(self)), self.lengths))
+
+    def rows_of(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The table's rows of these sequences, (sum of their lengths,), in order."""
+        lengths = self.lengths[samples]
+        first = np.repeat(self.begin[samples] - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths)
+        return np.asarray(first + np.arange(lengths.sum()))
+
+
+@dataclass(frozen=True, eq=False)
+class Read:
+    """What was given, one under the other: values (N, F), NaN where missing."""
+
+    values: Floats
+    ragged: Ragged
+
+
+def read_sequences(
+    values: Any,
+    observed: Any,
+    times: Any,
+    static: Any,
+    *,
+    features: Sequence[str] | None,
+    static_features: Sequence[str] | None,
+    who: Callable[[int], str],
+) -> tuple[Read | None, list[str]]:
+    """values, observed: a list of (T_j, F)   times: a list of (T_j,)   static (n, S)   who(j): names a sample"""
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__len__") or not len(values):
+        return None, [f"values: got {shown(values)}; wanted a list with one (steps, features) array per sample."]
+    parts, faults = _arrays("values", values, who, dimensions=2)
+    if faults:
+        return None, faults
+    width = len(features) if features is not None else parts[0].shape[1]
+    source = "`features` names" if features is not None else f"{who(0)} has"
+    faults += _first(
+        f"values: {who(j)}: {counted(part.shape[1], 'feature')}; {source} {width:,}."
+        for j, part in enumerate(parts)
+        if part.shape[1] != width
+    )
+    faults += _first(
+        f"values: {who(j)}: has no steps. One without any measurement has one step, whose values are all NaN."
+        for j, part in enumerate(parts)
+        if not len(part)
+    )
+    if faults:
+        return None, faults
+    lengths = np.array([len(part) for part in parts], dtype=np.int64)
+    begin = np.concatenate([[0], np.cumsum(lengths)])
+    table = np.concatenate(parts)
+    place = _Places(begin, who, features or [f"x{i}" for i in range(width)])
+    faults += _first(
+        f"values: {place.of(row, i)}: {table[row, i]}; values must be finite, or NaN where missing."
+        for row, i in np.argwhere(np.isinf(table))
+    )
+    faults += _mask_faults(observed, table, lengths, place, who)
+    stamps, time_faults = _times(times, lengths, place, who)
+    fixed, names, static_faults = _static(static, static_features, len(parts), who)
+    faults += time_faults + static_faults
+    if faults:
+        return None, faults
+    ragged = Ragged(read_only(begin), read_only(stamps), read_only(fixed), names)
+    return Read(read_only(table), ragged), []
+
+
+@dataclass(frozen=True)
+class _Places:
+    begin: NDArray[np.int64]
+    who: Callable[[int], str]
+    features: Sequence[str]
+
+    def of(self, row: int, column: int | None = None) -> str:
+        """'P-7, step 3, column 'bp''; steps counted from 0, as in the plan's files"""
+        j = int(np.searchsorted(self.begin, row, side="right")) - 1
+        name = "" if column is None else f", column {self.features[column]!r}"
+        return f"{self.who(j)}, step {row - self.begin[j]}{name}"
+
+
+def _first(sentences: Any) -> list[str]:
+    """The first ones, and how many more there are."""
+    found = list(sentences)
+    return found[:ALIKE] + ([f"... and {len(found) - ALIKE:,} more of this kind."] if len(found) > ALIKE else [])
+
+
+def _arrays(name: str, given: Any, who: Callable[[int], str], dimensions: int) -> tuple[list[Floats], list[str]]:
+    parts: list[Floats] = []
+    faults: list[str] = []
+    wanted = "(steps, features)" if dimensions == 2 else "(steps,)"
+    for j, one in enumerate(given):
+        plain = one.detach().cpu().numpy() if hasattr(one, "detach") else one
+        try:
+            part = np.array(plain, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            faults.append(f"{name}: {who(j)}: got {shown(one)}; wanted numbers of shape {wanted}.")
+            continue
+        if part.ndim != dimensions:
+            faults.append(f"{name}: {who(j)}: has the shape {part.shape}; wanted {wanted}.")
+        parts.append(part)
+    return parts, _first(faults)
+
+
+def _mask_faults(
+    observed: Any, table: Floats, lengths: NDArray[np.int64], place: _Places, who: Callable[[int], str]
+) -> list[str]:
+    if observed is None:
+        return []
+    if not hasattr(observed, "__len__") or len(observed) != len(lengths):
+        return [f"observed: got {shown(observed)}; wanted one (steps, features) mask per sample."]
+    masks, faults = _arrays("observed", observed, who, dimensions=2)
+    faults += _first(
+        f"observed: {who(j)}: has the shape {mask.shape}; its values have {(int(lengths[j]), table.shape[1])}."
+        for j, mask in enumerate(masks)
+        if not faults and mask.shape != (lengths[j], table.shape[1])
+    )
+    if faults:
+        return faults
+    mask = np.concatenate(masks)
+    for row, i in np.argwhere((mask != 0) & (mask != 1))[:1]:
+        return [f"observed: {place.of(row, i)}: {mask[row, i]}; wanted true or false."]
+    faults += _first(
+        f"observed: {place.of(row, i)}: says that a value was measured, but it is NaN."
+        for row, i in np.argwhere((mask == 1) & np.isnan(table))
+    )
+    faults += _first(
+        f"observed: {place.of(row, i)}: says that nothing was measured, but the value is {table[row, i]:g}. "
+        "Make it NaN, or leave `observed` out."
+        for row, i in np.argwhere((mask == 0) & ~np.isnan(table))
+    )
+    return faults
+
+
+def _times(
+    times: Any, lengths: NDArray[np.int64], place: _Places, who: Callable[[int], str]
+) -> tuple[Floats, list[str]]:
+    """(N,): as given, or 0, 1, 2, ... for each."""
+    if times is None:
+        return np.concatenate([np.arange(length, dtype=np.float64) for length in lengths]), []
+    if not hasattr(times, "__len__") or len(times) != len(lengths):
+        return np.empty(0), [f"times: got {shown(times)}; wanted one (steps,) array per sample."]
+    parts, faults = _arrays("times", times, who, dimensions=1)
+    faults += _first(
+        f"times: {who(j)}: {counted(len(part), 'time')} for {counted(int(lengths[j]), 'step')}."
+        for j, part in enumerate(parts)
+        if not faults and len(part) != lengths[j]
+    )
+    if faults:
+        return np.empty(0), faults
+    stamps = np.concatenate(parts)
+    bad = np.flatnonzero(~np.isfinite(stamps))
+    if len(bad):
+        return stamps, _first(f"times: {place.of(row)}: {stamps[row]}; times must be finite." for row in bad.tolist())
+    goes_on = np.ones(len(stamps), dtype=bool)
+    goes_on[place.begin[:-1]] = False
+    back = 1 + np.flatnonzero((np.diff(stamps) < 0) & goes_on[1:])
+    return stamps, _first(
+        f"times: {place.of(row)}: time goes backwards, {stamps[row]:g} after {stamps[row - 1]:g}. Sort the steps."
+        for row in back.tolist()
+    )
+
+
+def _static(
+    static: Any, names: Sequence[str] | None, n: int, who: Callable[[int], str]
+) -> tuple[Floats, tuple[str, ...], list[str]]:
+    if static is None:
+        faults = [f"static_features: {shown(names)} are named, but there is no `static`."] if names else []
+        return np.empty((n, 0)), (), faults
+    plain = static.detach().cpu().numpy() if hasattr(static, "detach") else static
+    try:
+        fixed = np.array(plain, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return np.empty((n, 0)), (), [f"static: got {shown(static)}; wanted numbers of shape ({n}, static features)."]
+    if fixed.ndim != 2 or len(fixed) != n:
+        return fixed, (), [f"static: has the shape {fixed.shape}; wanted ({n}, static features)."]
+    given = tuple(names) if names is not None else tuple(f"s{i}" for i in range(fixed.shape[1]))
+    if len(given) != fixed.shape[1]:
+        return fixed, given, [f"static_features: {len(given)} names for {fixed.shape[1]} columns of `static`."]
+    bad = np.argwhere(~np.isfinite(fixed))
+    return (
+        fixed,
+        given,
+        _first(
+            f"static: {who(int(j))}, column {given[i]!r}: {fixed[j, i]}; static values must be finite numbers."
+            for j, i in bad
+        ),
+    )

@@ -1,0 +1,124 @@
+"""What holds for every plan of sequences, whichever solver proposed it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from maxflip import Budget, Cohort, Ensemble, Fate, Plan, Problem, Tempered, TorchClassifier, solve
+from maxflip.engine import Local
+from maxflip.solvers import Solver
+from tests.contract import SOLVERS
+from tests.sequences.examples import Recurrent, Total, alone, ragged_cohort, ragged_problem, ragged_values
+
+every_solver = pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+
+
+def assert_lawful(problem: Problem, plan: Plan) -> None:
+    """Everything a plan promises, recomputed here from whole sequences."""
+    ragged, cohort = problem.cohort.ragged, problem.cohort
+    assert ragged is not None
+    spent = dict.fromkeys(problem.budgets, 0.0)
+    with problem.classifier.borrowed(), torch.no_grad():
+        for row, change in zip(plan.selected.tolist(), plan.changes, strict=True):
+            values = cohort.values[ragged.begin[row] : ragged.begin[row + 1]]
+            assert change.shape == values.shape
+            assert not change[np.isnan(values)].any()
+            for member in problem.classifier.members:
+                after = member.scores(alone(problem, row, change))[0].numpy()
+                wanted = problem.goal.wanted[0]
+                assert after[wanted].max() - after[~wanted].max() >= problem.goal.required
+            for name, budget in problem.budgets.items():
+                for feature, weight in (budget.uses or {}).items():
+                    column = change[:, cohort.features.index(feature)]
+                    sizes = np.abs(column) if budget.cost == "absolute" else column**2
+                    spent[name] += weight * math.fsum(sizes)
+                spent[name] += budget.cost == "count"
+    for name, budget in problem.budgets.items():
+        assert spent[name] <= budget.amount * (1 + 1e-12)
+        assert plan.spend[name] == pytest.approx(spent[name], rel=1e-9, abs=1e-12)
+    assert problem.ledger.fits(plan.moves)
+    assert np.array_equal(plan.selected, np.flatnonzero(plan.fates == Fate.FLIPPED))
+    assert sum(plan.fate_counts().values()) == len(problem)
+
+
+def problems() -> list[tuple[str, Problem]]:
+    hours = {"hours": Budget(6.0, {"x0": 1.0, "x1": 0.5}, "absolute"), "x2": 3.0, "x0": 4.0}
+    five = TorchClassifier(Recurrent(3, 5, seed=5), output="logits")
+    wide = TorchClassifier(Recurrent(3, dtype=torch.float64), output="logits")
+    both = Ensemble([TorchClassifier(Recurrent(3, seed=s), output="logits") for s in (0, 1)])
+    return [
+        ("network", ragged_problem()),
+        ("last steps", ragged_problem(steps="last 2", budgets={"x0": 9.0, "x1": 9.0})),
+        ("limits", ragged_problem(limits="observed", directions={"x1": "down"})),
+        ("five classes", ragged_problem(classifier=five, target={2, 3})),
+        ("mixed budgets", ragged_problem(budgets=hours)),
+        ("count", ragged_problem(budgets={"x0": 50.0, "people": Budget(4, cost="count")})),
+        ("float64", ragged_problem(classifier=wide)),
+        ("ensemble", ragged_problem(classifier=both, budgets={f"x{i}": 20.0 for i in range(3)})),
+        ("tempered", ragged_problem(classifier=Tempered(wide, 2.0))),
+        ("worth", ragged_problem(worth=np.linspace(0.5, 3, 30))),
+        ("include, exclude", ragged_problem(include=["P004"], exclude=["P001"], budgets={"x0": 30.0, "x1": 30.0})),
+    ]
+
+
+@every_solver
+@pytest.mark.parametrize(("name", "problem"), problems(), ids=lambda v: v if isinstance(v, str) else "")
+def test_plans_are_lawful_and_repeatable(solver: Solver, name: str, problem: Problem) -> None:
+    plan = solve(problem, solver, seed=3)
+    assert_lawful(problem, plan)
+    again = solve(problem, solver, seed=3)
+    assert np.array_equal(plan.selected, again.selected)
+    assert np.array_equal(plan.moves, again.moves)
+    assert plan.count > 0
+    for row in problem.include:
+        assert plan.fates[row] in (Fate.FLIPPED, Fate.ALREADY)
+
+
+def changes_by_id(plan: Plan) -> dict[str, list[Any]]:
+    return {i: change.tolist() for i, change in zip(plan.ids, plan.changes, strict=True)}
+
+
+@every_solver
+def test_the_order_of_sequences_does_not_matter(solver: Solver) -> None:
+    values, ids = ragged_values(40, 3, seed=1), [f"P{j}" for j in range(40)]
+    plans = []
+    for order in (np.arange(40), np.random.default_rng(0).permutation(40)):
+        cohort = Cohort.sequences([values[j] for j in order], ids=[ids[j] for j in order])
+        plans.append(changes_by_id(solve(ragged_problem(cohort=cohort), solver)))
+    assert plans[0] == plans[1]
+
+
+@every_solver
+def test_workers_do_not_matter(solver: Solver) -> None:
+    """Small batches, so that there is something to share."""
+    small = TorchClassifier(Recurrent(3), output="logits", batch_size=8)
+    problem = ragged_problem(60, classifier=small, cohort=ragged_cohort(60))
+    plans = [solve(problem, solver, engine=Local(workers)) for workers in (1, 2)]
+    assert changes_by_id(plans[0]) == changes_by_id(plans[1])
+
+
+@every_solver
+def test_what_is_missing_may_be_written_anyhow(solver: Solver) -> None:
+    """Steps without any measurement at the end of a sequence change nothing for a model that skips them."""
+    values = ragged_values(20, 2, seed=5)
+    longer = [np.vstack([v, np.full((3, 2), np.nan)]) for v in values]
+    plans = []
+    for given in (values, longer):
+        problem = Problem(
+            classifier=TorchClassifier(Total([1.0, -0.5]), output="logits"),
+            cohort=Cohort.sequences(given),
+            target=1,
+            margin=0.1,
+            steps="all",
+            budgets={"x0": 5.0, "x1": 5.0},
+        )
+        plans.append(solve(problem, solver))
+    assert plans[0].selected.tolist() == plans[1].selected.tolist()
+    for short, long in zip(plans[0].changes, plans[1].changes, strict=True):
+        np.testing.assert_allclose(short, long[: len(short)], rtol=1e-3, atol=1e-6)
+        assert not long[len(short) :].any()
