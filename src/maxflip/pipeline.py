@@ -7,7 +7,7 @@ import platform
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from maxflip.exact import Floats
 from maxflip.plan import Fate, Places, Plan, Status
 from maxflip.problem import Problem
 from maxflip.question import asked
-from maxflip.solvers import Prices, Proposal, Run, Solver
+from maxflip.solvers import Grouped, Prices, Proposal, Run, Solver, read_groups
 from maxflip.streams import Streams
 from maxflip.suggest import shown
 from maxflip.watch import Notice, Watch, silent
@@ -34,6 +34,8 @@ def solve(
     start: Plan | None = None,
     engine: Engine | None = None,
     watch: Watch | None = None,
+    allocation: Literal["joint", "proportional"] = "joint",
+    groups: Any = None,
 ) -> Plan:
     """Whom to pick and what to change.
 
@@ -43,8 +45,12 @@ def solve(
     start    an earlier Plan, for solvers that can go on from one; None: from nothing
     engine   who does the work; None: this process
     watch    function that is told what happens (maxflip.watch.Event); None: nobody
+    allocation  "joint": all samples share every budget; "proportional" (the paper, for sequences): each group has a
+             part of every budget of its own
+    groups   of a proportional allocation: how many, of similar lengths, or one label per sample; None: none
     """
     _check_arguments(problem, solver, seed, start, engine, watch)
+    _check_allocation(allocation, groups)
     seed = int(seed)
     began = time.monotonic()
     tell = watch or silent
@@ -56,7 +62,8 @@ def solve(
         where = judge.standing(problem, worker, tell)
         run = Run(Streams(seed), tell, worker, where, start)
         earlier_rows, earlier_changes = _earlier(problem, where, start)
-        proposal = _finite(used.propose(problem, run))
+        alone = used if allocation == "joint" else Grouped(used, read_groups(groups, problem.cohort))
+        proposal = _finite(alone.propose(problem, run))
         rows = np.concatenate([proposal.rows, earlier_rows])
         changes = np.concatenate([proposal.changes, earlier_changes])
         ok = judge.admissible(problem, rows, changes)
@@ -138,6 +145,16 @@ def _check_arguments(problem: Any, solver: Any, seed: Any, start: Any, engine: A
         faults.append(f"watch: got {shown(watch)}; wanted a function that takes an event.")
     if faults:
         raise InputError(faults)
+
+
+def _check_allocation(allocation: Any, groups: Any) -> None:
+    if allocation not in ("joint", "proportional"):
+        raise InputError(f"allocation = {shown(allocation)}: must be 'joint' or 'proportional'.")
+    if (allocation == "proportional") != (groups is not None):
+        raise InputError(
+            f"allocation = {allocation!r}, groups = {shown(groups)}: a proportional allocation needs `groups`, and a "
+            "joint one has none."
+        )
 
 
 def _plan(

@@ -192,6 +192,14 @@ class Problem(Frozen):
         object.__setattr__(other, "ledger", self._ledger(settled))
         return other
 
+    def restricted(self, rows: Rows, share: float) -> Problem:
+        """The same question about these rows alone, with a share of every budget."""
+        other = self.changed(budgets={name: replace(b, amount=share * b.amount) for name, b in self.budgets.items()})
+        outside = np.setdiff1d(np.arange(len(self)), rows)
+        object.__setattr__(other, "exclude", read_only(np.union1d(self.exclude, outside)))
+        object.__setattr__(other, "include", read_only(np.intersect1d(self.include, rows)))
+        return other
+
     def _ledger(self, budgets: Mapping[str, Budget]) -> Ledger:
         ledger = Ledger.compile(budgets, self.cohort.features)
         return ledger if self.cohort.ragged is None else ledger.at(self.slots.feature)

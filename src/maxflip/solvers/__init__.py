@@ -1,5 +1,6 @@
 """The solvers, by the names that a job file uses."""
 
+from maxflip.solvers.grouped import Grouped, read_groups
 from maxflip.solvers.nearest import Nearest
 from maxflip.solvers.paper import BCMS, CCMS, KL, MS
 from maxflip.solvers.prices import Prices
@@ -14,4 +15,17 @@ SOLVERS: dict[str, type[Solver]] = {
     "kl": KL,
 }
 
-__all__ = ["BCMS", "CCMS", "KL", "MS", "SOLVERS", "Nearest", "Prices", "Proposal", "Run", "Solver"]
+__all__ = [
+    "BCMS",
+    "CCMS",
+    "KL",
+    "MS",
+    "SOLVERS",
+    "Grouped",
+    "Nearest",
+    "Prices",
+    "Proposal",
+    "Run",
+    "Solver",
+    "read_groups",
+]

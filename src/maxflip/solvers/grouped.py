@@ -1,0 +1,91 @@
+"""Grouped: the paper's allocation. Each group of samples has its own part of every budget, and none of the others'."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from maxflip.choose import choose
+from maxflip.cohort import Cohort, in_cohort_order, is_listing
+from maxflip.engine import Rows
+from maxflip.errors import InputError
+from maxflip.judge import admissible
+from maxflip.problem import Problem
+from maxflip.solvers.proposal import Proposal, Run, Solver
+from maxflip.suggest import counted, shown
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped:
+    """max sum_j v_j z_j  within each group g alone, with (|S_g| / |S|) B_r of every budget, S the samples to be won.
+
+    The paper forms groups of sequences of similar length, because its programs want them to be equally long. One pool
+    for all (allocation="joint") can do whatever this can, and more.
+
+    groups (n,): the group of each sample
+    """
+
+    solver: Solver
+    groups: Rows
+
+    def propose(self, problem: Problem, run: Run) -> Proposal:
+        """Of each group the flips that its part of the budgets pays for; together they fit into the whole."""
+        wanted = run.candidates_wanted(problem)
+        must = problem.include[~run.standing.already[problem.include]]
+        rows, changes, parts = [wanted[:0]], [np.empty((0, problem.width))], []
+        for group in np.unique(self.groups[wanted]):
+            inside = wanted[self.groups[wanted] == group]
+            part = problem.restricted(inside, len(inside) / len(wanted))
+            proposal = self.solver.propose(part, run)
+            ok = admissible(part, proposal.rows, proposal.changes)
+            found, moves = proposal.rows[ok], proposal.changes[ok]
+            chosen = choose(part, found, moves, np.intersect1d(must, inside), proposal.prices)
+            rows.append(found[chosen])
+            changes.append(moves[chosen])
+            parts.append(replace(proposal, known=np.union1d(found, proposal.known)))
+        low, high = problem.box(wanted)
+        return Proposal(
+            rows=np.concatenate(rows),
+            changes=np.concatenate(changes),
+            known=np.concatenate([wanted[:0], *(p.known for p in parts)]),
+            unreachable=wanted[((low == 0) & (high == 0)).all(axis=1)],
+            unusable=np.concatenate([wanted[:0], *(p.unusable for p in parts)]),
+            notices=(
+                f"The budgets were divided among {counted(len(parts), 'group')} in proportion to their sizes.",
+                *dict.fromkeys(notice for p in parts for notice in p.notices),
+            ),
+            trace=_traces([p.trace for p in parts]),
+        )
+
+
+def _traces(traces: list[Any]) -> dict[str, list[Any]]:
+    """One under the other, with the number of the group."""
+    names = list(dict.fromkeys(name for trace in traces for name in trace))
+    found: dict[str, list[Any]] = {"group": []} | {name: [] for name in names}
+    for number, trace in enumerate(traces):
+        length = max((len(column) for column in trace.values()), default=0)
+        found["group"] += [number] * length
+        for name in names:
+            found[name] += list(trace.get(name, [None] * length))
+    return found if found["group"] else {}
+
+
+def read_groups(groups: Any, cohort: Cohort) -> Rows:
+    """(n,): from a number of groups of similar lengths and sizes, or from a label per sample."""
+    if isinstance(groups, (int, np.integer)) and not isinstance(groups, bool):
+        if cohort.ragged is None:
+            raise InputError(f"groups = {groups}: a table has no lengths to group by. Give one label per sample.")
+        if not 1 <= groups <= len(cohort):
+            raise InputError(f"groups = {groups}: must be between 1 and the number of sequences, {len(cohort)}.")
+        found = np.empty(len(cohort), dtype=np.int64)
+        for number, part in enumerate(np.array_split(cohort.order, int(groups))):
+            found[part] = number
+        return found
+    if not is_listing(groups):
+        raise InputError(f"groups: got {shown(groups)}; wanted how many, by length, or one label per sample.")
+    labels = [str(label) for label in in_cohort_order(groups, cohort)]
+    if len(labels) != len(cohort):
+        raise InputError(f"groups: {counted(len(labels), 'label')} for {counted(len(cohort), 'sample')}.")
+    return np.unique(np.array(labels), return_inverse=True)[1].astype(np.int64)

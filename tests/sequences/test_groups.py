@@ -1,0 +1,94 @@
+"""Proportional allocation: each group of samples has a part of every budget of its own."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from maxflip import InputError, Prices, Problem, TorchClassifier, solve
+from maxflip.solvers import Solver, read_groups
+from tests.contract import SOLVERS
+from tests.examples import linear_problem, net_problem
+from tests.sequences.examples import Recurrent, ragged_cohort, ragged_problem
+
+every_solver = pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+
+
+def test_groups_by_length_are_alike_in_size_and_length() -> None:
+    cohort = ragged_cohort(32, 2)
+    groups = read_groups(5, cohort)
+    assert sorted(np.bincount(groups).tolist()) == [6, 6, 6, 7, 7]
+    assert cohort.ragged is not None
+    lengths = [cohort.ragged.lengths[groups == g] for g in range(5)]
+    assert all(a.max() <= b.min() for a, b in pairwise(lengths))
+
+
+@every_solver
+def test_one_group_is_everyone(solver: Solver) -> None:
+    problem = ragged_problem()
+    joint = solve(problem, solver, seed=2)
+    one = solve(problem, solver, seed=2, allocation="proportional", groups=1)
+    assert joint.selected.tolist() == one.selected.tolist()
+    assert np.array_equal(joint.moves, one.moves)
+    assert "The budgets were divided among 1 group in proportion to their sizes." in one.notices
+
+
+@every_solver
+def test_no_group_spends_more_than_its_part(solver: Solver) -> None:
+    problem = ragged_problem(budgets={"x0": 4.0, "x1": 4.0})
+    plan = solve(problem, solver, allocation="proportional", groups=3)
+    groups = read_groups(3, problem.cohort)
+    to_be_won = plan.fates != "already"
+    assert plan.count > 0
+    for group in range(3):
+        share = (to_be_won & (groups == group)).sum() / to_be_won.sum()
+        spent = problem.ledger.spent(plan.moves[groups[plan.selected] == group])
+        assert (spent <= share * problem.ledger.amounts).all()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_common_pool_does_whatever_parts_can_do(seed: int) -> None:
+    problem = ragged_problem(
+        40, cohort=ragged_cohort(40, 3, seed=seed), classifier=TorchClassifier(Recurrent(3, seed=seed), output="logits")
+    )
+    parts = solve(problem, Prices(), allocation="proportional", groups=4)
+    assert solve(problem, Prices()).count >= parts.count
+
+
+def test_labels_make_groups_of_a_table_too() -> None:
+    """Two groups of two, each with half of a budget that pays for three: one in each."""
+    problem = linear_problem([1.0], [[-1.0], [-1.0], [-1.0], [-1.0]], [5.0])
+    assert solve(problem).count == 3
+    plan = solve(problem, allocation="proportional", groups=["a", "b", "a", "b"])
+    assert plan.selected.tolist() == [0, 1]
+
+
+def test_who_must_be_picked_is_picked_in_the_own_group() -> None:
+    problem = ragged_problem(include=["P004"], budgets={"x0": 60.0, "x1": 60.0})
+    plan = solve(problem, allocation="proportional", groups=2)
+    assert "P004" in plan.ids.tolist() or plan.fates[4] == "already"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"allocation": "fair"}, "allocation = 'fair': must be 'joint' or 'proportional'"),
+        ({"allocation": "proportional"}, "a proportional allocation needs `groups`"),
+        ({"groups": 3}, "a joint one has none"),
+        ({"allocation": "proportional", "groups": 0}, "must be between 1 and the number of sequences, 30"),
+        ({"allocation": "proportional", "groups": ["a"]}, "1 label for 30 samples"),
+        ({"allocation": "proportional", "groups": 1.5}, "wanted how many, by length, or one label per sample"),
+    ],
+)
+def test_what_is_wrong_is_named(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        solve(ragged_problem(), **options)
+
+
+def test_a_table_has_no_lengths() -> None:
+    problem: Problem = net_problem(10)
+    with pytest.raises(InputError, match="a table has no lengths to group by"):
+        solve(problem, allocation="proportional", groups=2)
