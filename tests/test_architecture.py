@@ -19,7 +19,7 @@ SOURCE = ROOT / "src" / "maxflip"
 ROOMS = [
     ["errors", "streams", "watch", "suggest", "exact", "frozen"],
     ["frames"],
-    ["cohort", "classifiers", "budgets", "engine"],
+    ["cohort", "classifiers", "networks", "budgets", "engine"],
     ["goal", "limits"],
     ["problem"],
     ["judge"],
@@ -38,8 +38,8 @@ ROOMS = [
     ["__main__"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
-# A plan can save and report itself; these imports happen when it is asked to.
-DEFERRED = {("plan", "files"), ("plan", "report")}
+# A plan can save and report itself, a network can be saved and loaded; these imports happen when it is asked for.
+DEFERRED = {("plan", "files"), ("plan", "report"), ("networks", "files")}
 
 
 def room_of(path: Path) -> str:
@@ -125,7 +125,7 @@ def test_the_architecture_page_names_every_room() -> None:
 
 
 def test_the_auditor_is_small_and_imports_nothing_of_maxflip() -> None:
-    for package, most in (("maxflip_verify", 500), ("maxflip_wall", 600)):
+    for package, most in (("maxflip_verify", 700), ("maxflip_wall", 700)):
         files = sorted((ROOT / "src" / package).glob("*.py"))
         assert files
         assert sum(len(path.read_text().splitlines()) for path in files) < most

@@ -1,0 +1,98 @@
+"""GRU-D: a gated recurrent unit that knows which values are missing, and for how long."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from maxflip.networks.base import Floats, Names, SequenceNetwork
+from maxflip.networks.steps import Steps
+
+
+class GRUD(SequenceNetwork):
+    """GRU-D of Che, Purushotham, Cho, Sontag and Liu (2018).
+
+    A missing value decays from the last one that was observed towards `means` (raw units; `shift` if not given), the
+    state towards 0, both by the time since the feature was last observed. Before its first observation a feature is at
+    its mean. Static features join the state at the head. Masks and gaps are constants; the last values are taken
+    from the x that is given, so that changing an observed value changes what is carried on from it.
+    """
+
+    means: Tensor
+
+    def __init__(
+        self,
+        inputs: Names,
+        hidden: int,
+        classes: Names = 2,
+        static: Names = 0,
+        *,
+        means: Floats | None = None,
+        shift: Floats | None = None,
+        scale: Floats | None = None,
+        static_shift: Floats | None = None,
+        static_scale: Floats | None = None,
+        time_scale: float = 1.0,
+    ) -> None:
+        super().__init__(
+            *(inputs, hidden, classes, static),
+            shift=shift,
+            scale=scale,
+            static_shift=static_shift,
+            static_scale=static_scale,
+            time_scale=time_scale,
+        )
+        self.takes = ("x", "observed", "time", "length") + (("static",) if self.static else ())
+        self._keep("means", means, self.shift.clone())
+        near = self.hidden**-0.5
+        # Where w delta + b is negative nothing decays and nothing is learnt: decays begin on the other side.
+        self.decay_x_weight = nn.Parameter(torch.empty(self.inputs).uniform_(0, near))
+        self.decay_x_bias = nn.Parameter(torch.zeros(self.inputs))
+        self.decay_h = nn.Linear(self.inputs, self.hidden)
+        nn.init.uniform_(self.decay_h.weight, 0, near)
+        nn.init.zeros_(self.decay_h.bias)
+        self.gates = nn.Linear(2 * self.inputs, 3 * self.hidden)  # [W V]: values, then masks; r, z, c below each other
+        self.recurrent = nn.Linear(self.hidden, 3 * self.hidden, bias=False)  # U of r, z, c
+        for weights in (self.gates.weight, self.gates.bias, self.recurrent.weight):
+            nn.init.uniform_(weights, -near, near)
+        self.head = self.make_head(self.hidden + self.static)
+
+    def forward(
+        self, x: Tensor, observed: Tensor, time: Tensor, length: Tensor, static: Tensor | None = None
+    ) -> Tensor:
+        """(B, T, F) and what goes with it -> (B, k)"""
+        steps = Steps.of(length, x.shape[1])
+        mean = (self.means - self.shift) / self.scale
+        last, gaps = carried(self.standard(x, observed), observed, time / self.time_scale, mean)
+        last, gaps, mask = steps.packed(last), steps.packed(gaps), steps.packed(observed)
+        kept = torch.exp(-functional.relu(self.decay_x_weight * gaps + self.decay_x_bias))
+        values = torch.where(mask, last, torch.lerp(mean, last, kept))
+        decays = torch.exp(-functional.relu(self.decay_h(gaps)))
+        given = self.gates(torch.cat([values, mask.to(values.dtype)], dim=1))
+        h = self._walk(steps, decays, *torch.split(given, [2 * self.hidden, self.hidden], dim=1))
+        return self.logits(self.head, h, self.standard_static(static))
+
+    def _walk(self, steps: Steps, decays: Tensor, given_rz: Tensor, given_c: Tensor) -> Tensor:
+        u_rz, u_c = torch.split(self.recurrent.weight.t(), [2 * self.hidden, self.hidden], dim=1)
+        h, ended = decays.new_zeros(steps.counts[0], self.hidden), []
+        for decay, rz, c in zip(*map(steps.split, (decays, given_rz, given_c)), strict=True):
+            if len(decay) < len(h):
+                h, done = torch.split(h, [len(decay), len(h) - len(decay)])
+                ended.append(done)
+            h = decay * h
+            r, z = torch.addmm(rz, h, u_rz).sigmoid().chunk(2, dim=1)
+            h = torch.lerp(h, torch.addmm(c, r * h, u_c).tanh(), z)
+        return steps.final([*ended, h])
+
+
+def carried(x: Tensor, observed: Tensor, time: Tensor, mean: Tensor) -> tuple[Tensor, Tensor]:
+    """Each feature's last observed value up to a step (`mean` before the first), and the time since the one before it.
+
+    The gap of step t is s_t - s_p, p being the last earlier step with an observation, or the first step of all.
+    """
+    number = torch.arange(x.shape[1], device=x.device)[None, :, None]
+    latest = torch.where(observed, number, -1).cummax(dim=1).values
+    before = torch.cat([torch.full_like(latest[:, :1], -1), latest[:, :-1]], dim=1)
+    gaps = time[:, :, None] - time.gather(1, before.clamp_min(0).flatten(1)).view(before.shape)
+    return torch.where(latest < 0, mean, x.gather(1, latest.clamp_min(0))), gaps
