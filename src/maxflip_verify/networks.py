@@ -15,7 +15,12 @@ from numpy.typing import NDArray
 from maxflip_wall import Unreadable, read, read_tensors, reading
 
 Array = NDArray[Any]
-SIZES = ("inputs", "classes", "static")  # given as a number, or as names
+NAMED = {"inputs", "classes", "static"}  # given as a number, or as names
+ARGUMENTS = {
+    "GRUD": {*NAMED, "hidden"},
+    "SparseTimeLSTM": {*NAMED, "hidden", "sparse", "time", "static_time"},
+    "SequenceTransformer": {*NAMED, "hidden", "heads", "layers"},
+}
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,8 @@ class Network:
             if header["format"] != 1 or header["output"] != "logits":
                 raise Unreadable(f"wanted format 1 and logits, got {header!r:.200}")
             net = cls(header["network"], header["arguments"], held.arrays)
+            if net.says.keys() != ARGUMENTS.get(net.kind):
+                raise Unreadable(f"the network {net.kind!r:.80} of {net.says!r:.200} is not known")
             shapes = {tensor: array.shape for tensor, array in net.tensors.items()}
             if shapes != (wanted := net.shapes()) or len({array.dtype for array in net.tensors.values()}) != 1:
                 wrong = sorted(set(shapes.items()) ^ set(wanted.items()))
@@ -58,13 +65,20 @@ class Network:
 
     def size(self, what: str) -> int:
         given = self.says[what]
-        return len(given) if isinstance(given, list) else int(given)
+        number = len(given) if what in NAMED and isinstance(given, list) else given
+        if type(number) is not int or number < 0:
+            raise Unreadable(f"{what} must be a whole number, got {given!r:.80}")
+        return number
 
     def columns(self) -> tuple[list[int], list[int], list[int], list[int], list[int]]:
         """Of a Sparse Time LSTM: dense, sparse, time; static time, static plain."""
         sparse, time, static_time = self.says["sparse"], self.says["time"], self.says["static_time"]
-        dense = [i for i in range(self.size("inputs")) if i not in sparse and i not in time]
-        return dense, sparse, time, static_time, [i for i in range(self.size("static")) if i not in static_time]
+        moving, still = range(self.size("inputs")), range(self.size("static"))
+        for some, among in ((sparse + time, moving), (static_time, still)):
+            if len(set(some)) < len(some) or not all(type(i) is int and i in among for i in some):
+                raise Unreadable(f"columns {some!r:.200} must be different ones of the first {len(among)}")
+        dense = [i for i in moving if i not in sparse and i not in time]
+        return dense, sparse, time, static_time, [i for i in still if i not in static_time]
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Every tensor that the network must have, and its shape."""
@@ -94,7 +108,9 @@ class Network:
             if plain:
                 found |= linear("static_value", H, len(plain))
             head = 2 * H if plain else H
-        elif self.kind == "SequenceTransformer" and self.says["layers"] <= 100:
+        else:
+            if self.size("layers") not in range(1, 101) or H % 2 or H % self.size("heads"):
+                raise Unreadable(f"no transformer has {self.says!r:.200}")
             found |= {"time_scale": ()} | linear("step", H, 2 * F) | linear("encoder.norm", 1, 1)
             for layer in [f"encoder.layers.{n}" for n in range(self.says["layers"])]:
                 found |= {f"{layer}.self_attn.in_proj_weight": (3 * H, H), f"{layer}.self_attn.in_proj_bias": (3 * H,)}
@@ -102,8 +118,6 @@ class Network:
                 found |= linear(f"{layer}.linear1", 4 * H, H) | linear(f"{layer}.linear2", H, 4 * H)
                 found |= linear(f"{layer}.norm1", 1, 1) | linear(f"{layer}.norm2", 1, 1)
             found |= {name: (H,) for name in found if "norm" in name}
-        else:
-            raise Unreadable(f"the network {self.kind!r:.80} is not known")
         return found | linear("head", 1 if k == 2 else k, head)
 
     def probabilities(self, x: Array, observed: Array, time: Array, static: Array | None = None) -> NDArray[np.float64]:
@@ -136,11 +150,10 @@ class Network:
         U, U_c = t["recurrent.weight"][: 2 * H], t["recurrent.weight"][2 * H :]
         mean = (t["means"] - t["shift"]) / t["scale"]
         last, gap, h = mean.copy(), np.zeros_like(mean), np.zeros(H, self.dtype)
-        clock = time / t["time_scale"]
         for step in range(len(values)):
             m = mask[step]
             if step:
-                gap = (clock[step] - clock[step - 1]) + np.where(mask[step - 1] == 1, 0, gap)
+                gap = (time[step] - time[step - 1]) / t["time_scale"] + np.where(mask[step - 1] == 1, 0, gap)
             last = np.where(m == 1, values[step], last)
             gamma_x = np.exp(-np.maximum(0, t["decay_x_weight"] * gap + t["decay_x_bias"]))
             x = np.where(m == 1, values[step], gamma_x * last + (1 - gamma_x) * mean)

@@ -64,8 +64,8 @@ class GRUD(SequenceNetwork):
         """(B, T, F) and what goes with it -> (B, k)"""
         steps = Steps.of(length, x.shape[1])
         mean = (self.means - self.shift) / self.scale
-        last, gaps = carried(self.standard(x, observed), observed, time / self.time_scale, mean)
-        last, gaps, mask = steps.packed(last), steps.packed(gaps), steps.packed(observed)
+        last, gaps = carried(self.standard(x, observed), observed, time, mean)
+        last, gaps, mask = steps.packed(last), steps.packed(gaps) / self.time_scale, steps.packed(observed)
         kept = torch.exp(-functional.relu(self.decay_x_weight * gaps + self.decay_x_bias))
         values = torch.where(mask, last, torch.lerp(mean, last, kept))
         decays = torch.exp(-functional.relu(self.decay_h(gaps)))
