@@ -63,11 +63,15 @@ class GRUD(SequenceNetwork):
     ) -> Tensor:
         """(B, T, F) and what goes with it -> (B, k)"""
         steps = Steps.of(length, x.shape[1])
+        x, mask, time = steps.packed(x), steps.packed(observed), steps.packed(time[:, :, None])[:, 0]
+        latest = steps.latest(mask)
         mean = (self.means - self.shift) / self.scale
-        last, gaps = carried(self.standard(x, observed), observed, time, mean)
-        last, gaps, mask = steps.packed(last), steps.packed(gaps) / self.time_scale, steps.packed(observed)
+        last = torch.cat([mean[None], (x - self.shift) / self.scale]).gather(0, latest)
+        # A gap reaches back to the last step before this one with an observation, or to the first step of all.
+        since = torch.maximum(latest - 1, steps.first[:, None])[steps.previous]
+        gaps = (time[:, None] - time[since]) / self.time_scale
         kept = torch.exp(-functional.relu(self.decay_x_weight * gaps + self.decay_x_bias))
-        values = torch.where(mask, last, torch.lerp(mean, last, kept))
+        values = torch.lerp(mean, last, kept.masked_fill(mask, 1.0))
         decays = torch.exp(-functional.relu(self.decay_h(gaps)))
         given = self.gates(torch.cat([values, mask.to(values.dtype)], dim=1))
         h = self._walk(steps, decays, *torch.split(given, [2 * self.hidden, self.hidden], dim=1))
@@ -84,15 +88,3 @@ class GRUD(SequenceNetwork):
             r, z = torch.addmm(rz, h, u_rz).sigmoid().chunk(2, dim=1)
             h = torch.lerp(h, torch.addmm(c, r * h, u_c).tanh(), z)
         return steps.final([*ended, h])
-
-
-def carried(x: Tensor, observed: Tensor, time: Tensor, mean: Tensor) -> tuple[Tensor, Tensor]:
-    """Each feature's last observed value up to a step (`mean` before the first), and the time since the one before it.
-
-    The gap of step t is s_t - s_p, p being the last earlier step with an observation, or the first step of all.
-    """
-    number = torch.arange(x.shape[1], device=x.device)[None, :, None]
-    latest = torch.where(observed, number, -1).cummax(dim=1).values
-    before = torch.cat([torch.full_like(latest[:, :1], -1), latest[:, :-1]], dim=1)
-    gaps = time[:, :, None] - time.gather(1, before.clamp_min(0).flatten(1)).view(before.shape)
-    return torch.where(latest < 0, mean, x.gather(1, latest.clamp_min(0))), gaps

@@ -85,7 +85,8 @@ class SparseTimeLSTM(SequenceNetwork):
     def forward(self, x: Tensor, observed: Tensor, length: Tensor, static: Tensor | None = None) -> Tensor:
         """(B, T, F) and what goes with it -> (B, k)"""
         steps = Steps.of(length, x.shape[1])
-        values, mask = steps.packed(self.standard(x, observed)), steps.packed(observed)
+        mask = steps.packed(observed)
+        values = self.standard(steps.packed(x), mask)
         given, written, fades = self.gates(values[:, self.dense]), None, None
         if self.sparse:
             q = values[:, self.sparse]
