@@ -75,6 +75,15 @@ def test_gradients_are_those_of_finite_differences(net: SequenceNetwork) -> None
     assert torch.autograd.gradcheck(f, (batch.x.requires_grad_(),), eps=1e-4, atol=1e-7)
 
 
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_answers_are_the_same_without_gradients(net: SequenceNetwork, mode: type[torch.no_grad]) -> None:
+    """torch has other code for transformers then."""
+    batch = random_batch()
+    with mode():
+        without = ask(net, batch)
+    same(without.clone(), ask(net, batch).detach())
+
+
 def test_training_moves_every_parameter(net: SequenceNetwork) -> None:
     loss = ask(net.train(), random_batch()).square().sum()
     assert all(bool(gradient.any()) for gradient in torch.autograd.grad(loss, list(net.parameters())))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import random
 import re
 import tracemalloc
 from collections.abc import Callable
@@ -266,6 +267,30 @@ def test_damaged_bytes_are_unreadable(fault: str, tmp_path: Path) -> None:
     change, message = BYTES[fault]
     with pytest.raises(Unreadable, match=message):
         read_tensors(change(good(tmp_path)), "bad.safetensors")
+
+
+@pytest.mark.parametrize("name", ["GRUD", "SparseTimeLSTM", "SequenceTransformer"])
+def test_library_and_auditor_take_the_same_files(name: str, tmp_path: Path) -> None:
+    """One character of the header after the other is changed, dropped or doubled: both take it, or neither does."""
+    data = good(tmp_path, make(name, torch.float32))
+    size, draw, taken = int.from_bytes(data[:8], "little"), random.Random(0), 0
+    header, numbers, path = data[8 : 8 + size], data[8 + size :], tmp_path / "bad.safetensors"
+    for _ in range(400):
+        place, new = draw.randrange(size), draw.choice(b'0123456789",:[]{}-.eaF \\')
+        middle = draw.choice([bytes([new]), b"", header[place : place + 1] * 2])
+        text = header[:place] + middle + header[place + 1 :]
+        path.write_bytes(len(text).to_bytes(8, "little") + text + numbers)
+        answers = []
+        for load, faults in ((load_network, (InputError, UnsafeError)), (Network.load, (Unreadable, Refused))):
+            try:
+                load(path)
+            except faults as error:
+                answers.append(f"{error}")
+            else:
+                answers.append("")
+        assert bool(answers[0]) == bool(answers[1]), (text, answers)
+        taken += not answers[0]
+    assert 0 < taken < 400
 
 
 def test_a_lying_file_costs_no_memory(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ class SequenceNetwork(nn.Module):
         """What is wrong with the numbers of the network, if anything."""
         tensors = self.state_dict()
         faults = [f"{name} holds a value that is not finite." for name, t in tensors.items() if not t.isfinite().all()]
-        for name in {"scale", "static_scale", "time_scale"} & tensors.keys():
+        for name in sorted({"scale", "static_scale", "time_scale"} & tensors.keys()):
             if not (tensors[name] > 0).all():
                 faults.append(f"{name} must be above 0 everywhere, got {tensors[name].min().item()}.")
         return faults

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from maxflip.networks.base import Floats, Names, SequenceNetwork
@@ -66,7 +70,7 @@ class GRUD(SequenceNetwork):
         x, mask, time = steps.packed(x), steps.packed(observed), steps.packed(time[:, :, None])[:, 0]
         latest = steps.latest(mask)
         mean = (self.means - self.shift) / self.scale
-        last = torch.cat([mean[None], (x - self.shift) / self.scale]).gather(0, latest)
+        last: Tensor = _Carried.apply((x - self.shift) / self.scale, mask, latest, mean, steps)  # type: ignore[no-untyped-call]
         # A gap reaches back to the last step before this one with an observation, or to the first step of all.
         since = torch.maximum(latest - 1, steps.first[:, None])[steps.previous]
         gaps = (time[:, None] - time[since]) / self.time_scale
@@ -88,3 +92,27 @@ class GRUD(SequenceNetwork):
             r, z = torch.addmm(rz, h, u_rz).sigmoid().chunk(2, dim=1)
             h = torch.lerp(h, torch.addmm(c, r * h, u_c).tanh(), z)
         return steps.final([*ended, h])
+
+
+class _Carried(Function):
+    """Each feature's last observed value up to a step, or its mean where there is none yet.
+
+    Many steps take the same value. Their gradients are summed by a walk back through time: in one order, where the
+    backward of `gather` has none on a GPU, and the same question must have the same answer.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, mask: Tensor, latest: Tensor, mean: Tensor, steps: Steps) -> Tensor:
+        ctx.save_for_backward(mask)
+        ctx.steps = steps
+        return torch.cat([mean[None], x]).gather(0, latest)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        (mask,) = ctx.saved_tensors
+        total = gradient.clone()
+        totals, missing = ctx.steps.split(total), ctx.steps.split((~mask).to(total.dtype))
+        for t in range(len(totals) - 1, 0, -1):
+            totals[t - 1][: len(totals[t])].addcmul_(totals[t], missing[t])
+        return total * mask, None, None, None, None
