@@ -124,13 +124,7 @@ class Network:
         """(T, F) values, (T, F) flags, (T,) timestamps, (S,) -> (k,)"""
         t = self.tensors
         x, time = np.asarray(x, dtype=self.dtype), np.asarray(time, dtype=self.dtype)
-        values = np.array(
-            [
-                [(v - a) / b if seen else 0.0 for v, seen, a, b in zip(*row, t["shift"], t["scale"], strict=True)]
-                for row in zip(x, np.asarray(observed), strict=True)
-            ],
-            dtype=self.dtype,
-        )
+        values = np.where(observed, (x - t["shift"]) / t["scale"], self.dtype.type(0))
         known = np.zeros(0, self.dtype)
         if self.size("static"):
             known = (np.asarray(static, dtype=self.dtype) - t["static_shift"]) / t["static_scale"]
