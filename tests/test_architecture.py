@@ -21,7 +21,7 @@ ROOMS = [
     ["frames", "ragged"],
     ["cohort"],
     ["slots"],
-    ["inputs"],
+    ["inputs", "networks"],
     ["classifiers", "budgets", "engine"],
     ["goal", "limits"],
     ["problem"],
@@ -41,8 +41,8 @@ ROOMS = [
     ["__main__"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
-# A plan can save and report itself; these imports happen when it is asked to.
-DEFERRED = {("plan", "files"), ("plan", "report")}
+# A plan can save and report itself, a network can be saved and loaded; these imports happen when it is asked for.
+DEFERRED = {("plan", "files"), ("plan", "report"), ("networks", "files")}
 
 
 def room_of(path: Path) -> str:
@@ -128,7 +128,7 @@ def test_the_architecture_page_names_every_room() -> None:
 
 
 def test_the_auditor_is_small_and_imports_nothing_of_maxflip() -> None:
-    for package, most in (("maxflip_verify", 500), ("maxflip_wall", 600)):
+    for package, most in (("maxflip_verify", 800), ("maxflip_wall", 700)):
         files = sorted((ROOT / "src" / package).glob("*.py"))
         assert files
         assert sum(len(path.read_text().splitlines()) for path in files) < most

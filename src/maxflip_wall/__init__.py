@@ -6,6 +6,7 @@ It stands alone, so that maxflip and its auditor, which share nothing else, cann
 from maxflip_wall.files import Broken, Refused, Unavailable, Unreadable, read, reading, unique_keys
 from maxflip_wall.models import Loaded, load_model
 from maxflip_wall.pt2 import LoadedModule
+from maxflip_wall.safetensors import Tensors, is_safetensors, read_tensors
 from maxflip_wall.skops import LoadedEstimator
 
 __all__ = [
@@ -14,10 +15,13 @@ __all__ = [
     "LoadedEstimator",
     "LoadedModule",
     "Refused",
+    "Tensors",
     "Unavailable",
     "Unreadable",
+    "is_safetensors",
     "load_model",
     "read",
+    "read_tensors",
     "reading",
     "unique_keys",
 ]

@@ -14,6 +14,7 @@ from maxflip.classifiers.base import LinearForm, Scores
 from maxflip.classifiers.snapshot import ModuleSnapshot
 from maxflip.errors import InputError, ModelError, ResourceError
 from maxflip.inputs import Batch, Given
+from maxflip.networks.cudnn import differentiable_in_eval
 from maxflip.suggest import first_line
 
 Call = Callable[[Any, Batch], Any]
@@ -96,11 +97,8 @@ class TorchClassifier:
             # An exported program refuses eval(): its graph has no mode any more.
             if isinstance(self.module, torch.nn.Module) and not isinstance(self.module, torch.fx.GraphModule):
                 self.module.eval()
-            # Where the caller is in inference mode, nothing would have a gradient; and cuDNN's recurrent layers have
-            # none in eval mode, but torch's own do.
-            recurrent = any(isinstance(part, torch.nn.RNNBase) for part in parts)
-            on = torch.backends.cudnn.enabled and not recurrent
-            with torch.inference_mode(False), torch.backends.cudnn.flags(enabled=on):
+            # Where the caller is in inference mode, nothing would have a gradient.
+            with torch.inference_mode(False), differentiable_in_eval(torch.nn.ModuleList(parts[:1])):
                 yield
         finally:
             for part, training in modes:
