@@ -32,8 +32,8 @@ ROOMS = [
     ["study", "sizing", "tuning"],
     ["report"],
     ["files"],
-    ["demo"],
-    ["jobs"],
+    ["demo", "datasets"],
+    ["jobs", "datasets_cli"],
     ["cli"],
     ["__main__"],
 ]
