@@ -91,7 +91,8 @@ def _of_sequences(data: Sequences, more_labels: list[str] | None = None) -> str:
         rows.append((name, data.units.get(name, ""), f"{len(cells):,}", f"{len(np.unique(owner[known])):,}", *spread))
     silent = len(data) - len(np.unique(owner[there.any(axis=1)]))
     lines = [
-        f"{data.source}: {len(data):,} sequences of {lengths.min()} to {lengths.max()} steps ({lengths.mean():.1f} on average), "
+        f"{data.source}: {len(data):,} sequences of {lengths.min()} to {lengths.max()} steps "
+        f"({lengths.mean():.1f} on average), "
         f"{len(data.features)} variables, {len(data.static_features)} that do not change",
         f"measurements: {int(there.sum()):,}; missing: {1 - there.mean():.1%} of the steps' cells; "
         f"sequences without a measurement: {silent:,}",
