@@ -12,6 +12,7 @@ import pytest
 from maxflip.datasets import mimic3
 from maxflip.datasets.mimic import LABS
 from maxflip.errors import InputError
+from maxflip.watch import Event, Finished, Started
 
 ADMITTED = datetime(2150, 6, 1, 20, 30)
 PATIENTS = '"ROW_ID","SUBJECT_ID","GENDER","DOB","DOD","DOD_HOSP","DOD_SSN","EXPIRE_FLAG"'
@@ -207,6 +208,20 @@ def test_faults_are_named(tables: Tables, tmp_path: Path) -> None:
     (tmp_path / "PATIENTS.csv").write_text(PATIENTS + '\n5,5,"F",2100-01-01 00:00:00,,,,0\n')
     with pytest.raises(InputError, match=r"ADMISSIONS\.csv: row 1: PATIENTS\.csv has no patient 1"):
         mimic3(tmp_path)
+
+
+@pytest.mark.parametrize(("table", "name"), [("patients", "SUBJECT_ID"), ("admissions", "HADM_ID")])
+def test_who_stands_in_a_table_twice(tables: Tables, tmp_path: Path, table: str, name: str) -> None:
+    rows = getattr(tables, table)
+    rows.append(rows[0])
+    with pytest.raises(InputError, match=rf"{table.upper()}\.csv: {name} 1 stands in it more than once"):
+        mimic3(tables.write(tmp_path))
+
+
+def test_progress_is_told(tables: Tables, tmp_path: Path) -> None:
+    told: list[Event] = []
+    mimic3(tables.write(tmp_path), watch=told.append)
+    assert told == [Started("reading laboratory values", 1), Finished("reading laboratory values")]
 
 
 def test_nobody_is_left(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from maxflip.datasets.samples import Events, Integers, Sequences
 from maxflip.errors import InputError
 from maxflip.exact import Floats
 from maxflip.frozen import FrozenMap, read_only
-from maxflip.watch import Advanced, Finished, Started, Watch, silent
+from maxflip.watch import Finished, Started, Watch, silent
 
 TABLES = ("PATIENTS", "ADMISSIONS", "LABEVENTS")
 # Lab: its item, its unit, smallest and largest value that a living patient can have.
@@ -76,6 +76,7 @@ def mimic3(root: str | Path, *, watch: Watch = silent) -> Sequences:
 def _patients(path: Path) -> dict[str, NDArray[Any]]:
     columns = {"SUBJECT_ID": pa.int64(), "GENDER": pa.string(), "DOB": _TIME, "DOD": _TIME}
     patients = read_columns(path, columns, gaps=["DOD"])
+    _refuse_twice(path, "SUBJECT_ID", patients["SUBJECT_ID"])
     order = np.argsort(patients["SUBJECT_ID"])
     return {name: cells[order] for name, cells in patients.items()}
 
@@ -96,6 +97,7 @@ def _admissions(
         },
         gaps=["DEATHTIME", "DIAGNOSIS"],
     )
+    _refuse_twice(path, "HADM_ID", cells["HADM_ID"])
     known = patients["SUBJECT_ID"]
     patient = np.minimum(np.searchsorted(known, cells["SUBJECT_ID"]), len(known) - 1)
     stranger = known[patient] != cells["SUBJECT_ID"]
@@ -135,6 +137,12 @@ def _admissions(
     }, dropped
 
 
+def _refuse_twice(path: Path, name: str, numbers: Integers) -> None:
+    distinct, counts = np.unique(numbers, return_counts=True)
+    if (counts > 1).any():
+        raise InputError(f"{path}: {name} {distinct[counts > 1][0]} stands in it more than once. Download it again.")
+
+
 def _lab_events(path: Path, stays: Mapping[str, NDArray[Any]], watch: Watch) -> tuple[Events, dict[str, int]]:
     """Times are in seconds since the admission."""
     items = np.array([item for item, _, _, _ in LABS.values()])
@@ -144,7 +152,7 @@ def _lab_events(path: Path, stays: Mapping[str, NDArray[Any]], watch: Watch) -> 
     kept: list[tuple[Integers, Integers, Integers, Floats]] = []
     impossible = 0
     columns = {"HADM_ID": pa.int64(), "ITEMID": pa.int64(), "CHARTTIME": _TIME, "VALUENUM": pa.float64()}
-    watch(Started("reading laboratory values", 0))
+    watch(Started("reading laboratory values", 1))
     for batch in read_batches(path, columns):
         # Rows without an admission, an item, a time or a number cannot be used.
         rows = batch.filter(_complete(batch))
@@ -159,7 +167,6 @@ def _lab_events(path: Path, stays: Mapping[str, NDArray[Any]], watch: Watch) -> 
         impossible += int((ours & ~possible).sum())
         chosen = ours & possible
         kept.append((owner[chosen], since[chosen], lab[chosen], value[chosen]))
-        watch(Advanced("reading laboratory values", len(batch)))
     watch(Finished("reading laboratory values"))
     if not kept:
         raise InputError(f"{path}: has a header and no rows. Copy or download it again.")

@@ -228,11 +228,11 @@ def _unknown(place: str, parameter: str) -> str:
 def _refuse_strangers(rows: Rows, ids: Integers, paths: list[Path]) -> None:
     """Every file says whose it is; one that does not is cut off or renamed."""
     named = rows.is_parameter("RecordID")
-    said = np.full(len(ids), -1, dtype=np.int64)
-    said[rows.stay[named]] = rows.value[named].astype(np.int64)
+    said = np.full(len(ids), np.nan)
+    said[rows.stay[named]] = rows.value[named]
     faults = []
     for j in np.flatnonzero(said != ids).tolist():
-        what = "has no RecordID: it is cut off" if said[j] < 0 else f"says that it is stay {said[j]}"
+        what = "has no RecordID: it is cut off" if np.isnan(said[j]) else f"says that it is stay {said[j]:.0f}"
         faults.append(f"{paths[j]}: {what}. Unpack the archive again.")
     if faults:
         raise InputError(faults)

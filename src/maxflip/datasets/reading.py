@@ -21,7 +21,7 @@ from maxflip.errors import InputError, OutputError
 from maxflip.files.opening import open_file
 from maxflip.suggest import did_you_mean, first_line, listed
 
-BLOCK = 1 << 23  # bytes of text in memory at a time
+BLOCK = 1 << 20  # bytes of text in a batch; pyarrow reads some dozens of them ahead
 _PLACE = re.compile(
     r"(?:CSV parse error: |In CSV column #(?P<column>\d+): )?Row #(?P<row>\d+): (?P<what>.*)", re.DOTALL
 )

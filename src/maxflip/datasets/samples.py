@@ -41,8 +41,8 @@ class Sequences:
         return len(self.values)
 
     def cohort(self) -> Cohort:
-        sequences: Any = Cohort
-        made: Cohort = sequences.sequences(
+        cohorts: Any = Cohort
+        made: Cohort = cohorts.sequences(
             values=list(self.values),
             times=list(self.times),
             static=self.static,
