@@ -17,16 +17,16 @@ from tests.real_data import real_data
 
 TABLES = {
     "assessments": """code_module,code_presentation,id_assessment,assessment_type,date,weight
-AAA,2013J,1,TMA,19,10
+AAA,2013J,6,TMA,19,10
 AAA,2013J,2,CMA,54,20.5
 AAA,2013J,3,Exam,?,100
 BBB,2013J,4,TMA,30,50
 """,
     "studentAssessment": """id_assessment,id_student,date_submitted,is_banked,score
 2,11,60,0,70
-1,11,18,0,78
+6,11,18,0,78
 3,11,200,0,90
-1,12,-1,1,?
+6,12,-1,1,?
 4,12,30,0,40
 4,99,30,0,40
 """,
@@ -66,7 +66,7 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
 
 
 def test_aggregates(tmp_path: Path) -> None:
-    scored = "id_assessment,id_student,date_submitted,is_banked,score\n1,11,18,0,78\n2,11,60,0,?\n1,12,19,0,40\n"
+    scored = "id_assessment,id_student,date_submitted,is_banked,score\n6,11,18,0,78\n2,11,60,0,?\n6,12,19,0,40\n"
     students = oulad(write(tmp_path, studentAssessment=scored))
     table = aggregates(students)
     assert table.features == (
@@ -85,11 +85,11 @@ def test_aggregates_need_a_score(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "old", "new", "message"),
     [
-        ("assessments", "TMA,19", "TMA,?", "row 1: assessment 1 is no exam and has no date."),
+        ("assessments", "TMA,19", "TMA,?", "row 1: assessment 6 is no exam and has no date."),
         ("assessments", "CMA", "XMA", "row 2: assessment_type is 'XMA'; wanted one of 'TMA', 'CMA', 'Exam'."),
         ("assessments", "weight", "wait", "has no column 'weight'."),
         ("studentAssessment", "\n2,11,", "\n7,11,", "row 1: assessments.csv has no assessment 7."),
-        ("studentAssessment", "1,11,18", "1,11,?", "row 2: column 'date_submitted' is empty."),
+        ("studentAssessment", "6,11,18", "6,11,?", "row 2: column 'date_submitted' is empty."),
         ("studentInfo", "Pass", "Passed", "row 2: final_result is 'Passed'; wanted one of 'Pass'"),
         ("studentInfo", "13,AAA", "12,AAA", "some students stand in it twice for one course."),
         ("studentInfo", "N,2,", "maybe,2,", "row 3: disability is 'maybe'; wanted one of 'Y', 'N'."),
