@@ -13,7 +13,6 @@ Needs `pip install foolbox` (extra `bench`).
 from __future__ import annotations
 
 import argparse
-import gzip
 import time
 import warnings
 from collections.abc import Callable
@@ -27,7 +26,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from alma import alma
-from maxflip import Problem, TorchClassifier
+from maxflip import Problem, TorchClassifier, datasets
 from maxflip.flips import FeaturePrices, cheapest_flips
 from maxflip.flips.gradient import search
 from maxflip.flips.surface import Surface
@@ -73,10 +72,8 @@ class WithMargin(nn.Module):
 
 
 def credit_default(data: Path) -> tuple[Floats, NDArray[np.int64]]:
-    with gzip.open(data / "credit_default" / "default_credit_card.csv.gz", "rt") as file:
-        table = np.loadtxt(file, delimiter=",", skiprows=1)
-    x = table[:, 1:-1]
-    return (x - x.mean(axis=0)) / x.std(axis=0), table[:, -1].astype(np.int64)
+    table = datasets.credit_default(data / "credit_default")
+    return (table.values - table.values.mean(axis=0)) / table.values.std(axis=0), table.labels
 
 
 def synthetic(classes: int) -> tuple[Floats, NDArray[np.int64]]:

@@ -35,8 +35,8 @@ ROOMS = [
     ["study", "sizing", "tuning"],
     ["report"],
     ["files"],
-    ["demo"],
-    ["jobs"],
+    ["demo", "datasets"],
+    ["jobs", "datasets_cli"],
     ["cli"],
     ["__main__"],
 ]

@@ -1,4 +1,4 @@
-"""The program: maxflip demo | solve | verify | report."""
+"""The program: maxflip demo | solve | verify | report | data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from maxflip import __version__
-from maxflip.errors import SHOWN, MaxflipError, OutputError, Terminated
+from maxflip.errors import SHOWN, InputError, MaxflipError, OutputError, Terminated
 from maxflip.suggest import one_line
 from maxflip.watch import Advanced, Event, Finished, Notice, Started, Watch, silent
 
@@ -91,7 +91,7 @@ def verify(
     with _errors(debug):
         import maxflip_verify
         import maxflip_wall
-        from maxflip.errors import InputError, VerifyError
+        from maxflip.errors import VerifyError
         from maxflip.files.models import as_ours
 
         if not folder.is_dir():
@@ -133,6 +133,28 @@ def report(
         plan.report(target)
         if not quiet:
             _say(one_line(str(target)))
+
+
+@app.command()
+def data(
+    name: Annotated[str | None, typer.Argument(help="Which data; without a name, all are listed.")] = None,
+    root: Annotated[Path | None, typer.Option(readable=False, help="The folder that holds its files.")] = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """List public data and where to get it, or say what stands in a folder of it."""
+    with _errors(debug):
+        from maxflip.datasets_cli import describe, overview
+
+        if name is None:
+            if root is not None:
+                raise InputError("--root: say whose folder it is: `maxflip data NAME --root DIR`.")
+            text = overview()
+        else:
+            with _progress(quiet) as watch:
+                text = describe(name, root, watch)
+        if not quiet:
+            _say(text)
 
 
 def _missing_inputs(folder: Path, given: dict[str, Path | None]) -> list[str]:

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from maxflip.cohort import Cohort
+from maxflip.exact import Floats
+from maxflip.ragged import Ragged
 from maxflip.slots import Slots
 
 Rows = NDArray[np.int64]
@@ -97,31 +98,35 @@ class TableInputs:
 
 
 class SequenceInputs:
-    """x (B, T, F), padded; `cell` (B, A): where in a flat (T F) sequence each slot lies; `there` (B, A): if anywhere"""
+    """values (N, F) of all sequences -> x (B, T, F), padded; `cell` (B, A): where in a flat (T F) sequence each slot lies; `there` (B, A): if anywhere"""
 
     def __init__(
-        self, cohort: Cohort, slots: Slots, rows: Rows, columns: Rows, device: torch.device, most_steps: int
+        self,
+        values: Floats,
+        ragged: Ragged,
+        slots: Slots,
+        rows: Rows,
+        columns: Rows,
+        device: torch.device,
+        most_steps: int,
     ) -> None:
-        ragged = cohort.ragged
-        assert ragged is not None
-        assert slots.step is not None
         lengths = ragged.lengths[rows]
-        longest, width = int(lengths.max(initial=1)), len(cohort.features)
+        longest, width = int(lengths.max(initial=1)), values.shape[1]
         from_end = np.minimum(np.arange(longest), lengths[:, None] - 1)  # (B, T): the last step is repeated
         steps = ragged.begin[rows][:, None] + from_end
         ended = np.arange(longest) >= lengths[:, None]
-        values = cohort.values[steps]
-        observed = ~np.isnan(values) & ~ended[:, :, None]
+        padded = values[steps]
+        observed = ~np.isnan(padded) & ~ended[:, :, None]
         self.most_steps = most_steps
         self.lengths = lengths
         self.full = Batch(
-            torch.as_tensor(np.where(observed, values, 0.0), device=device),
+            torch.as_tensor(np.where(observed, padded, 0.0), device=device),
             torch.as_tensor(observed, device=device),
             torch.as_tensor(ragged.times[steps], device=device),
             torch.as_tensor(lengths, device=device),
             torch.as_tensor(ragged.static[rows], device=device),
         )
-        step = slots.step[np.ix_(rows, columns)]
+        step = slots.steps(rows, columns)
         self.there = torch.as_tensor(step >= 0, device=device)
         self.cell = torch.as_tensor(np.where(step >= 0, step * width + slots.feature[columns], 0), device=device)
 

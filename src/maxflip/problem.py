@@ -23,6 +23,7 @@ from maxflip.frozen import Frozen, FrozenMap, read_only
 from maxflip.goal import Goal, requirement_faults, resolve_target
 from maxflip.inputs import Inputs, SequenceInputs, TableInputs, similar
 from maxflip.limits import Limits, read_limits
+from maxflip.ragged import Ragged
 from maxflip.slots import Slots, read_steps
 from maxflip.suggest import counted, did_you_mean, listed, shown
 
@@ -129,7 +130,10 @@ class Problem(Frozen):
         if faults:
             raise ProblemError(faults)
 
-        slots = Slots.of_table(people) if allowed is None else Slots.of_sequences(people, weighed, allowed)
+        if people.ragged is None or allowed is None:
+            slots = Slots.of_table(people)
+        else:
+            slots = Slots.of_sequences(people, people.ragged, weighed, allowed)
         settle = object.__setattr__
         settle(self, "classifier", classifier)
         settle(self, "cohort", people)
@@ -211,7 +215,7 @@ class Problem(Frozen):
         rows = chosen_rows(len(self))
         everywhere = np.arange(self.width)
         size = float(np.nanmax(np.abs(self.cohort.values), initial=0.0))
-        step = self._spread_of_features(self.cohort.order)[self.slots.feature]
+        step = self._spread_of_features(self.cohort.ragged, self.cohort.order)[self.slots.feature]
         return Sample(lambda device: self.inputs(rows, device, everywhere), rows, step, size)
 
     def __repr__(self) -> str:
@@ -246,12 +250,11 @@ class Problem(Frozen):
         """(A,): the same over some samples"""
         if self.cohort.ragged is None:
             return spread_of(self.cohort.values[np.ix_(rows, self.actionable)])
-        return self._spread_of_features(rows)[self.slots.feature[self.actionable]]
+        return self._spread_of_features(self.cohort.ragged, rows)[self.slots.feature[self.actionable]]
 
-    def _spread_of_features(self, rows: Rows) -> Floats:
+    def _spread_of_features(self, ragged: Ragged, rows: Rows) -> Floats:
         """(F,): over all values measured in these sequences"""
-        assert self.cohort.ragged is not None
-        values = self.cohort.values[self.cohort.ragged.rows_of(rows)]
+        values = self.cohort.values[ragged.rows_of(rows)]
         measured = (values[~np.isnan(values[:, i]), i] for i in range(values.shape[1]))
         return np.array([float(spread_of(v[:, None])[0]) if len(v) else 1.0 for v in measured])
 
@@ -263,7 +266,9 @@ class Problem(Frozen):
         if self.cohort.ragged is None:
             x = torch.tensor(self.cohort.values[rows], device=device)
             return TableInputs(x, torch.as_tensor(columns, device=device), size)
-        return SequenceInputs(self.cohort, self.slots, rows, columns, device, self._steps_of_a_batch)
+        return SequenceInputs(
+            self.cohort.values, self.cohort.ragged, self.slots, rows, columns, device, self._steps_of_a_batch
+        )
 
     @property
     def _steps_of_a_batch(self) -> int:

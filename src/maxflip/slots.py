@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from maxflip.cohort import Cohort
 from maxflip.exact import Floats
 from maxflip.frozen import Frozen, read_only
+from maxflip.ragged import Ragged
 from maxflip.suggest import shown
 
 Mask = NDArray[np.bool_]
@@ -39,10 +40,8 @@ class Slots(Frozen):
         return cls(cohort.values, read_only(np.arange(len(cohort.features))))
 
     @classmethod
-    def of_sequences(cls, cohort: Cohort, changing: Collection[str], allowed: Mask) -> Slots:
+    def of_sequences(cls, cohort: Cohort, ragged: Ragged, changing: Collection[str], allowed: Mask) -> Slots:
         """changing: features that may change   allowed (N, F): where"""
-        ragged = cohort.ragged
-        assert ragged is not None
         starts, steps, features = [np.empty((len(cohort), 0))], [np.empty((len(cohort), 0), np.int64)], []
         for i, name in enumerate(cohort.features):
             if name not in changing:
@@ -70,6 +69,10 @@ class Slots(Frozen):
     def absent(self, rows: NDArray[np.int64]) -> Mask | None:
         """(B, K): slots that hold nothing; None if all do"""
         return None if self.step is None else self.step[rows] == NOWHERE
+
+    def steps(self, rows: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(B, b): in which step each of some slots lies"""
+        return np.zeros((len(rows), len(slots)), np.int64) if self.step is None else self.step[np.ix_(rows, slots)]
 
     def find(self, rows: NDArray[np.int64], steps: NDArray[np.int64], features: NDArray[np.int64]) -> NDArray[np.int64]:
         """(e,) slots of values known by sample, step and feature; NOWHERE where that is no slot"""

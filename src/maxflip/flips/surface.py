@@ -42,6 +42,8 @@ class Surface:
         device = self.problem.classifier.device
         self.columns = torch.as_tensor(self.problem.actionable, device=device)
         self.inputs = self.problem.inputs(self.rows, device, self.problem.actionable)
+        # (B, F): the rows of a table, for models that are linear; of sequences, none of these.
+        self.x = self.inputs.x if isinstance(self.inputs, TableInputs) else torch.empty(len(self.rows), 0)
         low, high = self.problem.box(self.rows)
         self.low = torch.as_tensor(low, device=device)[:, self.columns]
         self.high = torch.as_tensor(high, device=device)[:, self.columns]
@@ -53,12 +55,6 @@ class Surface:
         self.unit = self.problem.guard / TYPICAL_GUARD if self.problem.goal.is_decision else 1.0
         # Which samples ever gave an output that is not finite.
         self.broken = torch.zeros(len(self.rows), dtype=torch.bool, device=device)
-
-    @property
-    def x(self) -> torch.Tensor:
-        """(B, F): the rows of a table"""
-        assert isinstance(self.inputs, TableInputs)
-        return self.inputs.x
 
     def repriced(self, prices: FeaturePrices) -> Surface:
         """The same samples at other prices; evaluations are counted together."""

@@ -1,0 +1,22 @@
+"""Loaders for public data, and a generator of data in the shape of some that is not public. docs/data.md tells of each.
+
+Nothing is downloaded: a loader takes the folder into which the files were put.
+"""
+
+from maxflip.datasets.credit import credit_default
+from maxflip.datasets.insurer import insurance
+from maxflip.datasets.mimic import mimic3
+from maxflip.datasets.open_university import aggregates, oulad
+from maxflip.datasets.physionet import physionet2012
+from maxflip.datasets.samples import Sequences, Table
+
+__all__ = [
+    "Sequences",
+    "Table",
+    "aggregates",
+    "credit_default",
+    "insurance",
+    "mimic3",
+    "oulad",
+    "physionet2012",
+]
