@@ -98,7 +98,10 @@ class TableInputs:
 
 
 class SequenceInputs:
-    """values (N, F) of all sequences -> x (B, T, F), padded; `cell` (B, A): where in a flat (T F) sequence each slot lies; `there` (B, A): if anywhere"""
+    """Of values (N, F), one row per step, these samples' as x (B, T, F), padded.
+
+    cell (B, A): where in a flat sequence (T F) each slot lies   there (B, A): whether it lies anywhere
+    """
 
     def __init__(
         self,
