@@ -20,7 +20,7 @@ ROOMS = [
     ["errors", "streams", "watch", "suggest", "exact", "frozen"],
     ["frames"],
     ["cohort", "classifiers", "budgets", "engine"],
-    ["goal", "limits"],
+    ["costs", "goal", "limits"],
     ["problem"],
     ["judge"],
     ["plan", "flips", "program", "question"],

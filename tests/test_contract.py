@@ -35,7 +35,7 @@ def same(a: Plan, b: Plan) -> bool:
 def assert_lawful(problem: Problem, plan: Plan) -> None:
     """Everything a plan promises, recomputed here."""
     x = problem.cohort.values[plan.selected]
-    assert problem.ledger.fits(plan.changes)
+    assert problem.bill(plan.selected, plan.changes).fits()
     assert not problem.limits.broken(x, plan.changes, plan.selected).any()
     assert (plan.changes[:, ~problem.ledger.actionable] == 0).all()
     assert np.array_equal(plan.selected, np.flatnonzero(plan.fates == Fate.FLIPPED))

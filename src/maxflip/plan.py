@@ -188,15 +188,15 @@ class Plan:
         """id, feature, unit, before, change, after, cost: a row per change that is not zero (a pyarrow Table).
 
         `cost` is what the change draws from the feature's budget, in that budget's units; null where the feature draws
-        on several, whose units may differ.
+        on several, whose units may differ, or where the budget is a function of the whole change.
         """
         import pyarrow as pa
 
         picked, column = np.nonzero(self.changes)
         change, before = self.changes[picked, column], self.before[picked, column]
-        squared, absolute = self.ledger.squared, self.ledger.absolute
-        cost = squared.sum(axis=0)[column] * change**2 + absolute.sum(axis=0)[column] * np.abs(change)
-        is_shared = ((squared > 0) | (absolute > 0)).sum(axis=0)[column] > 1
+        ledger = self.ledger
+        cost = ledger.squared.sum(axis=0)[column] * change**2 + ledger.absolute.sum(axis=0)[column] * np.abs(change)
+        is_shared = (ledger.draws.sum(axis=0) > 1) | ledger.draws[ledger.functions].any(axis=0)
         names = np.array(self.features, dtype=object)[column]
         return pa.table(
             {
@@ -206,7 +206,7 @@ class Plan:
                 "before": pa.array(before, pa.float64()),
                 "change": pa.array(change, pa.float64()),
                 "after": pa.array(before + change, pa.float64()),
-                "cost": pa.array(cost, pa.float64(), mask=is_shared),
+                "cost": pa.array(cost, pa.float64(), mask=is_shared[column]),
             }
         )
 
