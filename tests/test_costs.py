@@ -38,6 +38,7 @@ from maxflip.choose import choose
 from maxflip.engine import Rows
 from maxflip.exact import Floats
 from maxflip.solvers import Solver
+from maxflip.solvers.paper.search import Search, Units
 from tests.examples import linear_problem, missing_score, net_problem
 from tests.test_contract import assert_lawful, same
 
@@ -165,6 +166,24 @@ def test_a_smaller_change_may_draw_more() -> None:
 
     problem = linear_problem([1.0], [[-1.0]], {"x0": Budget(0.5, cost=valley)})
     assert choose(problem, np.array([0, 0]), np.array([[1.2], [2.0]])).tolist() == [1]
+
+
+@pytest.mark.parametrize("function", [soft, distance, uphill])
+@pytest.mark.parametrize("units", ["raw", "standard"])
+def test_slopes_are_those_of_what_is_drawn(function: Any, units: Units) -> None:
+    x = np.random.default_rng(4).normal(size=(5, 3)) * [1.0, 2.0, 3.0]
+    budgets = {"x1": 2.0, "both": Budget(4.0, ["x2", "x0"], function), "x0": Budget(0.0, ["x0"], soft)}
+    search = Search(linear_problem([1.0, 1.0, 1.0], x, budgets), np.arange(5), units)
+    u = torch.tensor(np.random.default_rng(5).normal(size=(5, 2)))
+    weight = torch.tensor(np.random.default_rng(6).uniform(size=(5, 2)))
+    step, there = 1e-6, torch.zeros_like(u)
+    for i in range(2):
+        by = torch.zeros_like(u)
+        by[:, i] = step
+        there[:, i] = (weight * (search.consumption(u + by) - search.consumption(u - by))).sum(dim=1) / (2 * step)
+    torch.testing.assert_close(search.consumption_slope(u, weight), there, rtol=1e-7, atol=1e-8)
+    still = search.consumption_slope(torch.zeros_like(u), weight)
+    torch.testing.assert_close(still, torch.zeros_like(u), rtol=0, atol=0)
 
 
 # Decisions.

@@ -55,9 +55,7 @@ def choose(
     """
     needed = np.array([], dtype=np.int64) if must is None else must
     bill = problem.bill(rows, changes)
-    payable = np.flatnonzero(bill.can_be_paid)
-    rows, bill = rows[payable], bill.of(payable)
-    without = needed[~np.isin(needed, rows)]
+    without = needed[~np.isin(needed, rows[bill.can_be_paid])]
     if len(without):
         names = ", ".join(problem.cohort.ids[without[:10]])
         raise ProblemError(
@@ -75,7 +73,7 @@ def choose(
             "Raise the budgets or shorten the list."
         )
     chosen = _insert(candidates, bill, picked)
-    return np.sort(payable[kept[_first_of_equals(candidates, bill, chosen)]])
+    return np.sort(kept[_first_of_equals(candidates, bill, chosen)])
 
 
 def _candidates(problem: Problem, rows: Rows, bill: Bill, must: Rows) -> tuple[Candidates, Chosen]:
@@ -87,7 +85,7 @@ def _candidates(problem: Problem, rows: Rows, bill: Bill, must: Rows) -> tuple[C
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         share = np.where(spent > 0, spent / amounts, 0.0)
     is_must = np.isin(rows, must) if len(must) else np.zeros(len(rows), dtype=bool)
-    wanted = (problem.worth[rows] > 0) | is_must
+    wanted = ((problem.worth[rows] > 0) | is_must) & bill.can_be_paid
     fits = (share <= 1.0 + TOLERANCE).all(axis=1)
     kept = np.flatnonzero(fits & wanted & _smallest(rows, bill))
     if not np.isin(must, rows[kept]).all():
@@ -268,7 +266,7 @@ def _first_of_equals(candidates: Candidates, bill: Bill, chosen: Chosen) -> Chos
     twins = np.sort(order[np.append(same, False) | np.append(False, same)])  # all others are unlike in what they draw
     if not len(twins):
         return chosen
-    alike = np.column_stack([bill.sizes[twins], candidates.worth[twins], candidates.must[twins]])
+    alike = np.column_stack([bill.of(twins).sizes, candidates.worth[twins], candidates.must[twins]])
     _, kind, size = np.unique(alike, axis=0, return_inverse=True, return_counts=True)
     is_chosen = np.zeros(len(candidates.worth), dtype=bool)
     is_chosen[chosen] = True
