@@ -131,13 +131,17 @@ class Ledger(Frozen):
     def _exact(self, r: int, changes: Floats, called: Floats | None) -> ExactSum:
         """What a function draws is the float64 that it says; their sum is exact like any other."""
         if r in self.functions:
-            return ExactSum([(1.0, _known(called)[:, np.searchsorted(self.functions, r)], 1)])
+            return ExactSum([(1.0, self._said(r, called), 1)])
         parts: list[tuple[float, Floats, Power]] = []
         for i in np.flatnonzero(self.squared[r]):
             parts.append((float(self.squared[r, i]), changes[:, i], 2))
         for i in np.flatnonzero(self.absolute[r]):
             parts.append((float(self.absolute[r, i]), changes[:, i], 1))
         return ExactSum(parts)
+
+    def _said(self, r: int, called: Floats | None) -> Floats:
+        """(c,): what the function of budget r says"""
+        return np.asarray(_known(called)[:, np.searchsorted(self.functions, r)])
 
     def overspent(self, changes: Floats, called: Floats | None = None) -> list[int]:
         """The budgets that the plan with these changes (count, F) exceeds, decided exactly."""
@@ -147,7 +151,7 @@ class Ledger(Frozen):
         amount = float(self.amounts[r])
         if self.count[r]:
             return len(changes) <= amount
-        if r in self.functions and not np.isfinite(_known(called)).all():
+        if r in self.functions and not np.isfinite(self._said(r, called)).all():
             return False
         return self._exact(r, changes, called).at_most(amount)
 
@@ -156,8 +160,8 @@ class Ledger(Frozen):
         amount = float(self.amounts[r])
         return len(changes) - amount if self.count[r] else self._exact(r, changes, called).beyond(amount)
 
-    def fits(self, changes: Floats, called: Floats | None = None) -> bool:
-        return not self.overspent(changes, called)
+    def fits(self, changes: Floats) -> bool:
+        return not self.overspent(changes)
 
     def spent(self, changes: Floats, called: Floats | None = None) -> Floats:
         """(m,): exact consumption of a plan, rounded once to the nearest float64."""
