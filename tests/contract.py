@@ -14,3 +14,12 @@ SOLVERS: list[Solver] = [
     CCMS.scale_free(outer=3, inner=25, optimizer="adam", draws=10, choices=0.25, alpha=1e-4),
     KL.scale_free(outer=3, inner=25, optimizer="adam"),
 ]
+
+# What users get who set nothing, but for the number of iterations. Steps and multipliers are in raw units, so whom
+# these find depends on units; the laws that do not ask for that hold for them too.
+DEFAULTS: list[Solver] = [
+    MS(outer=2, inner=30),
+    BCMS(outer=2, inner=30),
+    CCMS(outer=2, inner=30),
+    KL(outer=2, inner=30),
+]

@@ -23,7 +23,7 @@ ROOMS = [
     ["slots"],
     ["inputs", "networks"],
     ["classifiers", "budgets", "engine"],
-    ["goal", "limits"],
+    ["costs", "goal", "limits"],
     ["problem"],
     ["judge"],
     ["plan", "flips", "program", "question"],

@@ -16,16 +16,33 @@ from hypothesis import strategies as st
 from torch import nn
 
 import maxflip
-from maxflip import Budget, Cohort, Fate, Nearest, Plan, Problem, ProblemError, Status, TorchClassifier, judge, solve
+from maxflip import (
+    BCMS,
+    CCMS,
+    KL,
+    MS,
+    Budget,
+    Cohort,
+    Fate,
+    Nearest,
+    Plan,
+    Problem,
+    ProblemError,
+    Status,
+    TorchClassifier,
+    judge,
+    solve,
+)
 from maxflip.engine import Local
 from maxflip.solvers import SOLVERS as BY_NAME
 from maxflip.solvers import Proposal, Run, Solver
 from maxflip.watch import Advanced, Event, Finished, Notice, Started, silent
 from tests.conftest import LONG
-from tests.contract import SOLVERS
+from tests.contract import DEFAULTS, SOLVERS
 from tests.examples import linear_net, linear_problem, net_problem, small_net
 
 every_solver = pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+every_setting = pytest.mark.parametrize("solver", [*SOLVERS, *DEFAULTS], ids=repr)
 
 
 def same(a: Plan, b: Plan) -> bool:
@@ -35,7 +52,7 @@ def same(a: Plan, b: Plan) -> bool:
 def assert_lawful(problem: Problem, plan: Plan) -> None:
     """Everything a plan promises, recomputed here."""
     x = problem.cohort.values[plan.selected]
-    assert problem.ledger.fits(plan.changes)
+    assert problem.bill(plan.selected, plan.changes).fits()
     assert not problem.limits.broken(x, plan.changes, plan.selected).any()
     assert (plan.changes[:, ~problem.ledger.actionable] == 0).all()
     assert np.array_equal(plan.selected, np.flatnonzero(plan.fates == Fate.FLIPPED))
@@ -101,20 +118,30 @@ def problems() -> list[tuple[str, Problem]]:
     ]
 
 
-@every_solver
+@every_setting
 @pytest.mark.parametrize(("name", "problem"), problems(), ids=lambda v: v if isinstance(v, str) else "")
 def test_plans_are_lawful_and_repeatable(solver: Solver, name: str, problem: Problem) -> None:
     plan = solve(problem, solver, seed=3)
     assert_lawful(problem, plan)
     assert same(plan, solve(problem, solver, seed=3))
-    assert plan.count > 0
+    assert plan.count > 0 or solver in DEFAULTS
     for row in problem.include:
         assert plan.fates[row] in (Fate.FLIPPED, Fate.ALREADY)
     for row in problem.exclude:
         assert plan.fates[row] in (Fate.LEFT_OUT, Fate.ALREADY, Fate.UNREACHABLE)
 
 
-@every_solver
+@pytest.mark.parametrize("solver", [MS(), BCMS(), CCMS(), KL()], ids=repr)
+def test_what_is_set_when_nothing_is_finds_somebody(solver: Solver) -> None:
+    """All of their iterations, once."""
+    budgets = {"hours": Budget(2.0, {"x0": 1.0, "x1": 0.5}, "absolute"), "x2": 1.0, "people": Budget(5, cost="count")}
+    problem = net_problem(12, budgets=budgets, limits="observed", directions={"x2": "up"}, exclude=["0"])
+    plan = solve(problem, solver)
+    assert_lawful(problem, plan)
+    assert plan.count > 0
+
+
+@every_setting
 def test_zero_budgets_flip_nobody_and_that_is_optimal(solver: Solver) -> None:
     plan = solve(net_problem(30, budgets={"x0": 0.0, "x1": 0.0}), solver)
     assert (plan.count, plan.bound, plan.status) == (0, 0.0, Status.OPTIMAL)
@@ -132,7 +159,7 @@ def test_infinite_budgets_flip_everyone_who_can_be(solver: Solver) -> None:
     assert (plan.status, plan.bound) == (Status.OPTIMAL, plan.worth)
 
 
-@every_solver
+@every_setting
 def test_those_already_there_are_never_counted(solver: Solver) -> None:
     plan = solve(linear_problem([1.0], [[5.0], [6.0]], [9.0]), solver)
     assert (plan.count, plan.bound, plan.status) == (0, 0.0, Status.OPTIMAL)
@@ -145,7 +172,7 @@ def test_below_the_margin_counts_as_flippable_and_is_reported(solver: Solver) ->
     assert (plan.count, plan.below_margin) == (2, 1)
 
 
-@every_solver
+@every_setting
 def test_nothing_of_the_users_is_touched(solver: Solver) -> None:
     net = nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.ReLU(), nn.Linear(8, 2)).train()
     state, x = copy.deepcopy(net.state_dict()), np.random.default_rng(0).normal(size=(30, 3))
@@ -161,7 +188,7 @@ def test_nothing_of_the_users_is_touched(solver: Solver) -> None:
     assert torch.equal(torch.get_rng_state(), random_state)
 
 
-@every_solver
+@every_setting
 def test_the_order_of_rows_does_not_matter(solver: Solver) -> None:
     rng = np.random.default_rng(1)
     x, ids = rng.normal(size=(80, 4)), [f"P{j}" for j in range(80)]
@@ -188,9 +215,10 @@ def test_equal_samples_are_picked_in_the_order_of_their_ids(solver: Solver) -> N
     assert sorted(solve(problem, solver).ids) == ["a", "b"]
 
 
-@every_solver
+@every_setting
 def test_threads_do_not_matter(solver: Solver) -> None:
-    problem, threads = net_problem(500, features=8, limits="observed"), torch.get_num_threads()
+    samples = 60 if solver in DEFAULTS else 500
+    problem, threads = net_problem(samples, features=8, limits="observed"), torch.get_num_threads()
     plans = []
     try:
         for count in (1, 2):
@@ -201,7 +229,7 @@ def test_threads_do_not_matter(solver: Solver) -> None:
     assert same(*plans)
 
 
-@every_solver
+@every_setting
 def test_more_may_be_asked_than_can_be_had(solver: Solver) -> None:
     x = np.full((3, 1), -1.0)
     with pytest.raises(ProblemError, match="budgets do not suffice"):
@@ -210,13 +238,13 @@ def test_more_may_be_asked_than_can_be_had(solver: Solver) -> None:
         solve(linear_problem([1.0], x, [9.0], limits={"x0": (-2, 0)}, include=["0", "1", "2"]), solver)
 
 
-@every_solver
+@every_setting
 def test_one_is_one_sample(solver: Solver) -> None:
     with pytest.raises(ProblemError, match="do not suffice for 1 sample that must be picked"):
         solve(linear_problem([1.0], [[-1.0], [-9.0]], [1.5], include=["1"]), solver)
 
 
-@every_solver
+@every_setting
 def test_the_included_who_are_there_already_are_named(solver: Solver) -> None:
     events: list[Event] = []
     problem = linear_problem([1.0], [[-1.0], [5.0], [6.0]], [9.0], include=["0", "2"])
@@ -226,7 +254,7 @@ def test_the_included_who_are_there_already_are_named(solver: Solver) -> None:
     assert notices == ["include: already in the wanted class, so there is nothing to change: '2'."]
 
 
-@every_solver
+@every_setting
 def test_watch_hears_notices_and_progress(solver: Solver) -> None:
     events: list[Event] = []
     solve(net_problem(20, limits={"x0": (0, 1)}), solver, watch=events.append)
@@ -237,7 +265,7 @@ def test_watch_hears_notices_and_progress(solver: Solver) -> None:
         assert Finished(started.stage) in events
 
 
-@every_solver
+@every_setting
 def test_repr_reproduces_the_solver(solver: Solver) -> None:
     assert eval(repr(solver), vars(maxflip)) == solver
     with pytest.raises(TypeError):
@@ -294,7 +322,7 @@ seeds = st.integers(0, 10**6)
 law = settings(max_examples=500 if LONG else 20)
 
 
-@every_solver
+@every_setting
 @law
 @given(seed=seeds)
 def test_law_rows_may_be_permuted_and_ids_renamed(solver: Solver, seed: int) -> None:
@@ -305,7 +333,7 @@ def test_law_rows_may_be_permuted_and_ids_renamed(solver: Solver, seed: int) -> 
     assert {f"Q{i}x": d for i, d in plan.items()} == renamed
 
 
-@every_solver
+@every_setting
 @law
 @given(seed=seeds)
 def test_law_whoever_cannot_be_won_changes_nothing(solver: Solver, seed: int) -> None:
@@ -374,7 +402,7 @@ def test_law_units_do_not_matter(solver: Solver, seed: int) -> None:
     assert law_plan(solver, scaled, ids) == {i: tuple(np.array(d) * factors) for i, d in plan.items()}
 
 
-@every_solver
+@every_setting
 @law
 @given(seed=seeds)
 def test_law_a_feature_that_cannot_help_changes_nothing(solver: Solver, seed: int) -> None:
@@ -459,7 +487,7 @@ class Counted(nn.Module):
         return self.net(x)
 
 
-@every_solver
+@every_setting
 def test_a_model_is_never_asked_about_nobody(solver: Solver) -> None:
     """An exported model may have been told that there is always somebody. Here nobody can be flipped."""
     net = Counted()

@@ -60,7 +60,7 @@ class Question:
     def own_budgets(self) -> dict[str, Budget]:
         """One for each feature and nothing shared, so that one can be left out."""
         kinds = {"squared": ["squared"] * 4, "absolute": ["absolute"] * 4, "mixed": ["squared", "absolute"] * 2}
-        return {f"x{i}": Budget(1.0, cost=cost) for i, cost in enumerate(kinds[self.kind])}  # type: ignore[arg-type]
+        return {f"x{i}": Budget(1.0, cost=cost) for i, cost in enumerate(kinds[self.kind])}
 
     def prices(self) -> Floats:
         return np.random.default_rng(self.seed + 2).uniform(0.2, 2.0, len(self.budgets()))

@@ -97,7 +97,7 @@ def test_wrong_types_of_solve_are_told_in_words(value: Any) -> None:
         ({"classifier": LogisticRegression()}, ["SklearnClassifier(model)"]),
         ({"classifier": TorchClassifier}, ["classifier", "wanted a TorchClassifier(...)"]),
         ({"budgets": {1: 2.0}}, ["the name 1 is no text"]),
-        ({"budgets": {"h": Budget(1.0, ["a"])}}, ["budgets.h.uses = ['a']: must be {feature: weight}"]),  # type: ignore[arg-type]
+        ({"budgets": {"h": Budget(1.0, ["a"])}}, ["budgets.h.uses = ['a']: must be {feature: weight}"]),
         ({"target": [[1], [1, 0]]}, ["target: got [[1], [1, 0]]"]),
         ({"target": [0, 1]}, ["a list gives one class per sample", "give a set"]),
         ({"margin": "0.1"}, ["margin = '0.1'"]),
@@ -179,7 +179,7 @@ def test_a_problem_is_frozen_and_prints_itself() -> None:
         ({"budgets": {"h": Budget(1.0, {"x": 1.0})}}, ["budgets.h.uses.x"]),
         ({"budgets": {"h": Budget(1.0, {"a": -1.0})}}, ["budgets.h.uses.a = -1.0"]),
         ({"budgets": {"h": Budget(1.0, {"a": float("inf")})}}, ["budgets.h.uses.a = inf"]),
-        ({"budgets": {"a": Budget(1.0, cost="cubic")}}, ["budgets.a.cost = 'cubic'"]),  # type: ignore[arg-type]
+        ({"budgets": {"a": Budget(1.0, cost="cubic")}}, ["budgets.a.cost = 'cubic'"]),
         ({"budgets": {"a": 1.0, "p": Budget(1.0, {"a": 1.0}, "count")}}, ["budgets.p.uses"]),
         ({"margin": None}, ["margin or threshold", "neither"]),
         ({"threshold": 0.9}, ["both"]),

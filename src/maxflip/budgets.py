@@ -1,11 +1,12 @@
-"""Budget: so much of something, shared by the whole cohort. Ledger: all budgets of a problem, compiled to matrices."""
+"""Budget: so much of something, shared by the whole cohort. Ledger: all budgets of a problem, compiled to matrices.
+Bill: what some changes draw."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,11 @@ from numpy.typing import NDArray
 from maxflip.exact import ExactSum, Floats, Power
 from maxflip.frozen import Frozen, read_only
 
+if TYPE_CHECKING:
+    import torch
+
 Cost = Literal["squared", "absolute", "count"]
+CostFunction: TypeAlias = "Callable[[torch.Tensor, torch.Tensor], torch.Tensor]"
 COSTS: tuple[Cost, ...] = ("squared", "absolute", "count")
 HUGE = 1e150  # changes above this have squares beyond float64
 
@@ -24,12 +29,36 @@ class Budget:
 
     amount  number >= 0; 0 freezes what it weighs, inf is no limit
     uses    {feature: weight >= 0}; None: the feature that the budget is named after, with weight 1
-    cost    what phi is: "squared" (d * d, the paper), "absolute" (|d|); or "count": picked samples, and no `uses`
+    cost    what phi is: "squared" (d * d, the paper), "absolute" (|d|); or "count": picked samples, and no `uses`;
+            or a function of the values before and after, (B, len(uses)) float64 tensors on the CPU whose columns are
+            the features that `uses` lists, to what each sample draws, (B,): never negative, 0 where nothing changes,
+            with a gradient. Then sum_j cost(x_j, x_j + d_j) <= amount. A plan has its name, "function NAME", instead.
     """
 
     amount: float
-    uses: Mapping[str, float] | None = None
-    cost: Cost = "squared"
+    uses: Mapping[str, float] | Sequence[str] | None = None
+    cost: str | CostFunction = "squared"
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """By feature; 1 for those that are only listed."""
+        if self.uses is None or isinstance(self.uses, Mapping):
+            return self.uses or {}
+        return dict.fromkeys(self.uses, 1.0)
+
+    @property
+    def is_function(self) -> bool:
+        return self.cost not in COSTS
+
+    @property
+    def cost_name(self) -> str:
+        if isinstance(self.cost, str):
+            return self.cost
+        return f"function {getattr(self.cost, '__name__', type(self.cost).__name__)}"
+
+    def detached(self) -> Budget:
+        """With the name of the function in its place."""
+        return replace(self, cost=self.cost_name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +66,9 @@ class Ledger(Frozen):
     """Budgets r = 1..m over features i = 1..F: a_r(d) = sum_i squared_ri d_i^2 + absolute_ri |d_i| + count_r.
 
     amounts (m,)   squared, absolute (m, F)   count (m,) of 0 and 1
+    draws (m, F): whether a change of the feature draws on the budget
+    functions (k,): the budgets that are functions of more than d. What these draw is asked of the problem (`Bill`), and
+    given to the methods below as `called` (c, k).
     """
 
     names: tuple[str, ...]
@@ -44,45 +76,57 @@ class Ledger(Frozen):
     squared: Floats
     absolute: Floats
     count: Floats
+    draws: NDArray[np.bool_]
+    functions: NDArray[np.int64]
 
     @classmethod
     def compile(cls, budgets: Mapping[str, Budget], features: tuple[str, ...]) -> Ledger:
         """Budgets must be valid and have their `uses` filled in (Problem sees to both)."""
         m, width = len(budgets), len(features)
         position = {name: i for i, name in enumerate(features)}
-        weights = {cost: np.zeros((m, width)) for cost in ("squared", "absolute")}
+        weights = {cost: np.zeros((m, width)) for cost in ("squared", "absolute", "function")}
         for r, budget in enumerate(budgets.values()):
-            for name, weight in (budget.uses or {}).items():
-                weights[budget.cost][r, position[name]] = weight
+            kind = "function" if budget.is_function else budget.cost_name
+            for name, weight in budget.weights.items():
+                weights[kind][r, position[name]] = weight
         return cls(
             names=tuple(budgets),
             amounts=read_only(np.array([b.amount for b in budgets.values()], dtype=np.float64)),
             squared=read_only(weights["squared"]),
             absolute=read_only(weights["absolute"]),
             count=read_only(np.array([float(b.cost == "count") for b in budgets.values()])),
+            draws=read_only(sum(weights.values(), np.zeros((m, width))) > 0),
+            functions=read_only(np.flatnonzero([b.is_function for b in budgets.values()])),
         )
 
     def at(self, columns: NDArray[np.int64]) -> Ledger:
         """The same budgets over places, of which `columns` tells the feature: a change counts wherever it is made."""
-        return replace(self, squared=read_only(self.squared[:, columns]), absolute=read_only(self.absolute[:, columns]))
+        return replace(
+            self,
+            squared=read_only(self.squared[:, columns]),
+            absolute=read_only(self.absolute[:, columns]),
+            draws=read_only(self.draws[:, columns]),
+        )
 
     @cached_property
     def actionable(self) -> NDArray[np.bool_]:
         """(F,): features that some budget weighs and no empty budget forbids."""
-        weight = self.squared + self.absolute
-        weighed = (weight > 0).any(axis=0)
-        forbidden = (weight[self.amounts == 0] > 0).any(axis=0)
-        return np.asarray(weighed & ~forbidden)
+        forbidden = self.draws[self.amounts == 0].any(axis=0)
+        return np.asarray(self.draws.any(axis=0) & ~forbidden)
 
-    def consumption(self, changes: Floats) -> Floats:
+    def consumption(self, changes: Floats, called: Floats | None = None) -> Floats:
         """(c, F) changes -> (c, m) consumption, rounded: for solvers. Decisions use `fits`."""
         if np.abs(changes).max(initial=0.0) < HUGE:
             drawn = changes**2 @ self.squared.T
             if self.absolute.any():
                 drawn += np.abs(changes) @ self.absolute.T
-            return np.asarray(drawn + self.count)
-        with np.errstate(over="ignore"):  # what is beyond float64 is inf, and fits no budget
-            return np.stack([self._consumption(r, changes) for r in range(len(self.names))], axis=1)
+            drawn = np.asarray(drawn + self.count)
+        else:
+            with np.errstate(over="ignore"):  # what is beyond float64 is inf, and fits no budget
+                drawn = np.stack([self._consumption(r, changes) for r in range(len(self.names))], axis=1)
+        if len(self.functions):
+            drawn[:, self.functions] = _known(called)
+        return drawn
 
     def _consumption(self, r: int, changes: Floats) -> Floats:
         """(c,), whatever the size: a weight is multiplied in before the square, and a weight of 0 not at all."""
@@ -93,7 +137,10 @@ class Ledger(Frozen):
             drawn += self.absolute[r, i] * np.abs(changes[:, i])
         return drawn
 
-    def _exact(self, r: int, changes: Floats) -> ExactSum:
+    def _exact(self, r: int, changes: Floats, called: Floats | None) -> ExactSum:
+        """What a function draws is the float64 that it says; their sum is exact like any other."""
+        if r in self.functions:
+            return ExactSum([(1.0, self._said(r, called), 1)])
         parts: list[tuple[float, Floats, Power]] = []
         for i in np.flatnonzero(self.squared[r]):
             parts.append((float(self.squared[r, i]), changes[:, i], 2))
@@ -101,27 +148,88 @@ class Ledger(Frozen):
             parts.append((float(self.absolute[r, i]), changes[:, i], 1))
         return ExactSum(parts)
 
-    def overspent(self, changes: Floats) -> list[int]:
-        """The budgets that the plan with these changes (count, F) exceeds, decided exactly."""
-        return [
-            r
-            for r, amount in enumerate(self.amounts)
-            if not (len(changes) <= amount if self.count[r] else self._exact(r, changes).at_most(float(amount)))
-        ]
+    def _said(self, r: int, called: Floats | None) -> Floats:
+        """(c,): what the function of budget r says"""
+        return np.asarray(_known(called)[:, np.searchsorted(self.functions, r)])
 
-    def excess(self, r: int, changes: Floats) -> float:
+    def overspent(self, changes: Floats, called: Floats | None = None) -> list[int]:
+        """The budgets that the plan with these changes (count, F) exceeds, decided exactly."""
+        return [r for r in range(len(self.names)) if not self._is_within(r, changes, called)]
+
+    def _is_within(self, r: int, changes: Floats, called: Floats | None) -> bool:
+        amount = float(self.amounts[r])
+        if self.count[r]:
+            return len(changes) <= amount
+        if r in self.functions and not np.isfinite(self._said(r, called)).all():
+            return False
+        return self._exact(r, changes, called).at_most(amount)
+
+    def excess(self, r: int, changes: Floats, called: Floats | None = None) -> float:
         """What the plan draws from budget r beyond its amount, rounded once."""
         amount = float(self.amounts[r])
-        return len(changes) - amount if self.count[r] else self._exact(r, changes).beyond(amount)
+        return len(changes) - amount if self.count[r] else self._exact(r, changes, called).beyond(amount)
 
     def fits(self, changes: Floats) -> bool:
         return not self.overspent(changes)
 
-    def spent(self, changes: Floats) -> Floats:
+    def spent(self, changes: Floats, called: Floats | None = None) -> Floats:
         """(m,): exact consumption of a plan, rounded once to the nearest float64."""
         return np.array(
             [
-                float(len(changes)) if self.count[r] else self._exact(r, changes).rounded()
+                float(len(changes)) if self.count[r] else self._exact(r, changes, called).rounded()
                 for r in range(len(self.names))
             ]
         )
+
+
+def _known(called: Floats | None) -> Floats:
+    if called is None:
+        raise ValueError("a budget is a function: what the changes draw depends on where they start (Problem.bill)")
+    return called
+
+
+@dataclass(frozen=True, eq=False)
+class Bill:
+    """What c changes of certain samples draw, each function asked once.   changes (c, F)   called (c, k): see Ledger"""
+
+    ledger: Ledger
+    changes: Floats
+    called: Floats
+
+    def of(self, which: Any) -> Bill:
+        """Of these of the changes alone."""
+        return Bill(self.ledger, self.changes[which], self.called[which])
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """(c, F + k): a change with no larger number among these draws no more from any budget."""
+        return np.hstack([np.abs(self.changes), self.called])
+
+    def sizes_for(self, r: int) -> Floats:
+        """(c, .): those on which budget r depends."""
+        ledger = self.ledger
+        if r in ledger.functions:
+            return self.called[:, ledger.functions == r]
+        return np.abs(self.changes[:, ledger.draws[r]])
+
+    @property
+    def can_be_paid(self) -> NDArray[np.bool_]:
+        """(c,): no function says inf"""
+        return np.asarray(np.isfinite(self.called).all(axis=1))
+
+    @cached_property
+    def consumption(self) -> Floats:
+        """(c, m), rounded"""
+        return self.ledger.consumption(self.changes, self.called)
+
+    def overspent(self) -> list[int]:
+        return self.ledger.overspent(self.changes, self.called)
+
+    def excess(self, r: int) -> float:
+        return self.ledger.excess(r, self.changes, self.called)
+
+    def fits(self) -> bool:
+        return not self.overspent()
+
+    def spent(self) -> Floats:
+        return self.ledger.spent(self.changes, self.called)

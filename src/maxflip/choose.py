@@ -17,7 +17,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from maxflip.budgets import Ledger
+from maxflip.budgets import Bill
 from maxflip.engine import Rows
 from maxflip.errors import ProblemError
 from maxflip.exact import Floats
@@ -54,38 +54,40 @@ def choose(
     prices: of the budgets, where some are known that ought to be about right; they only save time
     """
     needed = np.array([], dtype=np.int64) if must is None else must
-    without = needed[~np.isin(needed, rows)]
+    bill = problem.bill(rows, changes)
+    without = needed[~np.isin(needed, rows[bill.can_be_paid])]
     if len(without):
         names = ", ".join(problem.cohort.ids[without[:10]])
         raise ProblemError(
             f"include: no flip is known for {len(without)} of these ids: {names}. "
             "Take them off the list, or widen limits."
         )
-    candidates, kept = _candidates(problem, rows, changes, needed)
+    candidates, kept = _candidates(problem, rows, bill, needed)
     if not len(kept):
         return kept
-    picked = _within(problem, candidates, changes[kept], _per_share(problem, prices))
+    bill = bill.of(kept)
+    picked = _within(candidates, bill, _per_share(problem, prices))
     if picked is None:
         raise ProblemError(
             f"include: the budgets do not suffice for {counted(len(needed), 'sample')} that must be picked. "
             "Raise the budgets or shorten the list."
         )
-    chosen = _insert(problem, candidates, changes[kept], picked)
-    return np.sort(kept[_first_of_equals(candidates, changes[kept], chosen)])
+    chosen = _insert(candidates, bill, picked)
+    return np.sort(kept[_first_of_equals(candidates, bill, chosen)])
 
 
-def _candidates(problem: Problem, rows: Rows, changes: Floats, must: Rows) -> tuple[Candidates, Chosen]:
+def _candidates(problem: Problem, rows: Rows, bill: Bill, must: Rows) -> tuple[Candidates, Chosen]:
     """Without infinite budgets, and without candidates that exceed a budget alone, are worth nothing or are outdone."""
     ledger = problem.ledger
     finite = np.isfinite(ledger.amounts)
     amounts = ledger.amounts[finite]
-    spent = ledger.consumption(changes)[:, finite]
+    spent = bill.consumption[:, finite]
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         share = np.where(spent > 0, spent / amounts, 0.0)
     is_must = np.isin(rows, must) if len(must) else np.zeros(len(rows), dtype=bool)
-    wanted = (problem.worth[rows] > 0) | is_must
+    wanted = ((problem.worth[rows] > 0) | is_must) & bill.can_be_paid
     fits = (share <= 1.0 + TOLERANCE).all(axis=1)
-    kept = np.flatnonzero(fits & wanted & _smallest(rows, changes))
+    kept = np.flatnonzero(fits & wanted & _smallest(rows, bill))
     if not np.isin(must, rows[kept]).all():
         kept = np.flatnonzero(wanted)  # let the program find that it is infeasible
         share = np.minimum(share, 2.0)
@@ -93,7 +95,7 @@ def _candidates(problem: Problem, rows: Rows, changes: Floats, must: Rows) -> tu
     return Candidates(_scaled(worth), share[kept], in_order_of_appearance(rows[kept]), is_must[kept]), kept
 
 
-def _smallest(rows: Rows, changes: Floats) -> NDArray[np.bool_]:
+def _smallest(rows: Rows, bill: Bill) -> NDArray[np.bool_]:
     """(c,): whether no other candidate of the sample changes every feature as little, and so draws as little from all.
 
     Twins above all: of n samples with two each, 2^n selections at the last bit of a budget would be tried one by one.
@@ -105,8 +107,8 @@ def _smallest(rows: Rows, changes: Floats) -> NDArray[np.bool_]:
         if not len(first):
             break
         one, other = order[first], order[first + apart]
-        above = (np.abs(changes[other]) >= np.abs(changes[one])).all(axis=1)
-        below = (np.abs(changes[other]) <= np.abs(changes[one])).all(axis=1)
+        above = (bill.sizes[other] >= bill.sizes[one]).all(axis=1)
+        below = (bill.sizes[other] <= bill.sizes[one]).all(axis=1)
         needed[other[above]] = False
         needed[one[below & ~above]] = False
     return needed
@@ -140,36 +142,36 @@ def _per_share(problem: Problem, prices: Mapping[str, float] | None) -> Floats |
     return np.asarray(known[finite] * ledger.amounts[finite])
 
 
-def _within(problem: Problem, candidates: Candidates, changes: Floats, guess: Floats | None) -> Chosen | None:
+def _within(candidates: Candidates, bill: Bill, guess: Floats | None) -> Chosen | None:
     """The optimum, or as near as the limits allow, within every budget exactly; None if what must be picked is not."""
     limit = relaxed(candidates, guess)
     if limit is None:
         return None
     method = _with_cuts if candidates.samples <= EXACT else _with_less
-    return method(problem, candidates, changes, limit)
+    return method(candidates, bill, limit)
 
 
-def _with_cuts(problem: Problem, candidates: Candidates, changes: Floats, limit: Relaxed) -> Chosen | None:
+def _with_cuts(candidates: Candidates, bill: Bill, limit: Relaxed) -> Chosen | None:
     """The program lets a budget slip by its tolerance. A selection that does so shows which candidates do not go
     together; that is told to the program, and it picks again."""
     cuts: list[tuple[Floats, float]] = []
     room = np.ones(candidates.share.shape[1])
     picked = _pick(candidates, limit, room, cuts)
     for _ in range(CUTS):
-        over = [] if picked is None else problem.ledger.overspent(changes[picked])
+        over = [] if picked is None else bill.of(picked).overspent()
         if picked is None or not over:
             return picked
-        cuts += [_too_many(problem.ledger, r, changes, picked) for r in over]
+        cuts += [_too_many(bill, r, picked) for r in over]
         picked = _pick(candidates, limit, room, cuts)
-    return None if picked is None else _shed(problem, candidates, changes, picked)
+    return None if picked is None else _shed(candidates, bill, picked)
 
 
-def _with_less(problem: Problem, candidates: Candidates, changes: Floats, limit: Relaxed) -> Chosen | None:
+def _with_less(candidates: Candidates, bill: Bill, limit: Relaxed) -> Chosen | None:
     """Of many samples, so little less of a budget that slipped hardly ever costs one of them."""
-    finite = np.flatnonzero(np.isfinite(problem.ledger.amounts))
+    finite = np.flatnonzero(np.isfinite(bill.ledger.amounts))
     room = np.ones(len(finite))
     picked = _pick(candidates, limit, room, [])
-    while picked is not None and (over := problem.ledger.overspent(changes[picked])):
+    while picked is not None and (over := bill.of(picked).overspent()):
         slipped = np.searchsorted(finite, over)
         # Once is enough, unless those slip who stay as they are, or what must be picked needs that last bit.
         again = None
@@ -177,24 +179,23 @@ def _with_less(problem: Problem, candidates: Candidates, changes: Floats, limit:
             room[slipped] = 1.0 - LESS
             again = _pick(candidates, limit, room, [])
         if again is None:
-            return _shed(problem, candidates, changes, picked)
+            return _shed(candidates, bill, picked)
         picked = again
     return picked
 
 
-def _too_many(ledger: Ledger, r: int, changes: Floats, picked: Chosen) -> tuple[Floats, float]:
+def _too_many(bill: Bill, r: int, picked: Chosen) -> tuple[Floats, float]:
     """(row, most): row . z <= most holds for every selection within budget r, but not for the one picked.
 
     Those picked overspend; leaving out the smallest changes nothing as long as they draw less than that. Of these, and
     of all that draw as much as the largest of them, at least one must go.
     """
-    load = ledger.consumption(changes)[:, r]
+    load = bill.consumption[:, r]
     ascending = picked[np.argsort(load[picked], kind="stable")]
-    spare = np.cumsum(load[ascending]) < ledger.excess(r, changes[picked]) * (1.0 - 1e-6)
-    cover = ascending[~spare & ((load[ascending] > 0) | bool(ledger.count[r]))]
+    spare = np.cumsum(load[ascending]) < bill.of(picked).excess(r) * (1.0 - 1e-6)
+    cover = ascending[~spare & ((load[ascending] > 0) | bool(bill.ledger.count[r]))]
     largest = load[cover[-1]]
-    drawn = (ledger.squared[r] > 0) | (ledger.absolute[r] > 0)
-    size = np.abs(changes[:, drawn])
+    size = bill.sizes_for(r)
     above_all = size[cover[load[cover] >= largest * (1.0 - 1e-9)]].max(axis=0)
     row = (load > largest * (1.0 + 1e-9)) | (size >= above_all).all(axis=1)
     row[cover] = True
@@ -257,7 +258,7 @@ def _pick_in_band(
     return np.flatnonzero(whole > 0.5)
 
 
-def _first_of_equals(candidates: Candidates, changes: Floats, chosen: Chosen) -> Chosen:
+def _first_of_equals(candidates: Candidates, bill: Bill, chosen: Chosen) -> Chosen:
     """The tie rule: of samples that could be picked by the very same change and worth, those that come first are."""
     drawn = candidates.share.sum(axis=1)
     order = np.argsort(drawn, kind="stable")
@@ -265,7 +266,7 @@ def _first_of_equals(candidates: Candidates, changes: Floats, chosen: Chosen) ->
     twins = np.sort(order[np.append(same, False) | np.append(False, same)])  # all others are unlike in what they draw
     if not len(twins):
         return chosen
-    alike = np.column_stack([np.abs(changes[twins]), candidates.worth[twins], candidates.must[twins]])
+    alike = np.column_stack([bill.of(twins).sizes, candidates.worth[twins], candidates.must[twins]])
     _, kind, size = np.unique(alike, axis=0, return_inverse=True, return_counts=True)
     is_chosen = np.zeros(len(candidates.worth), dtype=bool)
     is_chosen[chosen] = True
@@ -281,13 +282,13 @@ def _first_of_equals(candidates: Candidates, changes: Floats, chosen: Chosen) ->
     return np.flatnonzero(is_chosen)
 
 
-def _shed(problem: Problem, candidates: Candidates, changes: Floats, picked: Chosen) -> Chosen | None:
+def _shed(candidates: Candidates, bill: Bill, picked: Chosen) -> Chosen | None:
     """Within every budget exactly, by dropping what is worth least; None if what must be picked is too much."""
-    ledger, chosen = problem.ledger, list(picked)
-    while over := ledger.overspent(changes[chosen]):
+    chosen = list(picked)
+    while over := bill.of(chosen).overspent():
         r = over[0]
-        excess = ledger.excess(r, changes[chosen])
-        load = ledger.consumption(changes[chosen])[:, r]
+        excess = bill.of(chosen).excess(r)
+        load = bill.consumption[chosen, r]
         droppable = ~candidates.must[chosen] & (load > 0)
         if not droppable.any():
             return None
@@ -297,7 +298,7 @@ def _shed(problem: Problem, candidates: Candidates, changes: Floats, picked: Cho
     return np.array(chosen, dtype=np.int64)
 
 
-def _insert(problem: Problem, candidates: Candidates, changes: Floats, picked: Chosen) -> Chosen:
+def _insert(candidates: Candidates, bill: Bill, picked: Chosen) -> Chosen:
     """What is left over may do for one more."""
     chosen = picked.tolist()
     left = 1.0 - candidates.share[chosen].sum(axis=0)
@@ -309,7 +310,7 @@ def _insert(problem: Problem, candidates: Candidates, changes: Floats, picked: C
             return np.array(chosen, dtype=np.int64)
         open_ = np.flatnonzero(fits)
         best = open_[np.lexsort((candidates.share[open_].sum(axis=1), -candidates.worth[open_]))[0]]
-        if not problem.ledger.fits(changes[[*chosen, best]]):
+        if not bill.of([*chosen, best]).fits():
             taken[best] = True  # within the tolerance, but not exactly
             tries -= 1
             continue

@@ -142,7 +142,7 @@ def verdict(problem: Problem, rows: Rows, changes: Floats) -> Verdict:
             apart = max(apart, abs(alone - confidence[c]))
         if apart <= HARMLESS * problem.guard:
             break  # a hundred that rounding moves so little speak for the rest
-    over = problem.ledger.overspent(changes[kept])
+    over = problem.bill(rows[kept], changes[kept]).overspent()
     if over:
         names = ", ".join(problem.ledger.names[r] for r in over)
         raise RuntimeError(f"the selection overspends {names}")

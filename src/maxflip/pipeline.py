@@ -123,7 +123,7 @@ def _no_worse(problem: Problem, rows: Rows, changes: Floats, must: Rows, chosen:
     """The earlier plan's selection, where it still holds and is worth more than what was chosen."""
     covers = bool(np.isin(must, rows[earlier]).all())
     better = math.fsum(problem.worth[rows[earlier]]) > math.fsum(problem.worth[rows[chosen]])
-    return earlier if better and covers and problem.ledger.fits(changes[earlier]) else chosen
+    return earlier if better and covers and problem.bill(rows[earlier], changes[earlier]).fits() else chosen
 
 
 def _check_arguments(problem: Any, solver: Any, seed: Any, start: Any, engine: Any, watch: Any) -> None:
@@ -173,7 +173,6 @@ def _plan(
     fates = _fates(problem, proposal, where, known, selected)
     bound = _proved_bound(problem, fates, proposal.bound)
     worth = math.fsum(problem.worth[selected])
-    ledger = problem.ledger
     return Plan(
         features=problem.cohort.features,
         units=problem.cohort.units,
@@ -187,8 +186,8 @@ def _plan(
         confidence_before=where.confidence,
         confidence_after=confidence,
         below_margin=int(where.below_margin.sum()),
-        budgets=problem.budgets,
-        spend=dict(zip(ledger.names, ledger.spent(changes).tolist(), strict=True)),
+        budgets={name: budget.detached() for name, budget in problem.budgets.items()},
+        spend=dict(zip(problem.ledger.names, problem.bill(selected, changes).spent().tolist(), strict=True)),
         prices=proposal.prices,
         price_ranges=proposal.price_ranges,
         bound=bound if proposal.bound is not None or bound == worth else None,

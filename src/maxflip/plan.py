@@ -238,7 +238,7 @@ class Plan:
         Of sequences also the step, counted from 0.
 
         `cost` is what the change draws from the feature's budget, in that budget's units; null where the feature draws
-        on several, whose units may differ.
+        on several, whose units may differ, or where the budget is a function of the whole change.
         """
         import pyarrow as pa
 
@@ -247,9 +247,9 @@ class Plan:
             by_step = np.lexsort((self.places.feature[slot], self.places.step[picked, slot], picked))
             picked, slot = picked[by_step], slot[by_step]
         change, before = self.moves[picked, slot], self.before[picked, slot]
-        squared, absolute = self.ledger.squared, self.ledger.absolute
-        cost = squared.sum(axis=0)[slot] * change**2 + absolute.sum(axis=0)[slot] * np.abs(change)
-        is_shared = ((squared > 0) | (absolute > 0)).sum(axis=0)[slot] > 1
+        ledger = self.ledger
+        cost = ledger.squared.sum(axis=0)[slot] * change**2 + ledger.absolute.sum(axis=0)[slot] * np.abs(change)
+        is_shared = (ledger.draws.sum(axis=0) > 1) | ledger.draws[ledger.functions].any(axis=0)
         names = np.array(self.features, dtype=object)[self.slot_features[slot]]
         steps = {} if self.places is None else {"step": pa.array(self.places.step[picked, slot], pa.int32())}
         return pa.table(
@@ -261,7 +261,7 @@ class Plan:
                 "before": pa.array(before, pa.float64()),
                 "change": pa.array(change, pa.float64()),
                 "after": pa.array(before + change, pa.float64()),
-                "cost": pa.array(cost, pa.float64(), mask=is_shared),
+                "cost": pa.array(cost, pa.float64(), mask=is_shared[slot]),
             }
         )
 

@@ -14,9 +14,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from maxflip.budgets import COSTS, HUGE, Budget, Ledger
+from maxflip.budgets import COSTS, HUGE, Bill, Budget, Ledger
 from maxflip.classifiers import Classifier, LinearForm, Sample, chosen_rows, probe
 from maxflip.cohort import Cohort, as_cohort, in_cohort_order, is_listing, real_numbers
+from maxflip.costs import ROWS, STEPS, FunctionCost, as_squares
+from maxflip.costs import probe as probe_cost
 from maxflip.errors import ProblemError
 from maxflip.exact import Floats
 from maxflip.frozen import Frozen, FrozenMap, read_only
@@ -52,6 +54,7 @@ class Problem(Frozen):
     goal: Goal
     budgets: Mapping[str, Budget]
     ledger: Ledger
+    functions: tuple[FunctionCost, ...]  # of the budgets `ledger.functions`
     limits: Limits
     worth: Floats
     include: Rows
@@ -103,7 +106,7 @@ class Problem(Frozen):
         classifier.check_features(people.features)
         faults = requirement_faults(margin, threshold, classifier.is_decision)
         settled, budget_faults = _read_budgets(budgets, people.features)
-        weighed = {name for b in settled.values() for name, weight in (b.uses or {}).items() if weight > 0}
+        weighed = {name for b in settled.values() for name, weight in b.weights.items() if weight > 0}
         # A budget that is wrong may be the one that a feature was to draw on.
         changeable = set(people.features) if budget_faults else weighed
         boundaries, limit_faults = read_limits(limits, directions, people, changeable)
@@ -129,6 +132,7 @@ class Problem(Frozen):
             )
         if faults:
             raise ProblemError(faults)
+        functions = _read_functions(settled, people, boundaries)
 
         if people.ragged is None or allowed is None:
             slots = Slots.of_table(people)
@@ -151,12 +155,13 @@ class Problem(Frozen):
         settle(self, "goal", Goal(wanted, required, threshold is not None, distributions, classifier.is_decision))
         settle(self, "budgets", FrozenMap(settled))
         settle(self, "ledger", self._ledger(settled))
+        settle(self, "functions", functions)
         settle(self, "limits", boundaries if people.ragged is None else boundaries.at(slots.feature))
         settle(self, "worth", read_only(values))
         settle(self, "include", read_only(picked))
         settle(self, "exclude", read_only(barred))
         settle(self, "guard", probed.guard)
-        settle(self, "notices", (*_notices(self, weighed, steps), *probed.notices))
+        settle(self, "notices", (*_notices(self, weighed, steps), *probed.notices, *_function_notices(functions)))
 
     def changed(
         self,
@@ -188,12 +193,16 @@ class Problem(Frozen):
                 goal = replace(goal, required=required, is_threshold=threshold is not None)
         if faults:
             raise ProblemError(faults)
+        functions = _read_functions(settled, self.cohort, self.limits)
         other = object.__new__(Problem)
         for part in fields(self):
             object.__setattr__(other, part.name, getattr(self, part.name))
         object.__setattr__(other, "goal", goal)
         object.__setattr__(other, "budgets", FrozenMap(settled))
         object.__setattr__(other, "ledger", self._ledger(settled))
+        object.__setattr__(other, "functions", functions)
+        told = [notice for notice in self.notices if notice not in _function_notices(self.functions)]
+        object.__setattr__(other, "notices", (*told, *_function_notices(functions)))
         return other
 
     def restricted(self, rows: Rows, share: float) -> Problem:
@@ -311,6 +320,31 @@ class Problem(Frozen):
             forms.append(form if member.dtype == torch.float64 else replace(form, noise=None))
         return tuple(forms)
 
+    @cached_property
+    def as_squares(self) -> Floats:
+        """(m, F): weights under which squared changes draw about what the function of a budget says, 0 for others. A
+        search for cheap flips goes by these; what a flip draws is decided by the function."""
+        weights = np.zeros(self.ledger.draws.shape)
+        if self.functions:
+            rows = _some_rows(self.cohort)
+            both, ways = np.tile(rows, 2), np.repeat([1.0, -1.0], len(rows))[:, None]
+            steps = self.settle(both, ways * _spread_for(self.functions, self.cohort))
+            for r, function in zip(self.ledger.functions, self.functions, strict=True):
+                weights[r] = as_squares(function, self.cohort.values[both], steps)
+        return weights
+
+    def bill(self, rows: Rows, changes: Floats) -> Bill:
+        """What each of these changes (c, F) of the samples `rows` draws."""
+        called = np.zeros((len(rows), len(self.functions)))
+        for k, function in enumerate(self.functions):
+            called[:, k] = function.alone(self.cohort.values[rows], changes)
+            for c in np.flatnonzero(called[:, k] < 0)[:1]:
+                raise ProblemError(
+                    f"{function.where} said {float(called[c, k])!r} for a change of "
+                    f"{self.cohort.where(int(rows[c]))}; it must be >= 0."
+                )
+        return Bill(self.ledger, changes, called)
+
     def box(self, rows: Rows) -> tuple[Floats, Floats]:
         """(B, K) smallest and largest change of each slot: 0 for frozen and absent ones, and low <= 0 <= high."""
         low, high = self.limits.box(self.start[rows], rows)
@@ -347,10 +381,9 @@ def _read_budgets(budgets: Any, features: tuple[str, ...]) -> tuple[dict[str, Bu
         problems = _budget_faults(name, budget, features)
         faults += [f"budgets.{name}{p}" for p in problems]
         if not problems:
-            own = None if budget.cost == "count" else {name: 1.0}
-            uses = budget.uses or own
-            weights = None if uses is None else FrozenMap({feature: float(weight) for feature, weight in uses.items()})
-            settled[name] = Budget(float(budget.amount), weights, budget.cost)
+            own = {} if budget.cost == "count" else {name: 1.0}
+            weights = {feature: float(weight) for feature, weight in (budget.weights or own).items()}
+            settled[name] = Budget(float(budget.amount), FrozenMap(weights) if weights else None, budget.cost)
     return settled, faults
 
 
@@ -368,10 +401,16 @@ def _budget_faults(name: str, budget: Budget, features: tuple[str, ...]) -> list
         faults.append(f" = {shown(budget.amount)}: must be a number >= 0; inf for no limit.")
     elif math.isnan(budget.amount) or budget.amount < 0:
         faults.append(f" = {budget.amount}: must be >= 0. Use 0 to freeze the feature, inf for no limit.")
-    if not isinstance(budget.cost, str) or budget.cost not in COSTS:
-        return [*faults, f".cost = {shown(budget.cost)}: must be 'squared', 'absolute' or 'count'."]
+    is_function = callable(budget.cost)
+    if not is_function and (not isinstance(budget.cost, str) or budget.cost not in COSTS):
+        return [*faults, f".cost = {shown(budget.cost)}: must be 'squared', 'absolute', 'count' or a function."]
+    if is_function and isinstance(uses, (list, tuple)) and all(isinstance(f, str) for f in uses):
+        twice = [f for i, f in enumerate(uses) if f in uses[:i]]
+        faults += [f".uses: the feature {f!r} is listed twice. Keep it once." for f in twice]
+        uses = dict.fromkeys(uses, 1.0)
     if uses is not None and not isinstance(uses, Mapping):
-        return [*faults, f".uses = {shown(uses)}: must be {{feature: weight}}."]
+        wanted = "a list of features" if is_function else "{feature: weight}"
+        return [*faults, f".uses = {shown(uses)}: must be {wanted}."]
     if budget.cost == "count":
         if uses:
             faults.append(".uses: a count budget counts people and uses no features. Leave `uses` out.")
@@ -388,7 +427,44 @@ def _budget_faults(name: str, budget: Budget, features: tuple[str, ...]) -> list
             faults.append(f".uses.{feature}: no feature is called {feature!r}.{did_you_mean(feature, features)}")
         if not _is_number(weight) or not 0 <= weight < math.inf:
             faults.append(f".uses.{feature} = {shown(weight)}: must be a finite number >= 0.")
+        elif is_function and weight != 1:
+            faults.append(
+                f".uses.{feature} = {weight}: a function has no weights. Weigh inside it, and list the features."
+            )
     return faults
+
+
+def _some_rows(cohort: Cohort) -> Rows:
+    """On which functions are tried, evenly spaced."""
+    return cohort.order[np.unique(np.linspace(0, len(cohort) - 1, min(ROWS, len(cohort))).astype(np.int64))]
+
+
+def _spread_for(functions: Sequence[FunctionCost], cohort: Cohort) -> Floats:
+    """(F,): the spread of each feature that a function is given, 0 elsewhere"""
+    spread = np.zeros(len(cohort.features))
+    columns = np.unique(np.concatenate([function.columns for function in functions]))
+    spread[columns] = spread_of(cohort.values[:, columns])
+    return spread
+
+
+def _read_functions(budgets: Mapping[str, Budget], cohort: Cohort, limits: Limits) -> tuple[FunctionCost, ...]:
+    """Those of the budgets, each tried on some rows; one ProblemError with the first fault of each."""
+    functions = tuple(FunctionCost.of(name, b, cohort.features) for name, b in budgets.items() if b.is_function)
+    if not functions:
+        return ()
+    if cohort.ragged is not None:
+        raise ProblemError(
+            [f"{cost.where}: budgets that are functions are for tables, not for sequences." for cost in functions]
+        )
+    rows = np.tile(_some_rows(cohort), len(STEPS))
+    start = cohort.values[rows]
+    low, high = limits.box(start, rows)
+    steps = np.repeat(STEPS, len(rows) // len(STEPS))[:, None] * _spread_for(functions, cohort)
+    changes = limits.settle(start, np.clip(steps, low, high), rows)
+    faults = [f for cost in functions for f in probe_cost(cost, start, changes, lambda j: cohort.where(int(rows[j])))]
+    if faults:
+        raise ProblemError(faults)
+    return functions
 
 
 def _read_worth(worth: Any, cohort: Cohort) -> tuple[Floats, list[str]]:
@@ -472,6 +548,14 @@ def _size_faults(cohort: Cohort, weighed: set[str]) -> list[str]:
         f"change must stay below {HUGE:.0e}. Use another unit, or give it no budget."
         for name, size in zip(cohort.features, largest.tolist(), strict=True)
         if name in weighed and size >= HUGE
+    ]
+
+
+def _function_notices(functions: Sequence[FunctionCost]) -> list[str]:
+    return [
+        f"Budget {cost.budget!r} counts what {cost.name} says of each sample alone, in float64; the sum of these "
+        "numbers is decided exactly."
+        for cost in functions
     ]
 
 

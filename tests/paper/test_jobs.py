@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from maxflip import Plan
+from maxflip.solvers import SOLVERS
 from tests.test_cli import folder, invoke, model, rewrite  # noqa: F401
 
 
@@ -39,3 +41,32 @@ def test_a_bad_option_is_named_as_the_job_has_it(folder: Path) -> None:  # noqa:
     rewrite("job.toml", ", draw = 20", "")(folder)
     done = invoke("solve", folder / "job.toml", "--out", folder / "plan")
     assert "solver.options.tau = 1: must be a number in (1, inf)" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["ms", "bcms", "ccms", "kl"])
+@pytest.mark.parametrize("preset", ["paper", "scale_free"])
+def test_presets(folder: Path, name: str, preset: str) -> None:  # noqa: F811
+    """The options replace single ones of its settings."""
+    solver = f'[solver]\nname = "{name}"\npreset = "{preset}"\noptions = {{ outer = 2, inner = 20 }}\n[budgets.bmi]'
+    rewrite("job.toml", "[budgets.bmi]", solver)(folder)
+    done = invoke("solve", folder / "job.toml", "--out", folder / "plan")
+    assert done.exit_code == 0, done.stderr
+    assert invoke("verify", folder / "plan").exit_code == 0
+    kind: Any = SOLVERS[name]
+    assert Plan.load(folder / "plan").solver == repr(getattr(kind, preset)(outer=2, inner=20))
+
+
+@pytest.mark.parametrize(
+    ("solver", "sentence"),
+    [
+        ('preset = "paper"', "solver.preset = 'paper': 'prices' has no presets, only 'ms', 'bcms', 'ccms', 'kl'."),
+        ('name = "nearest"\npreset = "scale_free"', "solver.preset = 'scale_free': 'nearest' has no presets"),
+        ('name = "ms"\npreset = "free"', "solver.preset = 'free': must be 'paper' or 'scale_free'."),
+        ('name = "ms"\npreset = 1', "solver.preset = 1: must be 'paper' or 'scale_free'."),
+    ],
+)
+def test_a_preset_that_is_not_there_is_told(folder: Path, solver: str, sentence: str) -> None:  # noqa: F811
+    rewrite("job.toml", "[budgets.bmi]", f"[solver]\n{solver}\n[budgets.bmi]")(folder)
+    done = invoke("solve", folder / "job.toml", "--out", folder / "plan")
+    assert done.exit_code == 2
+    assert sentence in " ".join(done.stderr.split())

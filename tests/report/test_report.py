@@ -467,7 +467,7 @@ def test_hostile_texts_stay_texts() -> None:
         units={tame[f]: tame[u] for f, u in units.items()},
         all_ids=np.array([tame.get(i, i) for i in plan.all_ids], dtype=object),
         budgets={
-            n: Budget(b.amount, {tame[f]: w for f, w in (b.uses or {}).items()}, b.cost) for n, b in _tamed(plan, tame)
+            n: Budget(b.amount, {tame[f]: w for f, w in b.weights.items()}, b.cost) for n, b in _tamed(plan, tame)
         },
         spend={n: s for (n, _), s in zip(_tamed(plan, tame), plan.spend.values(), strict=True)},
         notices=tuple(tame.values()),

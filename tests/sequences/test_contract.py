@@ -33,7 +33,7 @@ def assert_lawful(problem: Problem, plan: Plan) -> None:
                 wanted = problem.goal.wanted[0]
                 assert after[wanted].max() - after[~wanted].max() >= problem.goal.required
             for name, budget in problem.budgets.items():
-                for feature, weight in (budget.uses or {}).items():
+                for feature, weight in budget.weights.items():
                     column = change[:, cohort.features.index(feature)]
                     sizes = np.abs(column) if budget.cost == "absolute" else column**2
                     spent[name] += weight * math.fsum(sizes)

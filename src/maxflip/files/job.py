@@ -46,7 +46,7 @@ from maxflip.files.opening import open_file
 from maxflip.files.toml import LARGEST, parse_toml
 from maxflip.problem import Problem
 from maxflip.solvers import SOLVERS, Solver
-from maxflip.suggest import shown
+from maxflip.suggest import listed, shown
 from maxflip.watch import Watch
 
 FORMAT = 1
@@ -235,10 +235,14 @@ def _solver(form: SolverForm, faults: list[str]) -> Solver | None:
     kind: Any = SOLVERS[form.name]
     unknown = unknown_keys(form.options, [field.name for field in fields(kind)], "solver.options")
     faults += unknown
-    if unknown:
+    make = kind if form.preset is None else getattr(kind, form.preset, None)
+    if make is None:
+        having = listed(name for name, other in SOLVERS.items() if hasattr(other, form.preset or ""))
+        faults.append(f"solver.preset = {form.preset!r}: {form.name!r} has no presets, only {having}. Leave it out.")
+    if unknown or make is None:
         return None
     try:
-        solver: Solver = kind(**form.options)
+        solver: Solver = make(**form.options)
     except InputError as error:
         faults += [p.replace(f"{kind.__name__}.", "solver.options.", 1) for p in error.problems]
         return None

@@ -152,6 +152,7 @@ class LimitForm(_Form):
 
 class SolverForm(_Form):
     name: Annotated[str, PlainValidator(_solver_name)] = "prices"
+    preset: Literal["paper", "scale_free"] | None = None
     seed: Annotated[int, PlainValidator(_whole)] = 0
     options: dict[str, Any] = Field(default={})
 

@@ -46,6 +46,8 @@ def save_plan(
     unknown = sorted(set(inputs or {}) - set(INPUTS))
     if unknown or (inputs and len(inputs) < len(INPUTS)):
         raise InputError(f"inputs: give the paths of cohort, model and job, all three; got {sorted(inputs or {})}.")
+    if inputs:
+        _refuse_functions(plan, "inputs")
     target = Path(folder)
     check_target(target, overwrite=overwrite)
     with staged(target, overwrite=overwrite) as stage:
@@ -54,6 +56,7 @@ def save_plan(
 
 def save_asked(plan: Plan, folder: str | Path, *, problem: Problem, model: str | Path, overwrite: bool) -> None:
     """With the cohort and a job that asks what the problem asks, so that it can be audited."""
+    _refuse_functions(plan, "problem and model")
     target, file = Path(folder), Path(model)
     if not file.is_file():
         raise InputError(f"{model}: {missing_file(file, str(model))}")
@@ -70,6 +73,17 @@ def save_asked(plan: Plan, folder: str | Path, *, problem: Problem, model: str |
     with staged(target, overwrite=overwrite) as stage:
         write_plan(plan, stage, write_job(problem, plan, file, stage))
         _audited(stage)
+
+
+def _refuse_functions(plan: Plan, asked_for: str) -> None:
+    faults = [
+        f"budgets.{name}: a job file cannot hold {b.cost_name}, so a plan with it cannot be audited. Save it without "
+        f"{asked_for}."
+        for name, b in plan.budgets.items()
+        if b.is_function
+    ]
+    if faults:
+        raise InputError(faults)
 
 
 def _audited(stage: Path) -> None:
@@ -241,10 +255,10 @@ def _summary(plan: Plan, inputs: dict[str, dict[str, str]] | None) -> dict[str, 
         "budgets": {
             name: {
                 "amount": _number(budget.amount),
-                "cost": budget.cost,
+                "cost": budget.cost_name,
                 "spent": plan.spend[name],
                 "price": None if plan.prices is None else plan.prices[name],
-                "uses": dict(budget.uses or {}),
+                "uses": dict(budget.weights),
                 **({"price_holds": list(plan.price_ranges[name])} if name in plan.price_ranges else {}),
             }
             for name, budget in plan.budgets.items()

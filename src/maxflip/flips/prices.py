@@ -23,9 +23,12 @@ class FeaturePrices:
 
     @classmethod
     def at(cls, problem: Problem, prices: Floats) -> FeaturePrices:
-        """From one price >= 0 per budget, (m,): s = prices U over the squared budgets, l over the absolute ones."""
+        """From one price >= 0 per budget, (m,): s = prices U over the squared budgets, l over the absolute ones.
+
+        A budget that is a function counts as the squared one that is most like it.
+        """
         columns = problem.actionable
-        squared = prices @ problem.ledger.squared[:, columns]
+        squared = prices @ (problem.ledger.squared + problem.as_squares)[:, columns]
         absolute = prices @ problem.ledger.absolute[:, columns]
         spread = problem.spread
         dearest = max((squared * spread**2 + absolute * spread).max(initial=0.0), np.finfo(float).tiny)

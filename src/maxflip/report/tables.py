@@ -89,7 +89,7 @@ def _budget_row(plan: Plan, name: str) -> BudgetRow:
 
 
 def _uses(name: str, budget: Budget) -> dict[str, float]:
-    return {f: w for f, w in (budget.uses or {name: 1.0}).items() if w > 0}
+    return {f: w for f, w in (budget.weights or {name: 1.0}).items() if w > 0}
 
 
 def _unit(name: str, budget: Budget, units: Mapping[str, str]) -> Markup:
@@ -97,7 +97,7 @@ def _unit(name: str, budget: Budget, units: Mapping[str, str]) -> Markup:
     if budget.cost == "count":
         return Markup("people")
     uses = _uses(name, budget)
-    if list(uses.values()) != [1.0]:
+    if list(uses.values()) != [1.0] or budget.is_function:
         return Markup("")
     return _cost_unit(next(iter(uses)), budget, units)
 
@@ -114,6 +114,9 @@ def _pays_for(name: str, budget: Budget, units: Mapping[str, str]) -> Markup:
     uses = _uses(name, budget)
     if not uses:
         return Markup("nothing")
+    if budget.is_function:
+        said = isolated(budget.cost_name.removeprefix("function "))
+        return Markup("what {} says of changes: {}").format(said, _listed([isolated(f) for f in uses], MOST_USES))
     if list(uses) == [name] and uses[name] == 1.0:
         return Markup("changes of this feature")
     if set(uses.values()) == {1.0}:

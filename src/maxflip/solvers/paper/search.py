@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from maxflip.classifiers import log_scores, scores
+from maxflip.costs import FunctionCost
 from maxflip.engine import Rows
 from maxflip.exact import Floats
 from maxflip.inputs import Given
@@ -34,7 +35,7 @@ class Search:
     The search moves u (n, A) with change d = unit u: unit = 1 ("raw", the paper) or a standard deviation of each
     feature over these samples ("standard"). Everything is float64, on the model's device.
 
-    a_jr(d) = sum_i squared_ri d_ji^2 + absolute_ri |d_ji| + count_r
+    a_jr(d) = sum_i squared_ri d_ji^2 + absolute_ri |d_ji| + count_r, or what a function says of x_j and x_j + d_j
 
     Decision values may have any size: what confidence lacks is counted in the largest lack at the start, so that it
     is at most about 1, as it is for probabilities.
@@ -66,6 +67,11 @@ class Search:
         self.amounts, self.count = tensor(ledger.amounts[is_limit]), tensor(ledger.count[is_limit])
         self.squared = tensor(ledger.squared[np.ix_(self.budgets, columns)])
         self.absolute = tensor(ledger.absolute[np.ix_(self.budgets, columns)])
+        self.functions = [
+            (int(np.searchsorted(self.budgets, r)), function)
+            for r, function in zip(ledger.functions, problem.functions, strict=True)
+            if is_limit[r]
+        ]
         self.worth = tensor(worth / worth.mean() if worth.any() else np.ones(len(worth)))
         self.wanted = problem.goal.wanted_for(self.rows, device)
         labels = problem.goal.distributions
@@ -116,12 +122,28 @@ class Search:
     def consumption(self, u: torch.Tensor) -> torch.Tensor:
         """(n, A) -> a (n, m)"""
         d = self.unit * u
-        return d**2 @ self.squared.T + d.abs() @ self.absolute.T + self.count
+        drawn = d**2 @ self.squared.T + d.abs() @ self.absolute.T + self.count
+        for r, function in self.functions:
+            with torch.no_grad():
+                drawn[:, r] = function.ask(*self._given(function, u)).to(drawn.device)
+        return drawn
 
     def consumption_slope(self, u: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         """(n, A): the gradient by u of sum_jr weight_jr a_jr; weight (n, m), or (m,) for all alike"""
         d = self.unit * u
-        return self.unit * (2.0 * d * (weight @ self.squared) + d.sign() * (weight @ self.absolute))
+        by_change = 2.0 * d * (weight @ self.squared) + d.sign() * (weight @ self.absolute)
+        for r, function in self.functions:
+            own = by_change.new_zeros(len(u), self.problem.width)
+            slope = function.slope(*self._given(function, u), weight[..., r].cpu())
+            own[:, torch.as_tensor(function.columns, device=own.device)] = slope.to(own.device)
+            by_change = by_change + own[:, torch.as_tensor(self.problem.actionable, device=own.device)]
+        return self.unit * by_change
+
+    def _given(self, function: FunctionCost, u: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """What a function is given, (n, k) twice: its features before and after"""
+        before = torch.tensor(self.problem.start[self.rows])
+        after = before.index_add(1, torch.as_tensor(self.problem.actionable), (self.unit * u).cpu())
+        return before[:, function.columns], after[:, function.columns]
 
     def shortfall(self, u: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """s (n,), what confidence lacks, and its gradient by u (n, A)"""

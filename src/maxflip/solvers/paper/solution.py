@@ -71,13 +71,13 @@ class Finisher:
         passing = judge.admissible(problem, self.rows, changes)
         confident = int(passing.sum())
         self.found |= passing
-        drawn = ledger.consumption(changes).sum(axis=0)
+        drawn = problem.bill(self.rows, changes).consumption.sum(axis=0)
         if self.has_twins:
             changes, passing = self._shared(changes, passing)
         rows = np.concatenate([self.rows[passing], self.extra_rows])
         candidates = np.concatenate([changes[passing], self.extra_changes])
         chosen = self._choose(rows, candidates)
-        spent = ledger.consumption(candidates[chosen]).sum(axis=0)
+        spent = problem.bill(rows[chosen], candidates[chosen]).consumption.sum(axis=0)
         worth = math.fsum(problem.worth[rows[chosen]])
         numbers = {
             "selected": len(chosen),
@@ -101,7 +101,7 @@ class Finisher:
         found = np.flatnonzero(passing)
         with np.errstate(over="ignore", invalid="ignore"):  # what is beyond float64 comes last
             squares = (changes[found] ** 2).sum(axis=1)
-            cost = self.problem.ledger.consumption(changes[found]) @ self.prices
+            cost = self.problem.bill(self.rows[found], changes[found]).consumption @ self.prices
         order = found[np.lexsort((found, squares, cost, self.kind[found]))]
         kinds, first = np.unique(self.kind[order], return_index=True)
         leader = np.full(self.kind.max() + 1, -1)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxflip.engine import Rows
+from maxflip.errors import ProblemError
 from maxflip.exact import Floats
 from maxflip.flips import linear
 from maxflip.problem import Problem
@@ -44,6 +45,7 @@ class Prices:
             check_whole_option(f"Prices.{name}", getattr(self, name))
 
     def propose(self, problem: Problem, run: Run) -> Proposal:
+        _refuse_functions(problem)
         rows = run.candidates_wanted(problem)
         amounts = problem.ledger.amounts
         nobody = bool((problem.ledger.count[amounts < 1] > 0).any())
@@ -113,6 +115,16 @@ class Prices:
         market = self._opened(problem, quietly, some, start, scaled=scaled, part=len(some) / len(rows))
         market.settle(self.rounds)
         return market.prices
+
+
+def _refuse_functions(problem: Problem) -> None:
+    faults = [
+        f"budgets.{cost.budget}: Prices cannot price {cost.name}, only squared, absolute and count budgets. Solve with "
+        "MS(), BCMS(), CCMS(), KL() or Nearest()."
+        for cost in problem.functions
+    ]
+    if faults:
+        raise ProblemError(faults)
 
 
 def _earlier_prices(problem: Problem, run: Run, traded: NDArray[np.bool_]) -> Floats | None:
