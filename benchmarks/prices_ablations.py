@@ -16,10 +16,10 @@ from maxflip.flips import gradient
 from maxflip.solvers import Prices
 from maxflip.solvers.prices import closing
 from maxflip.solvers.prices import market as market_module
-from maxflip.solvers.prices import solver as solver_module
 from maxflip.solvers.prices.clearing import Cleared, Evaluate
 from maxflip.solvers.prices.closing import Closing
 from maxflip.solvers.prices.market import Market
+from maxflip.solvers.prices.shard import Shard
 from prices_cases import markets
 
 Floats = NDArray[np.float64]
@@ -93,7 +93,7 @@ ABLATIONS = [
     ),
     Ablation("no bisection", Prices(), replaced(gradient, "_bisect", nothing)),
     Ablation("no following of others", Prices(), replaced(Market, "follow", nothing)),
-    Ablation("no touching up", Prices(), replaced(solver_module, "GAPS_TO_TOUCH_UP", ())),
+    Ablation("no touching up", Prices(), replaced(Shard, "touch_up", nothing)),
     Ablation("no band: greedy by price", Prices(), without_band),
     Ablation("no merge", Prices(), replaced(Closing, "_merge", nothing)),
     Ablation("no filling of what is left over", Prices(), replaced(Closing, "fill", nothing)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -233,3 +234,56 @@ def test_a_warm_start_is_refined_by_fewer_evaluations_and_never_dearer() -> None
     assert bool((again.cost <= given)[passes].all())
     assert float((again.cost / first.cost)[passes].median()) < 1.01
     assert warm.evaluations.gradients < 0.6 * cold.evaluations.gradients
+
+
+class Scored(torch.nn.Module):
+    """Logits 0 and a score."""
+
+    def __init__(self, score: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.score = score
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        score = self.score(x)
+        return torch.stack([torch.zeros_like(score), score], dim=1)
+
+
+def scored(score: Callable[[torch.Tensor], torch.Tensor], flips: list[list[float]]) -> tuple[Surface, gradient.Best]:
+    """Samples at the origin, squared prices of 1, and a flip of each."""
+    classifier = TorchClassifier(Scored(score), output="logits")
+    cohort = np.zeros((len(flips), 2))
+    problem = Problem(classifier=classifier, cohort=cohort, target=1, margin=0.1, budgets={"x0": 1.0, "x1": 1.0})
+    surface = Surface(problem, np.arange(len(flips)), FeaturePrices.at(problem, np.ones(2)))
+    change = torch.tensor(flips, dtype=torch.float64)
+    assert bool((surface.margin(change, torch.arange(len(flips))) >= 0).all())
+    return surface, gradient.Best(change, (change**2).sum(dim=1))
+
+
+NEEDED = 2 * math.atanh(0.1)  # of a score
+
+
+def test_someone_whose_flip_is_far_too_dear_is_led_where_others_went() -> None:
+    """The score is the larger of x0 - 10 and x1 - 1: the first sample knows of x0 alone."""
+    surface, best = scored(
+        lambda x: torch.maximum(x[:, 0] - 10, x[:, 1] - 1), [[11.0, 0.0], [0.0, 1.3], [0.0, 1.25], [0.0, 1.4]]
+    )
+    gradient.follow(surface, best, torch.tensor([0]), torch.tensor([1, 2, 3]), worth=torch.full((4,), 2.0))
+    assert float(best.cost[0]) == pytest.approx((1 + NEEDED) ** 2, rel=0.02)
+
+
+def test_nobody_walks_who_is_promised_nothing_that_is_worth_it() -> None:
+    surface, best = scored(lambda x: torch.maximum(x[:, 0] - 10, x[:, 1] - 1), [[11.0, 0.0], [0.0, 1.3], [0.0, 1.25]])
+    gradient.follow(surface, best, torch.arange(3), torch.arange(3), worth=torch.ones(3))
+    assert surface.evaluations.gradients == 3  # for the planes alone: no flip costs less than 1.4
+    assert best.cost.tolist() == pytest.approx([121.0, 1.3**2, 1.25**2])
+
+
+@pytest.mark.parametrize(("gait", "near"), [(gradient.TOUCH_UP, 0.02), (gradient.FINISH, 0.002)])
+def test_a_flip_in_a_crease_is_touched_up(gait: gradient.Gait, near: float) -> None:
+    """Both x0 + 2 x1 and 2 x0 + x1 must reach what is needed: most cheaply where x0 = x1, a third of it."""
+    surface, best = scored(
+        lambda x: torch.minimum(x[:, 0] + 2 * x[:, 1], 2 * x[:, 0] + x[:, 1]),
+        [[1.301 * NEEDED / 3, 0.851 * NEEDED / 3], [0.901 * NEEDED / 3, 1.201 * NEEDED / 3]],
+    )
+    gradient.touch_up(surface, best, torch.arange(2), gait)
+    assert (best.cost / (2 * (NEEDED / 3) ** 2)).tolist() == pytest.approx([1.0, 1.0], abs=near)

@@ -277,3 +277,24 @@ def test_flips_that_are_far_too_dear_are_left_out_but_known() -> None:
     plan, nearest = solve(problem), solve(problem, Nearest())
     assert nearest.fate_counts()[Fate.LEFT_OUT] > 2000
     assert plan.fate_counts()[Fate.NOT_FOUND] == nearest.fate_counts()[Fate.NOT_FOUND]
+
+
+class TwoWays(nn.Module):
+    """The score is the larger of x0 - 1.5 and 4 (x1 - 1)."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        score = torch.maximum(x[:, 0] - 1.5, 4 * (x[:, 1] - 1))
+        return torch.stack([torch.zeros_like(score), score], dim=1)
+
+
+def test_whoever_sees_only_a_way_that_is_far_too_dear_is_led_the_way_of_others() -> None:
+    """Twenty see x0 alone, which a hundred others need much less of; their cheapest flips are by x1."""
+    x = np.array([[0.0, 0.5]] * 20 + [[1.4, -10.0]] * 100 + [[-10.0, 0.0]] * 300)
+    needed = 2 * math.atanh(0.1)
+    by_x0, by_x1 = (0.1 + needed) ** 2, (1 + needed / 4) ** 2
+    budgets = {"x0": 50.5 * by_x0, "x1": 100.5 * by_x1}
+    problem = Problem(
+        classifier=TorchClassifier(TwoWays(), output="logits"), cohort=x, target=1, margin=0.1, budgets=budgets
+    )
+    left = budgets["x1"] - 20 * (0.5 + needed / 4) ** 2
+    assert solve(problem).count == 50 + 20 + int(left / by_x1)

@@ -34,6 +34,7 @@ SETTLED = 1e-4  # a sample whose cost changes by less than this, relative, has a
 STRETCHES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.5, 1.0)
 LEADERS = 16  # whose directions the others try
 SHORTER = 0.9  # ... at this part of the length of their own flip
+PROMISING = 0.95  # ... and walk where that promises to cost less than this part of their own flip
 FURTHER = (1.0, 2.0, 4.0, 8.0, 16.0)  # ... or, if they have none, at these multiples of the leader's
 TINY = 1e-100  # keeps quotients finite; larger, and the units of a flat model would matter
 
@@ -57,7 +58,8 @@ class Gait:
 EXPLORE = Gait(steps=20, stride=(0.7, 0.01), rate=(0.3, 0.01))
 FOLLOW = Gait(steps=20, stride=(0.3, 0.01), rate=(0.2, 0.01))
 REFINE = Gait(steps=20, stride=(0.1, 0.005), rate=(0.03, 0.003))
-TOUCH_UP = Gait(steps=8, stride=(0.2, 0.005), rate=(0.03, 0.003))
+TOUCH_UP = Gait(steps=8, stride=(0.2, 0.005), rate=(0.03, 0.001))
+FINISH = Gait(steps=16, stride=(0.1, 0.005), rate=(0.03, 0.001))
 FIRST_RADIUS = 1.5  # of the distance to the surface as the gradient at the start has it
 
 
@@ -125,16 +127,13 @@ def refine(surface: Surface, best: Best, at: torch.Tensor) -> None:
     _bisect(surface, best, at, CLOSELY)
 
 
-def touch_up(surface: Surface, best: Best, at: torch.Tensor) -> None:
+def touch_up(surface: Surface, best: Best, at: torch.Tensor, gait: Gait) -> None:
     """Cheaper flips for those of `at` whose own lies in a crease of the surface, where descents stand still."""
-    here = best.change[at]
-    m, g = surface.margin_and_gradient(here, at)
-    low, high = surface.low[at], surface.high[at]
-    flat = cheapest_into_halfspace(g, (g * here).sum(dim=1) - m, surface.squared, surface.absolute, low, high)
-    at = at[_price(surface, flat.change) < (1 - CREASED) * best.cost[at]]
+    flat = _onto_tangent_plane(surface, best.change[at], at)
+    at = at[_price(surface, flat) < (1 - CREASED) * best.cost[at]]
     _bisect(surface, best, at, BRIEFLY)
-    flip = best.change[at] * (1 - TOUCH_UP.rate[0])
-    _walk(surface, best, at, flip, surface.metric(flip), TOUCH_UP)
+    flip = best.change[at] * (1 - gait.rate[0])
+    _walk(surface, best, at, flip, surface.metric(flip), gait)
     _bisect(surface, best, at, ROUGHLY)
 
 
@@ -208,13 +207,36 @@ def _leaders(best: Best, among: torch.Tensor) -> torch.Tensor:
     return by_cost[torch.linspace(0, len(among) - 1, min(LEADERS, len(among))).long()]
 
 
-def follow(surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor) -> None:
-    """Step 4 for `at`: walks from where the most promising direction of others `among` the flipped leads."""
+def follow(
+    surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor, worth: torch.Tensor | None = None
+) -> None:
+    """Step 4 for `at`: walks from where the most promising direction of others `among` the flipped leads.
+
+    worth (B,): what a flip may cost and be of use. Then no one is led further than that, and only those walk whom the
+    tangent plane where they are led promises a flip that costs less than it, and clearly less than their own.
+    """
     if not len(at) or len(among) < 2:
         return
     weight = surface.metric(torch.zeros_like(surface.low[:1]), typical_cost=best.cost[among].median()[None])
+    enough = best.cost if worth is None else torch.minimum(best.cost, worth)
+    start = _most_promising(surface, best, at, among, weight, enough)
+    if worth is not None:
+        promised = _price(surface, _onto_tangent_plane(surface, start, at))
+        pays = promised < torch.minimum(PROMISING * best.cost, worth)[at]
+        at, start = at[pays], start[pays]
+    own = Best.none(surface.low)  # by its own successes, or it would soon be back where the sample was
+    _walk(surface, own, at, start, weight.expand(len(at), -1), FOLLOW)
+    best.record(at, own.change[at], own.cost[at], torch.where(own.found[at], 0.0, -1.0))
+
+
+def _most_promising(
+    surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor, weight: torch.Tensor, enough: torch.Tensor
+) -> torch.Tensor:
+    """(b, A): where m is highest of all points in the direction of a leader's flip that cost a little less than enough
+    (B,)."""
     length = (weight * best.change).norm(dim=1, keepdim=True)
     unit = best.change / length.clamp_min(TINY)
+    length = length * (enough / best.cost.clamp_min(TINY)).sqrt()[:, None]
     highest = torch.full((len(at),), -torch.inf, dtype=unit.dtype, device=unit.device)
     start = torch.zeros_like(unit[at])
     for leader in _leaders(best, among):
@@ -224,9 +246,14 @@ def follow(surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor) 
         promising = (m > highest) & (at != leader)
         highest = torch.where(promising, m, highest)
         start = torch.where(promising[:, None], point, start)
-    own = Best.none(surface.low)  # by its own successes, or it would soon be back where the sample was
-    _walk(surface, own, at, start, weight.expand(len(at), -1), FOLLOW)
-    best.record(at, own.change[at], own.cost[at], torch.where(own.found[at], 0.0, -1.0))
+    return start
+
+
+def _onto_tangent_plane(surface: Surface, d: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+    """(b, A): the cheapest flips if the surface were the plane that touches it at d (b, A)."""
+    m, g = surface.margin_and_gradient(d, at)
+    low, high = surface.low[at], surface.high[at]
+    return cheapest_into_halfspace(g, (g * d).sum(dim=1) - m, surface.squared, surface.absolute, low, high).change
 
 
 def _descend(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor, steps: int) -> None:

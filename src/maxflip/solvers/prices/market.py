@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from maxflip.engine import Held
 from maxflip.exact import Floats
+from maxflip.flips.gradient import FINISH, TOUCH_UP
 from maxflip.problem import Problem
 from maxflip.solvers.prices.clearing import ANNEALED, NOTHING, WARM, Cleared, Terms, clear
 from maxflip.solvers.prices.shard import Shard
 from maxflip.solvers.proposal import Run
 
 REACH = 2.0  # samples whose flip would cost this many times their worth are not searched again
-NEARBY = 2.0  # ... nor by the directions of others, beyond this
-PICKED = 1.05  # ... nor mended: those who are picked, or nearly so
+PICKED = 1.05  # ... and this many times: those who are picked, or nearly so
 ENOUGH = 1e-4  # rounds end when the model promises less than this part of the dual's value
 SMALLEST, LARGEST = 1e-100, 1e100  # budgets beyond these are as good as empty and as unlimited
 SHY = 1 - 1e-6  # of each budget is sold, so that rounding does not stand between a flip and its budget
@@ -112,22 +112,32 @@ class Market:
         worth = self.problem.worth[self.problem.worth > 0]
         return float(np.median(worth)) if len(worth) else 1.0
 
-    def follow(self) -> float:
-        """Try the directions of others, for all who may come to be picked. By how much D was thought too low."""
+    def follow(self) -> None:
+        """Try the directions of those who are picked, for everyone."""
         prices = self.prices
-        return self._mend("Following others", lambda shard: shard.follow(prices, NEARBY))
+        self._mend("Following others", lambda shard: shard.follow(prices, PICKED))
 
-    def touch_up(self) -> float:
-        """Mend the flips of those who are picked at the present prices. By how much D was thought too low."""
+    def touch_up(self) -> None:
+        """Mend the flips of those who are picked at the present prices."""
         prices = self.prices
-        return self._mend("Polishing flips", lambda shard: shard.touch_up(prices, PICKED))
+        self._mend("Polishing flips", lambda shard: shard.touch_up(prices, PICKED, TOUCH_UP))
 
-    def _mend(self, step: str, work: Callable[[Shard], None]) -> float:
-        before, done = self.dual(self.prices), self.trace["step"].count(step)
+    def finish(self) -> None:
+        """The same by longer walks, for prices that will hardly change any more."""
+        prices = self.prices
+        self._mend("Finishing flips", lambda shard: shard.touch_up(prices, PICKED, FINISH))
+
+    def _mend(self, step: str, work: Callable[[Shard], None]) -> None:
+        done = self.trace["step"].count(step)
         self.held.ask(work, stage=f"{step}, round {done + 1}", watch=self.run.watch)
         self.value = self.dual(self.prices)
         self._note(step)
-        return self.value - before
+
+    @property
+    def gradients_per_sample(self) -> float:
+        """So far, on average."""
+        samples = sum(self.held.ask(lambda shard: len(shard.rows)))
+        return float(self.trace["gradients"][-1] / samples)
 
     def close(self) -> None:
         """The value at the prices as they are, by all flips found since."""

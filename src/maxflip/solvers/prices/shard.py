@@ -121,19 +121,24 @@ class Shard:
         return self._as_columns([self.rows[at.cpu().numpy()]], [change[at]])
 
     def follow(self, prices: Floats, reach: float) -> None:
-        """Flips that are cheaper at these prices, by the directions of others; of many, if it pays for some."""
-        surface, best, at = self._known(prices, reach)
+        """Flips that are cheaper at these prices, by the directions of those who cost at most `reach` times their
+        worth; of many, if it pays for some."""
+        surface, best, among = self._known(prices, reach)
+        at = torch.nonzero(best.found).flatten()
+        worth = torch.where(self.must, torch.inf, self.worth - float(prices @ self.problem.ledger.count)).clamp_min(0.0)
         some = at if len(at) < MANY else at[:: len(at) // SOME]
-        before = best.cost[some]
-        gradient.follow(surface, best, some, among=at)
-        if len(some) < len(at) and (before - best.cost[some]).sum() > PAYS * self.worth[some].sum():
-            gradient.follow(surface, best, at, among=at)
-        self._keep(surface, best, at)
+        before = best.cost.clone()
+        gradient.follow(surface, best, some, among, worth)
+        if len(some) < len(at) and (before - best.cost)[some].sum() > PAYS * self.worth[some].sum():
+            gradient.follow(surface, best, at, among, worth)
+        changed = best.cost < before
+        changed[among] = True
+        self._keep(surface, best, torch.nonzero(changed).flatten())
 
-    def touch_up(self, prices: Floats, reach: float) -> None:
+    def touch_up(self, prices: Floats, reach: float, gait: gradient.Gait) -> None:
         """Flips that are cheaper at these prices, close to the present ones."""
         surface, best, at = self._known(prices, reach)
-        gradient.touch_up(surface, best, at)
+        gradient.touch_up(surface, best, at, gait)
         self._keep(surface, best, at)
 
     def _known(self, prices: Floats, reach: float) -> tuple[Surface, gradient.Best, torch.Tensor]:

@@ -8,6 +8,7 @@ model each surface by its tangent plane, let the market of models clear, and go 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,8 +30,8 @@ SOME, MANY = 2000, 10_000  # samples whose prices come first, where there are ma
 SMALL = 300  # samples whose first flips are polished: no worse than what Nearest would choose from
 # Flips are mended at prices that are about right, the finer the more so: at which gap between the best mixture and the
 # dual, in parts of it.
-GAP_TO_FOLLOW, GAPS_TO_TOUCH_UP = 3e-2, (5e-3, 2e-3, 1e-3, 1e-3, 1e-3, 1e-3)
-PAYS = 1e-3  # of the dual: flips are touched up again as long as that wins so much
+GAP_TO_FOLLOW, GAP_TO_TOUCH_UP, GAP_TO_MEND_AGAIN, GAP_TO_FINISH = 3e-2, 5e-3, 2e-3, 1e-3
+SPARING = 80  # gradients per sample: after no more than these flips are finished once more
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,17 +89,21 @@ class Prices:
 
     def _mend(self, market: Market, closing: Closing | None) -> None:
         """Cheaper flips at prices that are about right.   closing: None where there are too many samples to mix"""
-        if closing is not None:
-            closing.run(self.rounds, GAP_TO_FOLLOW)
-        market.follow()
-        market.settle(2)
-        for gap in GAPS_TO_TOUCH_UP if closing is not None else GAPS_TO_TOUCH_UP[:1]:
+
+        def at(gap: float, *steps: Callable[[], None]) -> None:
             if closing is not None:
                 closing.run(self.rounds, gap)
-            won = market.touch_up()
+            for step in steps:
+                step()
             market.settle(2)
-            if won < PAYS * market.value:
-                return
+
+        at(GAP_TO_FOLLOW, market.follow)
+        at(GAP_TO_TOUCH_UP, market.touch_up)
+        if closing is not None:
+            at(GAP_TO_MEND_AGAIN, market.follow, market.touch_up)
+            at(GAP_TO_FINISH, market.finish)
+            if market.gradients_per_sample <= SPARING:
+                at(GAP_TO_FINISH, market.finish)
 
     def _opened(
         self, problem: Problem, run: Run, rows: Rows, start: Floats, *, scaled: bool, part: float = 1.0
