@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from maxflip.exact import ExactSum, Floats, Power
 from maxflip.frozen import Frozen, read_only
+from maxflip.parts import each_part, filled
 
 Cost = Literal["squared", "absolute", "count"]
 COSTS: tuple[Cost, ...] = ("squared", "absolute", "count")
@@ -72,13 +73,17 @@ class Ledger(Frozen):
 
     def consumption(self, changes: Floats) -> Floats:
         """(c, F) changes -> (c, m) consumption, rounded: for solvers. Decisions use `fits`."""
-        if np.abs(changes).max(initial=0.0) < HUGE:
-            drawn = changes**2 @ self.squared.T
-            if self.absolute.any():
-                drawn += np.abs(changes) @ self.absolute.T
-            return np.asarray(drawn + self.count)
+        largest = max(each_part(lambda part: np.abs(changes[part]).max(initial=0.0), len(changes)), default=0.0)
+        if largest < HUGE:
+            return filled(lambda part: self._plain_consumption(changes[part]), (len(changes), len(self.names)))
         with np.errstate(over="ignore"):  # what is beyond float64 is inf, and fits no budget
             return np.stack([self._consumption(r, changes) for r in range(len(self.names))], axis=1)
+
+    def _plain_consumption(self, changes: Floats) -> Floats:
+        drawn = changes**2 @ self.squared.T
+        if self.absolute.any():
+            drawn += np.abs(changes) @ self.absolute.T
+        return np.asarray(drawn + self.count)
 
     def _consumption(self, r: int, changes: Floats) -> Floats:
         """(c,), whatever the size: a weight is multiplied in before the square, and a weight of 0 not at all."""
@@ -89,35 +94,44 @@ class Ledger(Frozen):
             drawn += self.absolute[r, i] * np.abs(changes[:, i])
         return drawn
 
-    def _exact(self, r: int, changes: Floats) -> ExactSum:
+    def _exact(self, changes: Floats) -> list[ExactSum]:
+        """What a plan with these changes (count, F) draws from each budget; nothing of a count."""
+        sums = each_part(lambda part: self._exact_part(changes[part]), len(changes))
+        return [ExactSum.total(part[r] for part in sums) for r in range(len(self.names))]
+
+    def _exact_part(self, changes: Floats) -> list[ExactSum]:
+        columns = np.ascontiguousarray(changes.T)
+        return [self._exact_sum(r, columns) for r in range(len(self.names))]
+
+    def _exact_sum(self, r: int, columns: Floats) -> ExactSum:
+        """columns (F, count)"""
         parts: list[tuple[float, Floats, Power]] = []
         for i in np.flatnonzero(self.squared[r]):
-            parts.append((float(self.squared[r, i]), changes[:, i], 2))
+            parts.append((float(self.squared[r, i]), columns[i], 2))
         for i in np.flatnonzero(self.absolute[r]):
-            parts.append((float(self.absolute[r, i]), changes[:, i], 1))
+            parts.append((float(self.absolute[r, i]), columns[i], 1))
         return ExactSum(parts)
 
     def overspent(self, changes: Floats) -> list[int]:
         """The budgets that the plan with these changes (count, F) exceeds, decided exactly."""
+        exact = self._exact(changes)
         return [
             r
             for r, amount in enumerate(self.amounts)
-            if not (len(changes) <= amount if self.count[r] else self._exact(r, changes).at_most(float(amount)))
+            if not (len(changes) <= amount if self.count[r] else exact[r].at_most(float(amount)))
         ]
 
     def excess(self, r: int, changes: Floats) -> float:
         """What the plan draws from budget r beyond its amount, rounded once."""
         amount = float(self.amounts[r])
-        return len(changes) - amount if self.count[r] else self._exact(r, changes).beyond(amount)
+        return len(changes) - amount if self.count[r] else self._exact(changes)[r].beyond(amount)
 
     def fits(self, changes: Floats) -> bool:
         return not self.overspent(changes)
 
     def spent(self, changes: Floats) -> Floats:
         """(m,): exact consumption of a plan, rounded once to the nearest float64."""
+        exact = self._exact(changes)
         return np.array(
-            [
-                float(len(changes)) if self.count[r] else self._exact(r, changes).rounded()
-                for r in range(len(self.names))
-            ]
+            [float(len(changes)) if self.count[r] else exact[r].rounded() for r in range(len(self.names))], dtype=float
         )
