@@ -49,3 +49,17 @@ def test_what_a_part_raises_is_raised() -> None:
 
     with parts.threads(2), pytest.raises(ValueError, match="at 0"):
         parts.each_part(fail, 2 * parts.LENGTH)
+
+
+def test_joined_is_concatenate() -> None:
+    pieces = [np.arange(6.0).reshape(3, 2), np.empty((0, 2)), np.ones((2, 2))]
+    with parts.threads(2):
+        np.testing.assert_array_equal(parts.joined(pieces), np.concatenate(pieces))
+    assert parts.joined(pieces[:2]) is pieces[0]
+    assert parts.joined([np.empty((0, 2))]).shape == (0, 2)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 6, 7, 20])
+def test_lowest_is_a_stable_sort(count: int) -> None:
+    values = np.array([3.0, 1.0, np.nan, 1.0, 0.0, 3.0, 1.0])
+    assert parts.lowest(values, count).tolist() == [4, 1, 3, 6, 0, 5, 2][:count]

@@ -11,12 +11,13 @@ import math
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import cached_property
+from itertools import chain
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from maxflip.parts import each
+from maxflip.parts import each, each_part
 
 Power = Literal[1, 2]
 Floats = NDArray[np.float64]
@@ -80,6 +81,11 @@ def condensed(values: Floats) -> list[float]:
         parts.append(float(leading.sum()))
         rest = rest - leading
     return parts
+
+
+def fsum(values: Floats) -> float:
+    """math.fsum of very many."""
+    return math.fsum(chain.from_iterable(each_part(lambda part: condensed(values[part]), len(values))))
 
 
 def _condensed_terms(part: tuple[float, Floats, Power]) -> list[float]:

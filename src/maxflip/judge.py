@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from maxflip.classifiers import scores
 from maxflip.engine import Engine, Rows
 from maxflip.exact import Floats
+from maxflip.parts import each, filled, lowest
 from maxflip.problem import Problem
 from maxflip.suggest import listed
 from maxflip.watch import Notice, Watch
@@ -67,7 +68,7 @@ def _evaluate(problem: Problem, rows: Rows, changes: Floats | None) -> tuple[Flo
     Of several models: in every one of them.
     """
     values = problem.cohort.values[rows]
-    x = torch.tensor(values if changes is None else values + changes, device=problem.classifier.device)
+    x = torch.as_tensor(values if changes is None else values + changes, device=problem.classifier.device)
     wanted = problem.goal.wanted_for(rows, problem.classifier.device)
     with torch.no_grad():
         p = scores(problem.classifier, x)
@@ -77,10 +78,11 @@ def _evaluate(problem: Problem, rows: Rows, changes: Floats | None) -> tuple[Flo
 
 
 def confidence_after(problem: Problem, rows: Rows, changes: Floats) -> Floats:
-    """(B,) confidence at x + change, a batch at a time."""
+    """(B,) confidence at x + change, in batches."""
     size = problem.classifier.batch_size
-    parts = [_evaluate(problem, rows[b : b + size], changes[b : b + size])[0] for b in range(0, len(rows), size)]
-    return np.concatenate(parts) if parts else np.empty(0)
+    batches = [slice(begin, begin + size) for begin in range(0, len(rows), size)]
+    parts = each(lambda batch: _evaluate(problem, rows[batch], changes[batch])[0], batches)
+    return np.concatenate([np.empty(0), *parts])
 
 
 def passes(problem: Problem, confidence: Floats) -> Mask:
@@ -90,14 +92,22 @@ def passes(problem: Problem, confidence: Floats) -> Mask:
 
 def lawful(problem: Problem, rows: Rows, changes: Floats) -> Mask:
     """(c,): finite, inside the limits, in the allowed directions, frozen features exactly unchanged."""
-    within = ~problem.limits.broken(problem.cohort.values[rows], changes, rows).any(axis=1)
-    frozen_kept = (changes[:, ~problem.ledger.actionable] == 0).all(axis=1)
-    return np.asarray(within & frozen_kept & np.isfinite(changes).all(axis=1))
+    return filled(lambda part: _lawful(problem, rows[part], changes[part]), (len(rows),), bool)
+
+
+def _lawful(problem: Problem, rows: Rows, changes: Floats) -> Mask:
+    kept = np.isfinite(changes).all(axis=1)
+    kept &= (changes[:, ~problem.ledger.actionable] == 0).all(axis=1)
+    if not problem.limits.none:
+        kept &= ~problem.limits.broken(problem.cohort.values[rows], changes, rows).any(axis=1)
+    return np.asarray(kept)
 
 
 def admissible(problem: Problem, rows: Rows, changes: Floats) -> Mask:
     """(c,): candidates that are lawful and are flips. The paper's filter before its final program."""
     ok = lawful(problem, rows, changes)
+    if ok.all():
+        return passes(problem, confidence_after(problem, rows, changes))
     ok[ok] = passes(problem, confidence_after(problem, rows[ok], changes[ok]))
     return ok
 
@@ -117,7 +127,7 @@ def verdict(problem: Problem, rows: Rows, changes: Floats) -> Verdict:
     """
     confidence = confidence_after(problem, rows, changes)
     kept = lawful(problem, rows, changes) & passes(problem, confidence)
-    narrow = np.argsort(confidence, kind="stable")[:ALONE]
+    narrow = lowest(confidence, ALONE)
     narrow = narrow[kept[narrow]]
     for begin in range(0, len(narrow), AT_A_TIME):
         apart = 0.0
@@ -127,7 +137,7 @@ def verdict(problem: Problem, rows: Rows, changes: Floats) -> Verdict:
             apart = max(apart, abs(alone - confidence[c]))
         if apart <= HARMLESS * problem.guard:
             break  # a hundred that rounding moves so little speak for the rest
-    over = problem.ledger.overspent(changes[kept])
+    over = problem.ledger.overspent(changes if kept.all() else changes[kept])
     if over:
         names = ", ".join(problem.ledger.names[r] for r in over)
         raise RuntimeError(f"the selection overspends {names}")

@@ -58,6 +58,33 @@ def filled(work: Callable[[slice], Any], shape: tuple[int, ...], dtype: DTypeLik
     return whole
 
 
+def joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """np.concatenate; what is one array already is not copied."""
+    some = [array for array in arrays if len(array)] or list(arrays[:1])
+    if len(some) == 1:
+        return some[0]
+    whole = np.empty((sum(map(len, some)), *some[0].shape[1:]), dtype=some[0].dtype)
+    ends = np.cumsum([len(array) for array in some]).tolist()
+
+    def copy(place: int) -> None:
+        whole[ends[place] - len(some[place]) : ends[place]] = some[place]
+
+    each(copy, range(len(some)))
+    return whole
+
+
 def rows_of(array: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
-    """array[rows], rows being numbers"""
+    """array[rows], rows being numbers; all of them in their order are the array itself."""
+    if len(rows) == len(array) and np.array_equal(rows, np.arange(len(array))):
+        return array
     return filled(lambda part: array[rows[part]], (len(rows), *array.shape[1:]), array.dtype)
+
+
+def lowest(values: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+    """Where the `count` lowest are, ascending; of equals, those that come first. NaN is above all."""
+    if count < len(values):
+        line = np.partition(values, count)[count]
+        near = np.flatnonzero(values <= line)
+        if len(near) >= count:
+            return near[np.argsort(values[near], kind="stable")[:count]]
+    return np.argsort(values, kind="stable")[:count]

@@ -22,6 +22,7 @@ from maxflip.exact import Floats
 from maxflip.frozen import Frozen, FrozenMap, read_only
 from maxflip.goal import Goal, requirement_faults, resolve_target
 from maxflip.limits import Limits, read_limits
+from maxflip.parts import filled
 from maxflip.suggest import counted, did_you_mean, listed, shown
 
 Rows = NDArray[np.int64]
@@ -225,6 +226,11 @@ class Problem(Frozen):
 
     def settle(self, rows: Rows, changes: Floats) -> Floats:
         """Changes as they may be stored: x + change inside the limits in float64, frozen ones exactly +0.0."""
+        return filled(lambda part: self._settled(rows[part], changes[part]), changes.shape)
+
+    def _settled(self, rows: Rows, changes: Floats) -> Floats:
+        if self.limits.none:
+            return np.where(self.ledger.actionable, changes, 0.0) + 0.0  # -0.0 becomes 0.0
         low, high = self.box(rows)
         return self.limits.settle(self.cohort.values[rows], np.clip(changes, low, high), rows)
 

@@ -18,6 +18,7 @@ from maxflip.flips.halfspace import cheapest_into_halfspace, cost
 from maxflip.flips.prices import FeaturePrices
 from maxflip.flips.surface import Evaluations, Surface
 from maxflip.judge import Mask
+from maxflip.parts import filled, joined
 from maxflip.problem import Problem
 from maxflip.solvers.prices.clearing import FINAL, Terms
 
@@ -41,7 +42,7 @@ class Columns:
 
     @classmethod
     def all(cls, parts: list[Columns]) -> Columns:
-        return cls(np.concatenate([p.rows for p in parts]), np.concatenate([p.changes for p in parts]))
+        return cls(joined([p.rows for p in parts]), joined([p.changes for p in parts]))
 
 
 class Shard:
@@ -257,9 +258,15 @@ class Shard:
 
     def _as_columns(self, rows: list[Rows], changes: list[torch.Tensor]) -> Columns:
         every = np.concatenate(rows)
-        full = np.zeros((len(every), len(self.problem.cohort.features)))
-        full[:, self.problem.actionable] = torch.cat(changes).cpu().numpy()
-        return Columns(every, self.problem.settle(every, full))
+        moved = torch.cat(changes).cpu().numpy()
+        width = len(self.problem.cohort.features)
+
+        def settled(part: slice) -> Floats:
+            full = np.zeros((len(every[part]), width))
+            full[:, self.problem.actionable] = moved[part]
+            return self.problem.settle(every[part], full)
+
+        return Columns(every, filled(settled, (len(every), width)))
 
     def _at(self, prices: Floats, softness: float = FINAL) -> Surface:
         """The samples at these prices, absolute ones bent as in the market's model of that softness.
