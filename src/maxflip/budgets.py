@@ -15,6 +15,7 @@ from maxflip.frozen import Frozen, read_only
 from maxflip.parts import each_part, filled
 
 Cost = Literal["squared", "absolute", "count"]
+Rows = NDArray[np.int64]
 COSTS: tuple[Cost, ...] = ("squared", "absolute", "count")
 HUGE = 1e150  # changes above this have squares beyond float64
 
@@ -94,9 +95,12 @@ class Ledger(Frozen):
             drawn += self.absolute[r, i] * np.abs(changes[:, i])
         return drawn
 
-    def _exact(self, changes: Floats) -> list[ExactSum]:
+    def _exact(self, changes: Floats, picked: Rows | None = None) -> list[ExactSum]:
         """What a plan with these changes (count, F) draws from each budget; nothing of a count."""
-        sums = each_part(lambda part: self._exact_part(changes[part]), len(changes))
+        if picked is None:
+            sums = each_part(lambda part: self._exact_part(changes[part]), len(changes))
+        else:
+            sums = each_part(lambda part: self._exact_part(changes[picked[part]]), len(picked))
         return [ExactSum.total(part[r] for part in sums) for r in range(len(self.names))]
 
     def _exact_part(self, changes: Floats) -> list[ExactSum]:
@@ -112,13 +116,13 @@ class Ledger(Frozen):
             parts.append((float(self.absolute[r, i]), columns[i], 1))
         return ExactSum(parts)
 
-    def overspent(self, changes: Floats) -> list[int]:
-        """The budgets that the plan with these changes (count, F) exceeds, decided exactly."""
-        exact = self._exact(changes)
+    def overspent(self, changes: Floats, picked: Rows | None = None) -> list[int]:
+        """The budgets that the plan with these changes (c, F), or those picked of them, exceeds; decided exactly."""
+        exact, count = self._exact(changes, picked), len(changes if picked is None else picked)
         return [
             r
             for r, amount in enumerate(self.amounts)
-            if not (len(changes) <= amount if self.count[r] else exact[r].at_most(float(amount)))
+            if not (count <= amount if self.count[r] else exact[r].at_most(float(amount)))
         ]
 
     def excess(self, r: int, changes: Floats) -> float:
