@@ -67,14 +67,21 @@ def _evaluate(problem: Problem, rows: Rows, changes: Floats | None) -> tuple[Flo
 
     Of several models: in every one of them.
     """
-    values = problem.cohort.values[rows]
-    x = torch.as_tensor(values if changes is None else values + changes, device=problem.classifier.device)
+    x = torch.as_tensor(_after(problem, rows, changes), device=problem.classifier.device)
     wanted = problem.goal.wanted_for(rows, problem.classifier.device)
     with torch.no_grad():
         p = scores(problem.classifier, x)
         confidence = problem.goal.confidence(p, wanted)
         likeliest = wanted.gather(1, p.nan_to_num().argmax(dim=2)).all(dim=1)
     return confidence.cpu().numpy(), likeliest.cpu().numpy()
+
+
+def _after(problem: Problem, rows: Rows, changes: Floats | None) -> Floats:
+    """(B, F) x + change"""
+    shape = (len(rows), len(problem.cohort.features))
+    if changes is None:
+        return filled(lambda part: problem.cohort.values[rows[part]], shape)
+    return filled(lambda part: problem.cohort.values[rows[part]] + changes[part], shape)
 
 
 def confidence_after(problem: Problem, rows: Rows, changes: Floats) -> Floats:

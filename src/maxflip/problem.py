@@ -27,7 +27,7 @@ from maxflip.suggest import counted, did_you_mean, listed, shown
 
 Rows = NDArray[np.int64]
 
-SMALLEST_WORTH = 1e-100  # but for 0: squares and quotients of smaller ones are no float64
+SMALLEST_WORTH, LARGEST_WORTH = 1e-100, 1e100  # but for 0: squares and quotients of others are no float64
 AGREE_ON = 256  # samples on which a linear form is compared with the model
 CONSTANT = 1e-12  # relative to its values: a column that spreads by no more does not spread
 SAFE_RATIO = 1e8  # beyond this, columns of such different size make gradient steps ill-conditioned
@@ -315,10 +315,8 @@ def _read_worth(worth: Any, cohort: Cohort) -> tuple[Floats, list[str]]:
         return np.ones(n), [f"worth: got {shown(worth)}; wanted one number >= 0 per sample."]
     if values.shape != (n,):
         return np.ones(n), [f"worth: shape {values.shape}; wanted one number per sample, ({n},)."]
-    bad = np.flatnonzero(~(np.isfinite(values) & ((values >= SMALLEST_WORTH) | (values == 0))))
-    if not len(bad) and values.max() > sys.float_info.max / (2 * n):
-        return values, [f"worth: numbers as large as {values.max():.3g} have no sum in float64. Use another unit."]
-    wanted = f"must be 0, or a finite number >= {SMALLEST_WORTH}"
+    bad = np.flatnonzero(~((values == 0) | ((values >= SMALLEST_WORTH) & (values <= LARGEST_WORTH))))
+    wanted = f"must be 0, or a number from {SMALLEST_WORTH:g} to {LARGEST_WORTH:g}. Use another unit"
     return values, [f"worth: {cohort.where(j)}: {values[j]}; {wanted}." for j in bad.tolist()]
 
 
