@@ -7,7 +7,9 @@ import threading
 import numpy as np
 import pytest
 
-from maxflip import parts
+from maxflip import parts, solve
+from maxflip.engine import Local
+from tests.examples import net_problem
 
 
 @pytest.mark.parametrize("number", [1, 2, 5])
@@ -63,3 +65,15 @@ def test_joined_is_concatenate() -> None:
 def test_lowest_is_a_stable_sort(count: int) -> None:
     values = np.array([3.0, 1.0, np.nan, 1.0, 0.0, 3.0, 1.0])
     assert parts.lowest(values, count).tolist() == [4, 1, 3, 6, 0, 5, 2][:count]
+
+
+def test_a_plan_is_the_same_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts so short that a small cohort has many."""
+    monkeypatch.setattr(parts, "LENGTH", 7)
+    problem = net_problem(400)
+    one, several = solve(problem, engine=Local(1)), solve(problem, engine=Local(3))
+    assert one.count > 2 * parts.LENGTH
+    for name in ("selected", "changes", "before", "confidence_after", "confidence_before"):
+        assert getattr(one, name).tobytes() == getattr(several, name).tobytes(), name
+    assert (one.fates == several.fates).all()
+    assert (one.spend, one.prices, one.estimate) == (several.spend, several.prices, several.estimate)

@@ -34,6 +34,7 @@ STEPS, SHORTEST = 5, 1e-3  # of Newton's method, and the part of one that is no 
 DECIDED = 1e-3  # odds: what such samples add to a curvature is left out
 GUESSED, WELL_GUESSED = 40.0, 10.0  # samples in doubt at prices guessed by a part, and at those of a market
 FAR = 10.0  # times the width of a corner: a doubt that no step removes
+TURNS, ROUNDING = 30, 1e-12  # of who is at 0, and what is no gain, of the largest pull
 MANY = 20_000  # samples, of which a part of one may be missed
 NEARLY_CLOSED = 1e-6  # of the bound
 CLOSED = 1e-9  # of the bound: a gap that rounding explains
@@ -80,6 +81,13 @@ class Candidates:
 
     def per_sample_sum(self, values: Floats) -> Floats:
         return np.asarray(np.add.reduceat(self._by_sample(values), self._begins))
+
+    def per_sample_share(self, parts: Floats) -> Floats:
+        """(samples, m): what each draws that takes such parts (c,) of its candidates"""
+        begins = np.append(self._begins, len(parts))
+        order = np.arange(len(parts)) if self._order is None else self._order
+        mixed = sp.csr_matrix((self._by_sample(parts), order, begins), shape=(self.samples, len(parts)))
+        return np.asarray(mixed @ self.share)
 
     def drawn_by(self, chosen: Indices) -> Floats:
         """(m,): what these candidates draw together"""
@@ -295,27 +303,41 @@ class _Rounded:
 
     def newton_step(self, candidates: Candidates) -> Floats:
         """To the minimum of the quadratic model over prices >= 0."""
-        from scipy.optimize import nnls
-
         undecided = candidates.per_sample_max(np.minimum(self.odds, 1.0 - self.odds)) > DECIDED
         inside = undecided[candidates.sample]
         if not inside.any():
             return np.zeros_like(self.prices)
         part, odds = candidates.of(inside), self.odds[inside]
-        means = part.per_sample_sum(part.share * odds[:, None])
+        means = part.per_sample_share(odds)
         nothing = np.maximum(1.0 - part.per_sample_sum(odds), 0.0)
         # A sum of squares, so that no rounding makes it less than one.
-        apart = np.concatenate(
-            [(part.share - means[part.sample]) * np.sqrt(odds)[:, None], means * np.sqrt(nothing)[:, None]]
-        )
-        curvature = apart.T @ apart / self.width
+        apart, from_nothing = part.share - means[part.sample], means * np.sqrt(nothing)[:, None]
+        apart *= np.sqrt(odds)[:, None]
+        curvature = (apart.T @ apart + from_nothing.T @ from_nothing) / self.width
         if not np.diag(curvature).max() > 0.0:
             return np.zeros_like(self.prices)
         scale = np.sqrt(np.maximum(np.diag(curvature), 1e-12 * np.diag(curvature).max()))
-        root = np.linalg.cholesky(curvature / np.outer(scale, scale) + 1e-6 * np.eye(len(scale))).T
-        # min |root v - aim| over v = scale * (prices + step) >= 0
-        aim = root @ (scale * self.prices) - np.linalg.solve(root.T, self.gradient / scale)
-        return np.asarray(nnls(root, aim)[0] / scale - self.prices)
+        round_ = curvature / np.outer(scale, scale) + 1e-6 * np.eye(len(scale))
+        there = least(round_, round_ @ (scale * self.prices) - self.gradient / scale)
+        return np.asarray(there / scale - self.prices)
+
+
+def least(curvature: Floats, pull: Floats) -> Floats:
+    """The v >= 0 with the least v.curvature v / 2 - pull.v, curvature being positive definite.
+
+    Whatever is negative becomes 0 and whatever would gain by leaving 0 does so, all at once, until nothing changes. It
+    nearly always ends in a few turns; where it goes in circles, its last answer without what is negative has to do.
+    """
+    free = np.ones(len(pull), dtype=bool)
+    for _ in range(TURNS):
+        v = np.zeros(len(pull))
+        v[free] = np.linalg.solve(curvature[np.ix_(free, free)], pull[free])
+        gains = pull - curvature @ v
+        wrong = np.where(free, v < 0, gains > ROUNDING * np.abs(pull).max())
+        if not wrong.any():
+            break
+        free ^= wrong
+    return np.maximum(v, 0.0)
 
 
 def _one_core(candidates: Candidates, options: Options, size: int) -> tuple[Floats, Floats, bool] | None:
