@@ -94,18 +94,19 @@ class _Offer:
 def _offered(problem: Problem, rows: Rows, changes: Floats, must: Rows) -> _Offer:
     """Sample by sample, without infinite budgets, and without candidates that exceed a budget alone, are worth nothing
     or are outdone."""
-    place = np.argsort(in_order_of_appearance(rows), kind="stable")
+    is_must = np.isin(rows, must) if len(must) else np.zeros(len(rows), dtype=bool)
+    wanted = (problem.worth[rows] > 0) | is_must
+    by_sample = np.argsort(in_order_of_appearance(rows), kind="stable")
+    place = by_sample[(wanted & _smallest(rows, changes))[by_sample]]
     share = _shares(problem.ledger, changes, place)
-    is_must = np.isin(rows, must)[place] if len(must) else np.zeros(len(rows), dtype=bool)
-    wanted = (problem.worth[rows[place]] > 0) | is_must
-    fits = filled(lambda part: (share[part] <= 1.0 + TOLERANCE).all(axis=1), rows.shape, bool)
-    kept = np.flatnonzero(fits & wanted & _smallest(rows, changes)[place])
-    if not np.isin(must, rows[place[kept]]).all():
-        kept = np.flatnonzero(wanted)  # let the program find that it is infeasible
-        share = np.minimum(share, 2.0)
-    place = place[kept]
+    fits = np.flatnonzero(filled(lambda part: (share[part] <= 1.0 + TOLERANCE).all(axis=1), place.shape, bool))
+    if np.isin(must, rows[place[fits]]).all():
+        place, share = place[fits], rows_of(share, fits)
+    else:  # let the program find that it is infeasible
+        place = by_sample[wanted[by_sample]]
+        share = np.minimum(_shares(problem.ledger, changes, place), 2.0)
     sample = in_order_of_appearance(rows[place])
-    candidates = Candidates(_scaled(problem.worth[rows[place]]), rows_of(share, kept), sample, is_must[kept])
+    candidates = Candidates(_scaled(problem.worth[rows[place]]), share, sample, is_must[place])
     return _Offer(problem.ledger, candidates, place, changes)
 
 
@@ -118,7 +119,7 @@ def _shares(ledger: Ledger, changes: Floats, place: Chosen) -> Floats:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             return np.where(drawn > 0, drawn / ledger.amounts[finite], 0.0)
 
-    return filled(shares, (len(changes), int(finite.sum())))
+    return filled(shares, (len(place), int(finite.sum())))
 
 
 def _smallest(rows: Rows, changes: Floats) -> NDArray[np.bool_]:
