@@ -17,7 +17,8 @@ SOURCE = ROOT / "src" / "maxflip"
 
 # docs/architecture.md draws this list: a room imports from the lines above it.
 ROOMS = [
-    ["errors", "streams", "watch", "suggest", "exact", "frozen"],
+    ["errors", "streams", "watch", "suggest", "parts", "frozen"],
+    ["exact"],
     ["frames", "ragged"],
     ["cohort"],
     ["slots"],

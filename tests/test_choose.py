@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 
 from maxflip import Budget, Problem, ProblemError, relaxation
 from maxflip import choose as chooser
@@ -338,3 +339,13 @@ def test_the_order_of_candidates_decides_ties() -> None:
     problem = linear_problem([1.0], np.zeros((6, 1)), [2.5])
     assert choose(problem, np.arange(6), np.ones((6, 1))).tolist() == [0, 1]
     assert choose(problem, np.arange(6)[::-1], np.ones((6, 1))).tolist() == [0, 1]  # candidates in order of work
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_least_over_prices_of_at_least_nothing_is_that_of_scipy(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(1, 25))
+    root = rng.normal(size=(m + 5, m)) * rng.lognormal(0, 1, m)
+    aim = root @ rng.normal(seed % 3 - 1, 1, m)
+    found = relaxation.least(root.T @ root, root.T @ aim)
+    np.testing.assert_allclose(found, nnls(root, aim)[0], rtol=1e-6, atol=1e-9)

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxflip import Budget
+from maxflip import Budget, parts
 from maxflip.budgets import Ledger
 from maxflip.exact import ExactSum, Power
 
@@ -81,3 +81,20 @@ def test_changes_of_any_size_have_a_consumption() -> None:
     assert ledger.spent(changes)[0] == math.inf
     assert ledger.excess(1, changes) == 0.0
     assert ledger.excess(2, changes) == float(exactly(1e-300, [1e150, 1e200], 2) - 9)
+
+
+def test_long_sums_are_exact_in_any_number_of_parts_and_threads() -> None:
+    """Several parts of a long plan, decided at the last bit on either side."""
+    rng = np.random.default_rng(4)
+    changes = rng.normal(size=(2 * parts.LENGTH + 5, 2)) * rng.lognormal(0, 3, size=(2 * parts.LENGTH + 5, 1))
+    changes[::7, 0] = 0.0
+    true = sum((Fraction(d) ** 2 for d in changes[:, 0].tolist()), Fraction(0))
+    nearest = float(true)
+    features = ("a", "b")
+    for number in (1, 3):
+        with parts.threads(number):
+            for amount in (nearest, math.nextafter(nearest, math.inf), math.nextafter(nearest, 0.0)):
+                ledger = Ledger.compile({"a": Budget(amount, {"a": 1.0}), "b": Budget(math.inf, {"b": 1.0})}, features)
+                assert ledger.spent(changes)[0] == nearest
+                assert ledger.overspent(changes) == ([] if true <= Fraction(amount) else [0])
+                assert ledger.excess(0, changes) == float(true - Fraction(amount))

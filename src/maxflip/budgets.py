@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 
 from maxflip.exact import ExactSum, Floats, Power
 from maxflip.frozen import Frozen, read_only
+from maxflip.parts import each_part, filled
 
 if TYPE_CHECKING:
     import torch
 
 Cost = Literal["squared", "absolute", "count"]
 CostFunction: TypeAlias = "Callable[[torch.Tensor, torch.Tensor], torch.Tensor]"
+Rows = NDArray[np.int64]
 COSTS: tuple[Cost, ...] = ("squared", "absolute", "count")
 HUGE = 1e150  # changes above this have squares beyond float64
 
@@ -116,17 +118,21 @@ class Ledger(Frozen):
 
     def consumption(self, changes: Floats, called: Floats | None = None) -> Floats:
         """(c, F) changes -> (c, m) consumption, rounded: for solvers. Decisions use `fits`."""
-        if np.abs(changes).max(initial=0.0) < HUGE:
-            drawn = changes**2 @ self.squared.T
-            if self.absolute.any():
-                drawn += np.abs(changes) @ self.absolute.T
-            drawn = np.asarray(drawn + self.count)
+        largest = max(each_part(lambda part: np.abs(changes[part]).max(initial=0.0), len(changes)), default=0.0)
+        if largest < HUGE:
+            drawn = filled(lambda part: self._plain_consumption(changes[part]), (len(changes), len(self.names)))
         else:
             with np.errstate(over="ignore"):  # what is beyond float64 is inf, and fits no budget
                 drawn = np.stack([self._consumption(r, changes) for r in range(len(self.names))], axis=1)
         if len(self.functions):
             drawn[:, self.functions] = _known(called)
         return drawn
+
+    def _plain_consumption(self, changes: Floats) -> Floats:
+        drawn = changes**2 @ self.squared.T
+        if self.absolute.any():
+            drawn += np.abs(changes) @ self.absolute.T
+        return np.asarray(drawn + self.count)
 
     def _consumption(self, r: int, changes: Floats) -> Floats:
         """(c,), whatever the size: a weight is multiplied in before the square, and a weight of 0 not at all."""
@@ -137,48 +143,59 @@ class Ledger(Frozen):
             drawn += self.absolute[r, i] * np.abs(changes[:, i])
         return drawn
 
-    def _exact(self, r: int, changes: Floats, called: Floats | None) -> ExactSum:
-        """What a function draws is the float64 that it says; their sum is exact like any other."""
-        if r in self.functions:
-            return ExactSum([(1.0, self._said(r, called), 1)])
+    def _exact(self, changes: Floats, called: Floats | None, picked: Rows | None = None) -> list[ExactSum]:
+        """What a plan with these changes (count, F), or those picked of them, draws from each budget; nothing of a
+        count. What a function draws is the float64 that it says; their sum is exact like any other."""
+
+        def part_of(part: slice) -> list[ExactSum]:
+            own = part if picked is None else picked[part]
+            columns = np.ascontiguousarray(changes[own].T)
+            sums = [self._exact_sum(r, columns) for r in range(len(self.names))]
+            for place, r in enumerate(self.functions.tolist()):
+                said = _known(called)[own, place]  # what is no number is seen before it would be added up
+                sums[r] = ExactSum([(1.0, np.where(np.isfinite(said), said, 0.0), 1)])
+            return sums
+
+        sums = each_part(part_of, len(changes) if picked is None else len(picked))
+        return [ExactSum.total(part[r] for part in sums) for r in range(len(self.names))]
+
+    def _exact_sum(self, r: int, columns: Floats) -> ExactSum:
+        """columns (F, count)"""
         parts: list[tuple[float, Floats, Power]] = []
         for i in np.flatnonzero(self.squared[r]):
-            parts.append((float(self.squared[r, i]), changes[:, i], 2))
+            parts.append((float(self.squared[r, i]), columns[i], 2))
         for i in np.flatnonzero(self.absolute[r]):
-            parts.append((float(self.absolute[r, i]), changes[:, i], 1))
+            parts.append((float(self.absolute[r, i]), columns[i], 1))
         return ExactSum(parts)
 
-    def _said(self, r: int, called: Floats | None) -> Floats:
-        """(c,): what the function of budget r says"""
-        return np.asarray(_known(called)[:, np.searchsorted(self.functions, r)])
-
-    def overspent(self, changes: Floats, called: Floats | None = None) -> list[int]:
-        """The budgets that the plan with these changes (count, F) exceeds, decided exactly."""
-        return [r for r in range(len(self.names)) if not self._is_within(r, changes, called)]
-
-    def _is_within(self, r: int, changes: Floats, called: Floats | None) -> bool:
-        amount = float(self.amounts[r])
-        if self.count[r]:
-            return len(changes) <= amount
-        if r in self.functions and not np.isfinite(self._said(r, called)).all():
-            return False
-        return self._exact(r, changes, called).at_most(amount)
+    def overspent(self, changes: Floats, called: Floats | None = None, picked: Rows | None = None) -> list[int]:
+        """The budgets that the plan with these changes (c, F), or those picked of them, exceeds; decided exactly."""
+        count = len(changes) if picked is None else len(picked)
+        if len(self.functions):
+            said = _known(called) if picked is None else _known(called)[picked]
+            unpaid = self.functions[~np.isfinite(said).all(axis=0)].tolist()
+        else:
+            unpaid = []
+        exact = self._exact(changes, called, picked)
+        return [
+            r
+            for r, amount in enumerate(self.amounts)
+            if r in unpaid or not (count <= amount if self.count[r] else exact[r].at_most(float(amount)))
+        ]
 
     def excess(self, r: int, changes: Floats, called: Floats | None = None) -> float:
         """What the plan draws from budget r beyond its amount, rounded once."""
         amount = float(self.amounts[r])
-        return len(changes) - amount if self.count[r] else self._exact(r, changes, called).beyond(amount)
+        return len(changes) - amount if self.count[r] else self._exact(changes, called)[r].beyond(amount)
 
     def fits(self, changes: Floats) -> bool:
         return not self.overspent(changes)
 
     def spent(self, changes: Floats, called: Floats | None = None) -> Floats:
         """(m,): exact consumption of a plan, rounded once to the nearest float64."""
+        exact = self._exact(changes, called)
         return np.array(
-            [
-                float(len(changes)) if self.count[r] else self._exact(r, changes, called).rounded()
-                for r in range(len(self.names))
-            ]
+            [float(len(changes)) if self.count[r] else exact[r].rounded() for r in range(len(self.names))], dtype=float
         )
 
 
@@ -190,46 +207,62 @@ def _known(called: Floats | None) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Bill:
-    """What c changes of certain samples draw, each function asked once.   changes (c, F)   called (c, k): see Ledger"""
+    """What c changes of certain samples draw, each function asked once.   changes (C, F)   called (C, k): see Ledger
+
+    picked (c,): which of them; None: all. Changes stay where they are, since very many take long to copy.
+    """
 
     ledger: Ledger
     changes: Floats
     called: Floats
+    picked: Rows | None = None
 
     def of(self, which: Any) -> Bill:
         """Of these of the changes alone."""
-        return Bill(self.ledger, self.changes[which], self.called[which])
+        picked = np.arange(len(self.changes))[which] if self.picked is None else self.picked[which]
+        return Bill(self.ledger, self.changes, self.called, picked)
 
-    @cached_property
+    def __len__(self) -> int:
+        return len(self.changes) if self.picked is None else len(self.picked)
+
+    @property
+    def _own(self) -> Any:
+        return slice(None) if self.picked is None else self.picked
+
+    @property
     def sizes(self) -> Floats:
         """(c, F + k): a change with no larger number among these draws no more from any budget."""
-        return np.hstack([np.abs(self.changes), self.called])
+        return np.hstack([np.abs(self.changes[self._own]), self.called[self._own]])
 
     def sizes_for(self, r: int) -> Floats:
         """(c, .): those on which budget r depends."""
         ledger = self.ledger
         if r in ledger.functions:
-            return self.called[:, ledger.functions == r]
-        return np.abs(self.changes[:, ledger.draws[r]])
+            return np.asarray(self.called[self._own][:, ledger.functions == r])
+        return np.asarray(np.abs(self.changes[self._own][:, ledger.draws[r]]))
 
     @property
     def can_be_paid(self) -> NDArray[np.bool_]:
         """(c,): no function says inf"""
-        return np.asarray(np.isfinite(self.called).all(axis=1))
+        return np.asarray(np.isfinite(self.called[self._own]).all(axis=1))
 
     @cached_property
     def consumption(self) -> Floats:
         """(c, m), rounded"""
-        return self.ledger.consumption(self.changes, self.called)
+        return filled(self._consumption, (len(self), len(self.ledger.names)))
+
+    def _consumption(self, part: slice) -> Floats:
+        own = part if self.picked is None else self.picked[part]
+        return self.ledger.consumption(self.changes[own], self.called[own])
 
     def overspent(self) -> list[int]:
-        return self.ledger.overspent(self.changes, self.called)
+        return self.ledger.overspent(self.changes, self.called, self.picked)
 
     def excess(self, r: int) -> float:
-        return self.ledger.excess(r, self.changes, self.called)
+        return self.ledger.excess(r, self.changes[self._own], self.called[self._own])
 
     def fits(self) -> bool:
         return not self.overspent()
 
     def spent(self) -> Floats:
-        return self.ledger.spent(self.changes, self.called)
+        return self.ledger.spent(self.changes[self._own], self.called[self._own])

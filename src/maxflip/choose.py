@@ -13,14 +13,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from maxflip.budgets import Bill
+from maxflip.budgets import Bill, Ledger
 from maxflip.engine import Rows
 from maxflip.errors import ProblemError
 from maxflip.exact import Floats
+from maxflip.parts import filled, lowest, rows_of
 from maxflip.problem import Problem
 from maxflip.program import TOLERANCE, solve_whole
 from maxflip.relaxation import Candidates, Options, Relaxed, relaxed
@@ -62,37 +64,57 @@ def choose(
             f"include: no flip is known for {len(without)} of these ids: {names}. "
             "Take them off the list, or widen limits."
         )
-    candidates, kept = _candidates(problem, rows, bill, needed)
-    if not len(kept):
-        return kept
-    bill = bill.of(kept)
-    picked = _within(candidates, bill, _per_share(problem, prices))
+    offer = _offered(problem, rows, bill, needed)
+    if not len(offer.place):
+        return offer.place
+    picked = _within(offer, _per_share(problem.ledger, prices))
     if picked is None:
         raise ProblemError(
             f"include: the budgets do not suffice for {counted(len(needed), 'sample')} that must be picked. "
             "Raise the budgets or shorten the list."
         )
-    chosen = _insert(candidates, bill, picked)
-    return np.sort(kept[_first_of_equals(candidates, bill, chosen)])
+    return np.sort(offer.place[_first_of_equals(offer, _insert(offer, picked))])
 
 
-def _candidates(problem: Problem, rows: Rows, bill: Bill, must: Rows) -> tuple[Candidates, Chosen]:
-    """Without infinite budgets, and without candidates that exceed a budget alone, are worth nothing or are outdone."""
-    ledger = problem.ledger
-    finite = np.isfinite(ledger.amounts)
-    amounts = ledger.amounts[finite]
-    spent = bill.consumption[:, finite]
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        share = np.where(spent > 0, spent / amounts, 0.0)
+@dataclass(frozen=True, eq=False)
+class _Offer:
+    """What there is to choose from.   place (c,): which of the flips given each candidate is   bill: the candidates'"""
+
+    candidates: Candidates
+    place: Chosen
+    bill: Bill
+
+
+def _offered(problem: Problem, rows: Rows, bill: Bill, must: Rows) -> _Offer:
+    """Sample by sample, without infinite budgets, and without candidates that exceed a budget alone, are worth nothing
+    or are outdone."""
     is_must = np.isin(rows, must) if len(must) else np.zeros(len(rows), dtype=bool)
     wanted = ((problem.worth[rows] > 0) | is_must) & bill.can_be_paid
-    fits = (share <= 1.0 + TOLERANCE).all(axis=1)
-    kept = np.flatnonzero(fits & wanted & _smallest(rows, bill))
-    if not np.isin(must, rows[kept]).all():
-        kept = np.flatnonzero(wanted)  # let the program find that it is infeasible
-        share = np.minimum(share, 2.0)
-    worth = problem.worth[rows[kept]]
-    return Candidates(_scaled(worth), share[kept], in_order_of_appearance(rows[kept]), is_must[kept]), kept
+    by_sample = np.argsort(in_order_of_appearance(rows), kind="stable")
+    place = by_sample[(wanted & _smallest(rows, bill))[by_sample]]
+    share = _shares(bill.of(place))
+    fits = np.flatnonzero(filled(lambda part: (share[part] <= 1.0 + TOLERANCE).all(axis=1), place.shape, bool))
+    if np.isin(must, rows[place[fits]]).all():
+        place, share = place[fits], rows_of(share, fits)
+    else:  # let the program find that it is infeasible
+        place = by_sample[wanted[by_sample]]
+        share = np.minimum(_shares(bill.of(place)), 2.0)
+    sample = in_order_of_appearance(rows[place])
+    candidates = Candidates(_scaled(problem.worth[rows[place]]), share, sample, is_must[place])
+    return _Offer(candidates, place, bill.of(place))
+
+
+def _shares(bill: Bill) -> Floats:
+    """(c, m) parts of the finite budgets"""
+    amounts = bill.ledger.amounts
+    finite = np.isfinite(amounts)
+    drawn = bill.consumption
+
+    def shares(part: slice) -> Floats:
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return np.where(drawn[part][:, finite] > 0, drawn[part][:, finite] / amounts[finite], 0.0)
+
+    return filled(shares, (len(drawn), int(finite.sum())))
 
 
 def _smallest(rows: Rows, bill: Bill) -> NDArray[np.bool_]:
@@ -107,8 +129,9 @@ def _smallest(rows: Rows, bill: Bill) -> NDArray[np.bool_]:
         if not len(first):
             break
         one, other = order[first], order[first + apart]
-        above = (bill.sizes[other] >= bill.sizes[one]).all(axis=1)
-        below = (bill.sizes[other] <= bill.sizes[one]).all(axis=1)
+        sizes, other_sizes = bill.of(one).sizes, bill.of(other).sizes
+        above = (other_sizes >= sizes).all(axis=1)
+        below = (other_sizes <= sizes).all(axis=1)
         needed[other[above]] = False
         needed[one[below & ~above]] = False
     return needed
@@ -132,64 +155,64 @@ def in_order_of_appearance(rows: Rows) -> Rows:
     return sample
 
 
-def _per_share(problem: Problem, prices: Mapping[str, float] | None) -> Floats | None:
+def _per_share(ledger: Ledger, prices: Mapping[str, float] | None) -> Floats | None:
     """What all of each finite budget is worth at these prices."""
     if prices is None:
         return None
-    ledger = problem.ledger
     known = np.array([prices.get(name, 0.0) for name in ledger.names])
     finite = np.isfinite(ledger.amounts)
     return np.asarray(known[finite] * ledger.amounts[finite])
 
 
-def _within(candidates: Candidates, bill: Bill, guess: Floats | None) -> Chosen | None:
+def _within(offer: _Offer, guess: Floats | None) -> Chosen | None:
     """The optimum, or as near as the limits allow, within every budget exactly; None if what must be picked is not."""
-    limit = relaxed(candidates, guess)
+    limit = relaxed(offer.candidates, guess)
     if limit is None:
         return None
-    method = _with_cuts if candidates.samples <= EXACT else _with_less
-    return method(candidates, bill, limit)
+    method = _with_cuts if offer.candidates.samples <= EXACT else _with_less
+    return method(offer, limit)
 
 
-def _with_cuts(candidates: Candidates, bill: Bill, limit: Relaxed) -> Chosen | None:
+def _with_cuts(offer: _Offer, limit: Relaxed) -> Chosen | None:
     """The program lets a budget slip by its tolerance. A selection that does so shows which candidates do not go
     together; that is told to the program, and it picks again."""
     cuts: list[tuple[Floats, float]] = []
-    room = np.ones(candidates.share.shape[1])
-    picked = _pick(candidates, limit, room, cuts)
+    room = np.ones(offer.candidates.share.shape[1])
+    picked = _pick(offer.candidates, limit, room, cuts)
     for _ in range(CUTS):
-        over = [] if picked is None else bill.of(picked).overspent()
+        over = [] if picked is None else offer.bill.of(picked).overspent()
         if picked is None or not over:
             return picked
-        cuts += [_too_many(bill, r, picked) for r in over]
-        picked = _pick(candidates, limit, room, cuts)
-    return None if picked is None else _shed(candidates, bill, picked)
+        cuts += [_too_many(offer, r, picked) for r in over]
+        picked = _pick(offer.candidates, limit, room, cuts)
+    return None if picked is None else _shed(offer, picked)
 
 
-def _with_less(candidates: Candidates, bill: Bill, limit: Relaxed) -> Chosen | None:
+def _with_less(offer: _Offer, limit: Relaxed) -> Chosen | None:
     """Of many samples, so little less of a budget that slipped hardly ever costs one of them."""
-    finite = np.flatnonzero(np.isfinite(bill.ledger.amounts))
+    finite = np.flatnonzero(np.isfinite(offer.bill.ledger.amounts))
     room = np.ones(len(finite))
-    picked = _pick(candidates, limit, room, [])
-    while picked is not None and (over := bill.of(picked).overspent()):
+    picked = _pick(offer.candidates, limit, room, [])
+    while picked is not None and (over := offer.bill.of(picked).overspent()):
         slipped = np.searchsorted(finite, over)
         # Once is enough, unless those slip who stay as they are, or what must be picked needs that last bit.
         again = None
         if (room[slipped] == 1.0).any():
             room[slipped] = 1.0 - LESS
-            again = _pick(candidates, limit, room, [])
+            again = _pick(offer.candidates, limit, room, [])
         if again is None:
-            return _shed(candidates, bill, picked)
+            return _shed(offer, picked)
         picked = again
     return picked
 
 
-def _too_many(bill: Bill, r: int, picked: Chosen) -> tuple[Floats, float]:
+def _too_many(offer: _Offer, r: int, picked: Chosen) -> tuple[Floats, float]:
     """(row, most): row . z <= most holds for every selection within budget r, but not for the one picked.
 
     Those picked overspend; leaving out the smallest changes nothing as long as they draw less than that. Of these, and
     of all that draw as much as the largest of them, at least one must go.
     """
+    bill = offer.bill
     load = bill.consumption[:, r]
     ascending = picked[np.argsort(load[picked], kind="stable")]
     spare = np.cumsum(load[ascending]) < bill.of(picked).excess(r) * (1.0 - 1e-6)
@@ -212,7 +235,6 @@ def _pick(candidates: Candidates, limit: Relaxed, room: Floats, cuts: list[tuple
     ceiling = float(np.floor(limit.bound + 1e-6)) if is_whole else limit.bound * (1 - 1e-9)
     doubt = Options.at(limit.prices, candidates).doubt
     doubt[candidates.sample[np.abs(limit.x - np.round(limit.x)) > 1e-7]] = 0.0
-    by_doubt = np.argsort(doubt, kind="stable")
     band = BAND + PER_BUDGET * candidates.share.shape[1]
     best: Chosen | None = None
     if len(doubt) <= EXACT:
@@ -220,9 +242,9 @@ def _pick(candidates: Candidates, limit: Relaxed, room: Floats, cuts: list[tuple
     else:
         enough = ceiling - float(worth.max())
         gap = limit.bound - enough
-        best = reach(candidates, limit, room, _among(by_doubt, SWAPPED * band), ceiling, enough)
+        best = reach(candidates, limit, room, _among(doubt, SWAPPED * band), ceiling, enough)
     while best is None or worth[best].sum() < enough:
-        picked = _pick_in_band(candidates, limit, room, cuts, _among(by_doubt, band)[candidates.sample], gap)
+        picked = _pick_in_band(candidates, limit, room, cuts, _among(doubt, band)[candidates.sample], gap)
         if picked is not None and (best is None or worth[picked].sum() > worth[best].sum()):
             best = picked
         if band >= len(doubt) or (best is not None and band >= WIDEST):
@@ -231,10 +253,10 @@ def _pick(candidates: Candidates, limit: Relaxed, room: Floats, cuts: list[tuple
     return best
 
 
-def _among(by_doubt: Rows, band: int) -> NDArray[np.bool_]:
-    """(samples,): whether each is one of the first."""
-    free = np.zeros(len(by_doubt), dtype=bool)
-    free[by_doubt[:band]] = True
+def _among(doubt: Floats, band: int) -> NDArray[np.bool_]:
+    """(samples,): whether each is one of those most in doubt."""
+    free = np.zeros(len(doubt), dtype=bool)
+    free[lowest(doubt, band)] = True
     return free
 
 
@@ -258,15 +280,16 @@ def _pick_in_band(
     return np.flatnonzero(whole > 0.5)
 
 
-def _first_of_equals(candidates: Candidates, bill: Bill, chosen: Chosen) -> Chosen:
+def _first_of_equals(offer: _Offer, chosen: Chosen) -> Chosen:
     """The tie rule: of samples that could be picked by the very same change and worth, those that come first are."""
-    drawn = candidates.share.sum(axis=1)
-    order = np.argsort(drawn, kind="stable")
-    same = drawn[order][1:] == drawn[order][:-1]
-    twins = np.sort(order[np.append(same, False) | np.append(False, same)])  # all others are unlike in what they draw
-    if not len(twins):
+    candidates = offer.candidates
+    drawn = filled(lambda part: candidates.share[part].sum(axis=1), candidates.worth.shape)
+    ascending = np.sort(drawn)
+    shared = ascending[1:][ascending[1:] == ascending[:-1]]
+    if not len(shared):
         return chosen
-    alike = np.column_stack([bill.of(twins).sizes, candidates.worth[twins], candidates.must[twins]])
+    twins = np.flatnonzero(np.isin(drawn, shared))  # all others are unlike in what they draw
+    alike = np.column_stack([offer.bill.of(twins).sizes, candidates.worth[twins], candidates.must[twins]])
     _, kind, size = np.unique(alike, axis=0, return_inverse=True, return_counts=True)
     is_chosen = np.zeros(len(candidates.worth), dtype=bool)
     is_chosen[chosen] = True
@@ -282,38 +305,40 @@ def _first_of_equals(candidates: Candidates, bill: Bill, chosen: Chosen) -> Chos
     return np.flatnonzero(is_chosen)
 
 
-def _shed(candidates: Candidates, bill: Bill, picked: Chosen) -> Chosen | None:
+def _shed(offer: _Offer, picked: Chosen) -> Chosen | None:
     """Within every budget exactly, by dropping what is worth least; None if what must be picked is too much."""
-    chosen = list(picked)
-    while over := bill.of(chosen).overspent():
-        r = over[0]
-        excess = bill.of(chosen).excess(r)
-        load = bill.consumption[chosen, r]
+    candidates, chosen = offer.candidates, picked
+    while over := offer.bill.of(chosen).overspent():
+        r, bill = over[0], offer.bill.of(chosen)
+        excess = bill.excess(r)
+        load = bill.consumption[:, r]
         droppable = ~candidates.must[chosen] & (load > 0)
         if not droppable.any():
             return None
         worth = np.where(droppable, candidates.worth[chosen], np.inf)
         # Among those worth least, the smallest that is enough, or else the largest.
-        chosen.pop(int(np.lexsort((np.where(load >= excess, load, -load), load < excess, worth))[0]))
-    return np.array(chosen, dtype=np.int64)
+        dropped = np.lexsort((np.where(load >= excess, load, -load), load < excess, worth))[0]
+        chosen = np.delete(chosen, dropped)
+    return chosen
 
 
-def _insert(candidates: Candidates, bill: Bill, picked: Chosen) -> Chosen:
+def _insert(offer: _Offer, picked: Chosen) -> Chosen:
     """What is left over may do for one more."""
-    chosen = picked.tolist()
-    left = 1.0 - candidates.share[chosen].sum(axis=0)
-    taken = np.isin(candidates.sample, candidates.sample[chosen])
+    candidates, chosen = offer.candidates, picked
+    left = 1.0 - candidates.drawn_by(chosen)
+    is_taken = np.zeros(candidates.samples, dtype=bool)
+    is_taken[candidates.sample[chosen]] = True
+    fits = filled(lambda part: (candidates.share[part] <= left + TOLERANCE).all(axis=1), candidates.worth.shape, bool)
+    open_ = np.flatnonzero(fits & ~is_taken[candidates.sample])
+    open_ = open_[np.lexsort((candidates.share[open_].sum(axis=1), -candidates.worth[open_]))]
     tries = EXACT_TERMS // max(1, len(chosen))
-    while True:
-        fits = ~taken & (candidates.share <= left + TOLERANCE).all(axis=1)
-        if not fits.any() or not tries:
-            return np.array(chosen, dtype=np.int64)
-        open_ = np.flatnonzero(fits)
-        best = open_[np.lexsort((candidates.share[open_].sum(axis=1), -candidates.worth[open_]))[0]]
-        if not bill.of([*chosen, best]).fits():
-            taken[best] = True  # within the tolerance, but not exactly
+    while len(open_) and tries:
+        best, open_ = open_[0], open_[1:]
+        more = np.append(chosen, best)
+        if offer.bill.of(more).overspent():  # within the tolerance, but not exactly
             tries -= 1
             continue
-        chosen.append(int(best))
-        left = left - candidates.share[best]
-        taken |= candidates.sample == candidates.sample[best]
+        chosen, left = more, left - candidates.share[best]
+        open_ = open_[candidates.sample[open_] != candidates.sample[best]]
+        open_ = open_[(candidates.share[open_] <= left + TOLERANCE).all(axis=1)]
+    return chosen

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from maxflip import parts
 from maxflip.watch import Advanced, Finished, Started, Watch, silent
 
 S = TypeVar("S")
@@ -83,7 +84,13 @@ def _each(
         watch(Started(stage, sum(sizes)))
     results = []
     with one_torch_thread() as threads, _mapping(workers or threads) as mapped:
-        for size, result in zip(sizes, mapped(work, things), strict=True):
+        at_once = (workers or threads) // max(1, len(things))  # of few chunks, each may use several threads itself
+
+        def worked(thing: S) -> T:
+            with parts.threads(max(1, at_once)):
+                return work(thing)
+
+        for size, result in zip(sizes, mapped(worked, things), strict=True):
             results.append(result)
             if stage:
                 watch(Advanced(stage, size))
@@ -99,6 +106,12 @@ def _mapping(workers: int) -> Iterator[Callable[[Callable[[S], T], list[S]], Ite
     else:
         with ThreadPoolExecutor(workers) as pool:
             yield pool.map
+
+
+def threads_of(engine: Engine) -> int:
+    """How many may work for this engine in this process."""
+    own = engine.workers if isinstance(engine, Local) else None
+    return own or torch.get_num_threads()
 
 
 @contextmanager

@@ -8,11 +8,16 @@ rounded, decides. Numbers so large or small that the expansion could overflow or
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction
+from functools import cached_property
+from itertools import chain
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from maxflip.parts import each, each_part
 
 Power = Literal[1, 2]
 Floats = NDArray[np.float64]
@@ -39,21 +44,26 @@ def two_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     return product, error
 
 
-def _terms(weight: float, changes: Floats, power: Power) -> list[Floats]:
-    """Floats whose exact sum is sum_j weight * |changes_j| ** power; all magnitudes within the safe range."""
-    size = np.abs(changes)
+def _two_square(a: Floats) -> tuple[Floats, Floats]:
+    """The same of a * a, in fewer steps."""
+    square = a * a
+    high, low = _split(a)
+    return square, ((high * high - square) + 2.0 * high * low) + low * low
+
+
+def _terms(weight: float, size: Floats, power: Power) -> list[Floats]:
+    """Floats whose exact sum is sum_j weight * size_j ** power; all of them within the safe range."""
     if power == 1:
         return [size] if weight == 1.0 else list(two_product(np.full_like(size, weight), size))
-    square, rest = two_product(size, size)
+    square, rest = _two_square(size)
     if weight == 1.0:
         return [square, rest]
     factor = np.full_like(size, weight)
     return [*two_product(factor, square), *two_product(factor, rest)]
 
 
-def _is_safe(values: Floats) -> bool:
-    size = np.abs(values)
-    return bool(np.all((size >= _SMALLEST) & (size <= _LARGEST)))
+def _is_safe(size: Floats) -> bool:
+    return bool(size.min() >= _SMALLEST and size.max() <= _LARGEST)
 
 
 def condensed(values: Floats) -> list[float]:
@@ -65,12 +75,21 @@ def condensed(values: Floats) -> list[float]:
     if values.size < FEW:
         return [float(v) for v in values.tolist()]
     parts, rest = [], values
-    while (largest := float(np.abs(rest).max())) > 0.0:
+    while (largest := float(max(rest.max(), -rest.min()))) > 0.0:
         power = math.ldexp(1.0, math.frexp(largest)[1] + values.size.bit_length() + 1)
         leading = (power + rest) - power
         parts.append(float(leading.sum()))
         rest = rest - leading
     return parts
+
+
+def fsum(values: Floats) -> float:
+    """math.fsum of very many."""
+    return math.fsum(chain.from_iterable(each_part(lambda part: condensed(values[part]), len(values))))
+
+
+def _condensed_terms(part: tuple[float, Floats, Power]) -> list[float]:
+    return [value for terms in _terms(*part) for value in condensed(terms)]
 
 
 class ExactSum:
@@ -86,46 +105,60 @@ class ExactSum:
     def __init__(self, parts: list[tuple[float, Floats, Power]]) -> None:
         self._safe: list[tuple[float, Floats, Power]] = []
         self._fraction = Fraction(0)
+        self._plain, self._count = 0.0, 0  # the sum of what is safe as it comes, and of how many numbers
         for weight, changes, power in parts:
-            moved = changes[changes != 0.0]
+            moved = changes if changes.all() else changes[changes != 0.0]
             if weight == 0.0 or not moved.size:
                 continue
-            if _is_safe(moved) and _is_safe(np.array([weight])):
-                self._safe.append((weight, moved, power))
+            size = np.abs(moved)
+            if _is_safe(size) and _is_safe(np.array([weight])):
+                self._safe.append((weight, size, power))
+                self._plain += weight * float(size.sum() if power == 1 else size @ size)
+                self._count += size.size
             else:
                 exact = sum((abs(Fraction(float(d))) ** power for d in moved), Fraction(0))
                 self._fraction += Fraction(weight) * exact
 
+    @classmethod
+    def total(cls, sums: Iterable[ExactSum]) -> ExactSum:
+        """All of them together."""
+        total = cls([])
+        for one in sums:
+            total._safe += one._safe
+            total._fraction += one._fraction
+            total._plain += one._plain
+            total._count += one._count
+        return total
+
+    @cached_property
     def _values(self) -> list[float]:
-        return [v for part in self._safe for array in _terms(*part) for v in condensed(array)]
+        return [v for values in each(_condensed_terms, self._safe) for v in values]
 
     def _total(self) -> Fraction:
-        return sum(map(Fraction, self._values()), self._fraction)
+        return sum(map(Fraction, self._values), self._fraction)
 
     def at_most(self, amount: float) -> bool:
         """Whether the exact sum is <= amount."""
         if math.isinf(amount):
             return amount > 0
         if not self._fraction:
-            return self._clearly_within(amount) or math.fsum([*self._values(), -amount]) <= 0.0
+            return self._clearly_within(amount) or math.fsum([*self._values, -amount]) <= 0.0
         return self._total() <= Fraction(amount)
 
     def _clearly_within(self, amount: float) -> bool:
         """A plain sum and its error bound settle most cases: no rounding of a product, of n sums, or of one by a weight
         adds more than 2**-53 of the whole, since nothing in it is negative."""
-        size = sum(weight * float((np.abs(moved) ** power).sum()) for weight, moved, power in self._safe)
-        count = sum(moved.size for _, moved, _ in self._safe)
-        return size * (1.0 + 4.0 * (count + 4) * 2.0**-53) < amount
+        return self._plain * (1.0 + 4.0 * (self._count + 4) * 2.0**-53) < amount
 
     def beyond(self, amount: float) -> float:
         """The exact sum less a finite amount, rounded to the nearest float64."""
         if not self._fraction:
-            return math.fsum([*self._values(), -amount])
+            return math.fsum([*self._values, -amount])
         return _nearest(self._total() - Fraction(amount))
 
     def rounded(self) -> float:
         """The exact sum rounded to the nearest float64; inf beyond the largest."""
-        return math.fsum(self._values()) if not self._fraction else _nearest(self._total())
+        return math.fsum(self._values) if not self._fraction else _nearest(self._total())
 
 
 def _nearest(number: Fraction) -> float:

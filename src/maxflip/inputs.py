@@ -62,6 +62,11 @@ class Batch:
 Given = torch.Tensor | Batch  # what a model is called with: (B, F), or a Batch
 
 
+def as_tensor(array: Floats, device: torch.device) -> torch.Tensor:
+    """Without a copy where that is possible; torch does not like what is read-only."""
+    return torch.as_tensor(array if array.flags.writeable else array.copy(), device=device)
+
+
 class Inputs(Protocol):
     """Some samples of a cohort, on a device."""
 
@@ -89,7 +94,9 @@ class TableInputs:
 
     def at(self, which: torch.Tensor | slice, d: torch.Tensor | None = None) -> torch.Tensor:
         x = self.x[which]
-        return x if d is None else x.index_add(1, self.columns, d)
+        if d is None:
+            return x
+        return x + d if len(self.columns) == x.shape[1] else x.index_add(1, self.columns, d)
 
     def batches(self, which: torch.Tensor) -> Iterator[slice]:
         size = self.size or max(1, len(which))

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from maxflip.classifiers import scores
 from maxflip.engine import Engine, Rows
 from maxflip.exact import Floats
+from maxflip.inputs import as_tensor
+from maxflip.parts import each, filled, lowest
 from maxflip.problem import Problem
 from maxflip.suggest import listed
 from maxflip.watch import Notice, Watch
@@ -64,7 +66,7 @@ def standing(problem: Problem, engine: Engine, watch: Watch) -> Standing:
 def _scores(problem: Problem, rows: Rows, changes: Floats | None) -> torch.Tensor:
     """(B, M, k) at x + change, in one batch"""
     device = problem.classifier.device
-    moved = None if changes is None else torch.tensor(changes, device=device)
+    moved = None if changes is None else as_tensor(changes, device)
     x = problem.inputs(rows, device, np.arange(problem.width)).at(slice(None), moved)
     with torch.no_grad():
         return scores(problem.classifier, x)
@@ -88,10 +90,13 @@ def _evaluate(problem: Problem, rows: Rows, changes: Floats | None) -> tuple[Flo
 
 
 def confidence_after(problem: Problem, rows: Rows, changes: Floats) -> Floats:
-    """(B,) confidence at x + change, a batch at a time."""
+    """(B,) confidence at x + change, in batches."""
     confidence = np.empty(len(rows))
-    for part in problem.batches(rows):
-        confidence[part] = _evaluate(problem, rows[part], changes[part])[0]
+
+    def ask(batch: Rows | slice) -> None:
+        confidence[batch] = _evaluate(problem, rows[batch], changes[batch])[0]
+
+    each(ask, problem.batches(rows))
     return confidence
 
 
@@ -102,17 +107,25 @@ def passes(problem: Problem, confidence: Floats) -> Mask:
 
 def lawful(problem: Problem, rows: Rows, changes: Floats) -> Mask:
     """(c,): finite, inside the limits, in the allowed directions, frozen and missing values exactly unchanged."""
-    within = ~problem.limits.broken(problem.start[rows], changes, rows).any(axis=1)
-    kept = (changes[:, ~problem.ledger.actionable] == 0).all(axis=1)
+    return filled(lambda part: _lawful(problem, rows[part], changes[part]), (len(rows),), bool)
+
+
+def _lawful(problem: Problem, rows: Rows, changes: Floats) -> Mask:
+    kept = np.isfinite(changes).all(axis=1)
+    kept &= (changes[:, ~problem.ledger.actionable] == 0).all(axis=1)
     absent = problem.slots.absent(rows)
     if absent is not None:
         kept &= ((changes == 0) | ~absent).all(axis=1)
-    return np.asarray(within & kept & np.isfinite(changes).all(axis=1))
+    if not problem.limits.none:
+        kept &= ~problem.limits.broken(problem.start[rows], changes, rows).any(axis=1)
+    return np.asarray(kept)
 
 
 def admissible(problem: Problem, rows: Rows, changes: Floats) -> Mask:
     """(c,): candidates that are lawful and are flips. The paper's filter before its final program."""
     ok = lawful(problem, rows, changes)
+    if ok.all():
+        return passes(problem, confidence_after(problem, rows, changes))
     ok[ok] = passes(problem, confidence_after(problem, rows[ok], changes[ok]))
     return ok
 
@@ -132,7 +145,7 @@ def verdict(problem: Problem, rows: Rows, changes: Floats) -> Verdict:
     """
     confidence = confidence_after(problem, rows, changes)
     kept = lawful(problem, rows, changes) & passes(problem, confidence)
-    narrow = np.argsort(confidence, kind="stable")[:ALONE]
+    narrow = lowest(confidence, ALONE)
     narrow = narrow[kept[narrow]]
     for begin in range(0, len(narrow), AT_A_TIME):
         apart = 0.0
@@ -142,7 +155,7 @@ def verdict(problem: Problem, rows: Rows, changes: Floats) -> Verdict:
             apart = max(apart, abs(alone - confidence[c]))
         if apart <= HARMLESS * problem.guard:
             break  # a hundred that rounding moves so little speak for the rest
-    over = problem.bill(rows[kept], changes[kept]).overspent()
+    over = problem.bill(rows, changes).of(kept).overspent()
     if over:
         names = ", ".join(problem.ledger.names[r] for r in over)
         raise RuntimeError(f"the selection overspends {names}")

@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 import platform
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from maxflip import judge
 from maxflip.choose import choose
-from maxflip.engine import Engine, Local, Rows, one_torch_thread
+from maxflip.engine import Engine, Local, Rows, one_torch_thread, threads_of
 from maxflip.errors import InputError, ModelError
-from maxflip.exact import Floats
+from maxflip.exact import Floats, fsum
+from maxflip.parts import filled, joined, rows_of, threads
 from maxflip.plan import Fate, Places, Plan, Status
 from maxflip.problem import Problem
 from maxflip.question import asked
@@ -58,39 +60,44 @@ def solve(
         tell(Notice(text))
     used = solver if solver is not None else Prices()
     worker = engine or Local(torch.get_num_threads())
-    with problem.classifier.borrowed(), one_torch_thread():
+    with problem.classifier.borrowed(), threads(threads_of(worker)), one_torch_thread():
         where = judge.standing(problem, worker, tell)
         run = Run(Streams(seed), tell, worker, where, start)
         earlier_rows, earlier_changes = _earlier(problem, where, start)
         alone = used if allocation == "joint" else Grouped(used, read_groups(groups, problem.cohort))
         proposal = _finite(alone.propose(problem, run))
-        rows = np.concatenate([proposal.rows, earlier_rows])
-        changes = np.concatenate([proposal.changes, earlier_changes])
-        ok = judge.admissible(problem, rows, changes)
-        is_earlier = np.flatnonzero(ok) >= len(proposal.rows)
-        rows, changes = rows[ok], changes[ok]
+        rows = joined([proposal.rows, earlier_rows])
+        changes = joined([proposal.changes, earlier_changes])
+        admitted = np.flatnonzero(judge.admissible(problem, rows, changes))
+        rows, changes = rows_of(rows, admitted), rows_of(changes, admitted)
         must = problem.include[~where.already[problem.include]]
         chosen = choose(problem, rows, changes, must, proposal.prices)
-        chosen = _no_worse(problem, rows, changes, must, chosen, np.flatnonzero(is_earlier))
-        verdict = judge.verdict(problem, rows[chosen], changes[chosen])
-    kept = chosen[verdict.kept]
-    dropped = rows[chosen[~verdict.kept]]
-    if not np.isin(must, rows[kept]).all():
-        raise ModelError("include: a flip that must be picked does not hold when the model sees the sample alone.")
-    confidence = verdict.confidence[verdict.kept]
-    ascending = np.argsort(rows[kept], kind="stable")
-    return _plan(
-        problem,
-        proposal,
-        where,
-        selected=rows[kept][ascending],
-        changes=changes[kept][ascending],
-        confidence=confidence[ascending],
-        known=_known(problem, proposal, rows, dropped),
-        solver=repr(used),
-        seed=seed,
-        seconds=time.monotonic() - began,
-    )
+        if len(earlier_rows):
+            is_earlier = np.flatnonzero(admitted >= len(proposal.rows))
+            chosen = _no_worse(problem, rows, changes, must, chosen, is_earlier)
+        selection = _judged(problem, rows[chosen], rows_of(changes, chosen))
+        if not np.isin(must, selection.rows).all():
+            raise ModelError("include: a flip that must be picked does not hold when the model sees the sample alone.")
+        known = _known(problem, proposal, rows, selection.dropped)
+        plan = _plan(problem, run, proposal, selection, known)
+    return replace(plan, solver=repr(used), seconds=time.monotonic() - began)
+
+
+@dataclass(frozen=True, eq=False)
+class _Selection:
+    """What stands of what was chosen: rows (count,) ascending, changes (count, F), confidence (count,) after them"""
+
+    rows: Rows
+    changes: Floats
+    confidence: Floats
+    dropped: Rows  # chosen, but no flips when judged again
+
+
+def _judged(problem: Problem, rows: Rows, changes: Floats) -> _Selection:
+    verdict = judge.verdict(problem, rows, changes)
+    kept = np.flatnonzero(verdict.kept)
+    kept = kept[np.argsort(rows[kept], kind="stable")]
+    return _Selection(rows[kept], rows_of(changes, kept), verdict.confidence[kept], rows[~verdict.kept])
 
 
 def _known(problem: Problem, proposal: Proposal, admitted: Rows, dropped: Rows) -> Rows:
@@ -122,8 +129,8 @@ def _earlier(problem: Problem, where: judge.Standing, start: Plan | None) -> tup
 def _no_worse(problem: Problem, rows: Rows, changes: Floats, must: Rows, chosen: Rows, earlier: Rows) -> Rows:
     """The earlier plan's selection, where it still holds and is worth more than what was chosen."""
     covers = bool(np.isin(must, rows[earlier]).all())
-    better = math.fsum(problem.worth[rows[earlier]]) > math.fsum(problem.worth[rows[chosen]])
-    return earlier if better and covers and problem.bill(rows[earlier], changes[earlier]).fits() else chosen
+    better = fsum(problem.worth[rows[earlier]]) > fsum(problem.worth[rows[chosen]])
+    return earlier if better and covers and problem.bill(rows, changes).of(earlier).fits() else chosen
 
 
 def _check_arguments(problem: Any, solver: Any, seed: Any, start: Any, engine: Any, watch: Any) -> None:
@@ -157,34 +164,23 @@ def _check_allocation(allocation: Any, groups: Any) -> None:
         )
 
 
-def _plan(
-    problem: Problem,
-    proposal: Proposal,
-    where: judge.Standing,
-    *,
-    selected: Rows,
-    changes: Floats,
-    confidence: Floats,
-    known: Rows,
-    solver: str,
-    seed: int,
-    seconds: float,
-) -> Plan:
+def _plan(problem: Problem, run: Run, proposal: Proposal, selection: _Selection, known: Rows) -> Plan:
+    where, selected, changes = run.standing, selection.rows, selection.changes
     fates = _fates(problem, proposal, where, known, selected)
     bound = _proved_bound(problem, fates, proposal.bound)
-    worth = math.fsum(problem.worth[selected])
+    worth = fsum(problem.worth[selected])
     return Plan(
         features=problem.cohort.features,
         units=problem.cohort.units,
         all_ids=problem.cohort.ids,
         selected=selected,
         moves=changes,
-        before=np.where(changes != 0, problem.start[selected], np.nan),
+        before=_where_changed(problem, selected, changes),
         places=_places(problem, selected),
-        fates=fates,
+        fates=_FATES[fates],
         worths=problem.worth,
         confidence_before=where.confidence,
-        confidence_after=confidence,
+        confidence_after=selection.confidence,
         below_margin=int(where.below_margin.sum()),
         budgets={name: budget.detached() for name, budget in problem.budgets.items()},
         spend=dict(zip(problem.ledger.names, problem.bill(selected, changes).spent().tolist(), strict=True)),
@@ -193,9 +189,9 @@ def _plan(
         bound=bound if proposal.bound is not None or bound == worth else None,
         estimate=proposal.estimate,
         status=_status(worth, bound, proposal),
-        solver=solver,
-        seed=seed,
-        seconds=seconds,
+        solver="",
+        seed=run.streams.seed,
+        seconds=0.0,
         guard=problem.guard,
         notices=(*problem.notices, *proposal.notices),
         trace=proposal.trace,
@@ -212,31 +208,40 @@ def _places(problem: Problem, selected: Rows) -> Places | None:
     return Places(slots.feature, slots.step[selected], ragged.lengths[selected])
 
 
-def _fates(
-    problem: Problem, proposal: Proposal, where: judge.Standing, known: Rows, selected: Rows
-) -> np.ndarray[tuple[int], np.dtype[np.object_]]:
-    """Later lines overrule earlier ones."""
-    fates = np.full(len(problem), Fate.NOT_FOUND.value, dtype=object)
-    fates[problem.exclude] = Fate.LEFT_OUT.value
-    fates[known] = Fate.LEFT_OUT.value
-    fates[proposal.unreachable] = Fate.UNREACHABLE.value
-    fates[proposal.unusable] = Fate.UNUSABLE.value
-    fates[selected] = Fate.FLIPPED.value
-    fates[where.unusable] = Fate.UNUSABLE.value
-    fates[where.already] = Fate.ALREADY.value
+def _where_changed(problem: Problem, rows: Rows, changes: Floats) -> Floats:
+    """(count, F): the values that change, NaN elsewhere"""
+    return filled(
+        lambda part: np.where(changes[part] != 0, problem.start[rows[part]], np.nan),
+        changes.shape,
+    )
+
+
+_FATES = np.array([fate.value for fate in Fate], dtype=object)
+_CODE = {fate: code for code, fate in enumerate(Fate)}
+Codes = NDArray[np.int8]
+
+
+def _fates(problem: Problem, proposal: Proposal, where: judge.Standing, known: Rows, selected: Rows) -> Codes:
+    """(n,) places in _FATES. Later lines overrule earlier ones."""
+    fates = np.full(len(problem), _CODE[Fate.NOT_FOUND], dtype=np.int8)
+    fates[problem.exclude] = _CODE[Fate.LEFT_OUT]
+    fates[known] = _CODE[Fate.LEFT_OUT]
+    fates[proposal.unreachable] = _CODE[Fate.UNREACHABLE]
+    fates[proposal.unusable] = _CODE[Fate.UNUSABLE]
+    fates[selected] = _CODE[Fate.FLIPPED]
+    fates[where.unusable] = _CODE[Fate.UNUSABLE]
+    fates[where.already] = _CODE[Fate.ALREADY]
     return fates
 
 
-def _proved_bound(
-    problem: Problem, fates: np.ndarray[tuple[int], np.dtype[np.object_]], solver_bound: float | None
-) -> float:
+def _proved_bound(problem: Problem, fates: Codes, solver_bound: float | None) -> float:
     """The solver's, or the plain one if lower: nobody outside these can be won, and count budgets cap how many."""
-    lost = np.isin(fates.astype(str), [Fate.ALREADY.value, Fate.UNREACHABLE.value])
+    lost = (fates == _CODE[Fate.ALREADY]) | (fates == _CODE[Fate.UNREACHABLE])
     lost[problem.exclude] = True
-    worths = np.sort(problem.worth[~lost])[::-1]
+    worths = problem.worth[~lost]
     caps = problem.ledger.amounts[problem.ledger.count > 0]
-    most = int(min(len(worths), np.floor(caps.min(initial=np.inf))))
-    plain = math.fsum(worths[:most])
+    most = np.floor(caps.min(initial=np.inf))
+    plain = fsum(worths if most >= len(worths) else np.sort(worths)[::-1][: int(most)])
     return plain if solver_bound is None else min(plain, solver_bound)
 
 

@@ -23,15 +23,16 @@ from maxflip.errors import ProblemError
 from maxflip.exact import Floats
 from maxflip.frozen import Frozen, FrozenMap, read_only
 from maxflip.goal import Goal, requirement_faults, resolve_target
-from maxflip.inputs import Inputs, SequenceInputs, TableInputs, similar
+from maxflip.inputs import Inputs, SequenceInputs, TableInputs, as_tensor, similar
 from maxflip.limits import Limits, read_limits
+from maxflip.parts import filled
 from maxflip.ragged import Ragged
 from maxflip.slots import Slots, read_steps
 from maxflip.suggest import counted, did_you_mean, listed, shown
 
 Rows = NDArray[np.int64]
 
-SMALLEST_WORTH = 1e-100  # but for 0: squares and quotients of smaller ones are no float64
+SMALLEST_WORTH, LARGEST_WORTH = 1e-100, 1e100  # but for 0: squares and quotients of others are no float64
 AGREE_ON = 256  # samples on which a linear form is compared with the model
 CONSTANT = 1e-12  # relative to its values: a column that spreads by no more does not spread
 STEPS_PER_ROW = 4  # a batch of sequences has so many times as many steps as one of a table has rows
@@ -273,8 +274,9 @@ class Problem(Frozen):
         size: rows of a table that it is asked about at a time; None: all. Of sequences: a batch of them.
         """
         if self.cohort.ragged is None:
-            x = torch.tensor(self.cohort.values[rows], device=device)
-            return TableInputs(x, torch.as_tensor(columns, device=device), size)
+            values = self.cohort.values
+            x = filled(lambda part: values[rows[part]], (len(rows), values.shape[1]))
+            return TableInputs(as_tensor(x, device), torch.as_tensor(columns, device=device), size)
         return SequenceInputs(
             self.cohort.values, self.cohort.ragged, self.slots, rows, columns, device, self._steps_of_a_batch
         )
@@ -283,12 +285,12 @@ class Problem(Frozen):
     def _steps_of_a_batch(self) -> int:
         return STEPS_PER_ROW * self.classifier.batch_size
 
-    def batches(self, rows: Rows) -> list[Rows]:
+    def batches(self, rows: Rows) -> Sequence[Rows | slice]:
         """Positions in `rows`, as many at a time as the model is asked about."""
         if self.cohort.ragged is not None:
             return similar(self.cohort.ragged.lengths[rows], self._steps_of_a_batch)
         size = self.classifier.batch_size
-        return [np.arange(begin, min(begin + size, len(rows))) for begin in range(0, len(rows), size)]
+        return [slice(begin, begin + size) for begin in range(0, len(rows), size)]
 
     def chunk(self, size: int) -> int:
         """At most `size` samples are worked together; of sequences, as many as make about a batch."""
@@ -357,6 +359,11 @@ class Problem(Frozen):
 
     def settle(self, rows: Rows, changes: Floats) -> Floats:
         """Changes as they may be stored: x + change inside the limits in float64, frozen ones exactly +0.0."""
+        return filled(lambda part: self._settled(rows[part], changes[part]), changes.shape)
+
+    def _settled(self, rows: Rows, changes: Floats) -> Floats:
+        if self.limits.none and self.slots.step is None:
+            return np.where(self.ledger.actionable, changes, 0.0) + 0.0  # -0.0 becomes 0.0
         low, high = self.box(rows)
         return self.limits.settle(self.start[rows], np.clip(changes, low, high), rows)
 
@@ -483,10 +490,8 @@ def _read_worth(worth: Any, cohort: Cohort) -> tuple[Floats, list[str]]:
         return np.ones(n), [f"worth: got {shown(worth)}; wanted one number >= 0 per sample."]
     if values.shape != (n,):
         return np.ones(n), [f"worth: shape {values.shape}; wanted one number per sample, ({n},)."]
-    bad = np.flatnonzero(~(np.isfinite(values) & ((values >= SMALLEST_WORTH) | (values == 0))))
-    if not len(bad) and values.max() > sys.float_info.max / (2 * n):
-        return values, [f"worth: numbers as large as {values.max():.3g} have no sum in float64. Use another unit."]
-    wanted = f"must be 0, or a finite number >= {SMALLEST_WORTH}"
+    bad = np.flatnonzero(~((values == 0) | ((values >= SMALLEST_WORTH) & (values <= LARGEST_WORTH))))
+    wanted = f"must be 0, or a number from {SMALLEST_WORTH:g} to {LARGEST_WORTH:g}. Use another unit"
     return values, [f"worth: {cohort.where(j)}: {values[j]}; {wanted}." for j in bad.tolist()]
 
 

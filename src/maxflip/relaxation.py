@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxflip.exact import Floats
+from maxflip.parts import each_part, filled
 from maxflip.program import Answer, Program, relax
 
 SMALL = 4000  # samples that are handed to the program as they are
@@ -29,9 +31,10 @@ CORE = 1000  # samples in doubt in the first core
 WIDEST = 16_000  # samples in a core at guessed prices
 LITTLE = 1e-6  # of a worth for all of a budget: a price that only tells who draws less
 STEPS, SHORTEST = 5, 1e-3  # of Newton's method, and the part of one that is no more worth taking
-DECIDED = 1e-9  # odds
+DECIDED = 1e-3  # odds: what such samples add to a curvature is left out
 GUESSED, WELL_GUESSED = 40.0, 10.0  # samples in doubt at prices guessed by a part, and at those of a market
-FAR = 15.0  # times the width of a corner: a doubt that no step removes
+FAR = 10.0  # times the width of a corner: a doubt that no step removes
+TURNS, ROUNDING = 30, 1e-12  # of who is at 0, and what is no gain, of the largest pull
 MANY = 20_000  # samples, of which a part of one may be missed
 NEARLY_CLOSED = 1e-6  # of the bound
 CLOSED = 1e-9  # of the bound: a gap that rounding explains
@@ -54,10 +57,18 @@ class Candidates:
         return int(self.sample.max()) + 1
 
     @cached_property
-    def _by_sample(self) -> tuple[Indices, Indices]:
-        """Candidates sorted by sample, and where each sample begins."""
-        order = np.argsort(self.sample, kind="stable")
-        return order, np.searchsorted(self.sample[order], np.arange(self.samples))
+    def _order(self) -> Indices | None:
+        """By sample; None where they are in that order."""
+        return None if (self.sample[1:] >= self.sample[:-1]).all() else np.argsort(self.sample, kind="stable")
+
+    @cached_property
+    def _begins(self) -> Indices:
+        """(samples,): where each begins in that order."""
+        sample = self._by_sample(self.sample)
+        return np.flatnonzero(np.append(True, sample[1:] != sample[:-1]))
+
+    def _by_sample(self, values: NDArray[Any]) -> NDArray[Any]:
+        return values if self._order is None else values[self._order]
 
     @cached_property
     def must_samples(self) -> Mask:
@@ -66,12 +77,26 @@ class Candidates:
         return found
 
     def per_sample_max(self, values: Floats) -> Floats:
-        order, starts = self._by_sample
-        return np.asarray(np.maximum.reduceat(values[order], starts))
+        return np.asarray(np.maximum.reduceat(self._by_sample(values), self._begins))
 
     def per_sample_sum(self, values: Floats) -> Floats:
-        order, starts = self._by_sample
-        return np.asarray(np.add.reduceat(values[order], starts))
+        return np.asarray(np.add.reduceat(self._by_sample(values), self._begins))
+
+    def per_sample_share(self, parts: Floats) -> Floats:
+        """(samples, m): what each draws that takes such parts (c,) of its candidates"""
+        begins = np.append(self._begins, len(parts))
+        order = np.arange(len(parts)) if self._order is None else self._order
+        mixed = sp.csr_matrix((self._by_sample(parts), order, begins), shape=(self.samples, len(parts)))
+        return np.asarray(mixed @ self.share)
+
+    def drawn_by(self, chosen: Indices) -> Floats:
+        """(m,): what these candidates draw together"""
+        drawn = each_part(lambda part: self.share[chosen[part]].sum(axis=0), len(chosen))
+        return np.asarray(np.sum([np.zeros(self.share.shape[1]), *drawn], axis=0))
+
+    def net(self, prices: Floats) -> Floats:
+        """(c,) worth less price"""
+        return filled(lambda part: self.worth[part] - self.share[part] @ prices, self.worth.shape)
 
     def of(self, kept: Mask) -> Candidates:
         """Those candidates, their samples counted anew."""
@@ -102,6 +127,7 @@ class Candidates:
 class Options:
     """What each sample would take at given prices: `taken` (samples,) a candidate or -1, by how much it is the best."""
 
+    prices: Floats  # (m,)
     net: Floats  # (c,) worth less price
     best: Floats  # (samples,)
     taken: Indices
@@ -109,7 +135,7 @@ class Options:
 
     @classmethod
     def at(cls, prices: Floats, candidates: Candidates) -> Options:
-        net = candidates.worth - candidates.share @ prices
+        net = candidates.net(prices)
         first = candidates.per_sample_max(net)
         is_first = np.flatnonzero(net == first[candidates.sample])[::-1]  # of equals, the one that comes first
         leader = np.empty(candidates.samples, dtype=np.int64)
@@ -120,11 +146,20 @@ class Options:
         nothing = np.where(candidates.must_samples, -np.inf, 0.0)
         best = np.maximum(first, nothing)
         return cls(
+            prices=prices,
             net=net,
             best=best,
             taken=np.where(first > nothing, leader, -1),
             doubt=best - np.maximum(second, np.minimum(first, nothing)),
         )
+
+    def value(self, capacity: Floats) -> float:
+        """L, where there is so much of each budget."""
+        return float(self.prices @ capacity + self.best.sum())
+
+    @property
+    def bound(self) -> float:
+        return self.value(np.ones(len(self.prices)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,9 +174,10 @@ class Relaxed:
 def relaxed(candidates: Candidates, guess: Floats | None = None) -> Relaxed | None:
     """None if what must be picked does not fit.   guess (m,): prices that may be about right"""
     if candidates.samples > SMALL and candidates.share.shape[1]:
-        found = _all_of_them(candidates)
-        if found is None and guess is not None:
-            found = _by_core(candidates, _polished(candidates, guess, WELL_GUESSED), widest=WIDEST)
+        known = None if guess is None else Options.at(guess, candidates)
+        found = _all_of_them(candidates, known)
+        if found is None and known is not None:
+            found = _by_core(candidates, _polished(candidates, known, WELL_GUESSED), widest=WIDEST)
         if found is None:
             found = _by_core(candidates, _guessed(candidates), widest=candidates.samples // 2)
         if found is not None:
@@ -150,73 +186,79 @@ def relaxed(candidates: Candidates, guess: Floats | None = None) -> Relaxed | No
     return None if answer is None else Relaxed(answer.x, answer.bound, _prices(answer, candidates))
 
 
-def _all_of_them(candidates: Candidates) -> Relaxed | None:
-    """Everybody, where the budgets suffice for what draws least of them; None where they do not."""
+def _all_of_them(candidates: Candidates, known: Options | None) -> Relaxed | None:
+    """Everybody, where the budgets suffice for what draws least of them; None where they do not.
+
+    known: at some prices; where they prove less than everybody's worth, there is nothing to try
+    """
+    most = float(candidates.per_sample_max(candidates.worth).sum())
+    if known is not None and known.bound < most * (1 - CLOSED):
+        return None
     options = Options.at(np.full(candidates.share.shape[1], LITTLE * candidates.worth.max()), candidates)
-    if (options.taken < 0).any() or (candidates.share[options.taken].sum(axis=0) > 1.0).any():
+    if (options.taken < 0).any() or (candidates.drawn_by(options.taken) > 1.0).any():
         return None
     x = np.zeros(len(candidates.worth))
     x[options.taken] = 1.0
-    most = float(candidates.per_sample_max(candidates.worth).sum())
     if float(candidates.worth @ x) < most:
         return None
     return Relaxed(x, most, np.zeros(candidates.share.shape[1]))
 
 
-def _guessed(candidates: Candidates) -> Floats:
+def _guessed(candidates: Candidates) -> Options:
     """Prices by a part of the samples, polished with all."""
     part = candidates.of(candidates.sample % PART == 0)
     found = relaxed(Candidates(part.worth, part.share * PART, part.sample, part.must))
     prices = np.zeros(candidates.share.shape[1]) if found is None else found.prices * PART
     # At prices of nothing all candidates of a sample are alike; a thousandth of the worth tells them apart.
-    return _polished(candidates, np.maximum(prices, 1e-3 * candidates.worth.sum() / len(prices)), GUESSED)
+    prices = np.maximum(prices, 1e-3 * candidates.worth.sum() / len(prices))
+    return _polished(candidates, Options.at(prices, candidates), GUESSED)
 
 
 def _prices(answer: Answer, candidates: Candidates) -> Floats:
     return np.maximum(answer.duals[: candidates.share.shape[1]], 0.0)
 
 
-def _by_core(candidates: Candidates, prices: Floats, widest: int) -> Relaxed | None:
-    """None if the core would have to hold more samples than `widest`."""
-    options = Options.at(prices, candidates)
+def _by_core(candidates: Candidates, options: Options, widest: int) -> Relaxed | None:
+    """From these prices; None if the core would have to hold more samples than `widest`."""
     closed = CLOSED if candidates.samples <= MANY else NEARLY_CLOSED
     size = CORE
     while size < min(widest, candidates.samples // 2):
-        step = _one_core(candidates, options, prices, size)
+        step = _one_core(candidates, options, size)
         if step is None:
             return None
         x, suggested, bought = step
         after = Options.at(suggested, candidates)
-        bound = float(suggested.sum() + after.best.sum())
+        bound = after.bound
         if not bought and bound - float(candidates.worth @ x) <= closed * max(1.0, abs(bound)):
             return Relaxed(x, bound, suggested)
-        if bound < prices.sum() + options.best.sum():
-            prices, options = suggested, after
+        if bound < options.bound:
+            options = after
         size *= 2
     return None
 
 
-def _polished(candidates: Candidates, prices: Floats, doubtful: float) -> Floats:
+def _polished(candidates: Candidates, options: Options, doubtful: float) -> Options:
     """Prices nearer to the minimum of L, by Newton steps on L with its corners rounded, ever less.
 
-    doubtful: how many samples these prices leave in doubt, in roots of their number
+    doubtful: how many samples the present prices leave in doubt, in roots of their number
     """
     count = min(candidates.samples // PART, int(doubtful * candidates.samples**0.5))
-    options = Options.at(prices, candidates)
+    inside, here, capacity = candidates, options, np.ones(candidates.share.shape[1])
     while count > CORE // 20:
-        width = float(np.partition(options.doubt, count)[count])
+        width = float(np.partition(here.doubt, count)[count])
         if width == 0.0:
             break
-        # Those whose minds are made up by far are left out of the steps; they keep what they take.
-        wavers = options.doubt < FAR * width
-        settled = options.taken[~wavers]
-        capacity = 1.0 - candidates.share[settled[settled >= 0]].sum(axis=0)
-        moved = _newton(candidates.of(wavers[candidates.sample]), prices, width, capacity)
-        after = Options.at(moved, candidates)
-        if moved.sum() + after.best.sum() < prices.sum() + options.best.sum():  # not so where corners were much of L
-            prices, options = moved, after
+        # Those whose minds are made up by far are left out from here on; they keep what they take.
+        wavers = here.doubt < FAR * width
+        capacity = capacity - inside.drawn_by(here.taken[~wavers & (here.taken >= 0)])
+        inside = inside.of(wavers[inside.sample])
+        here = Options.at(here.prices, inside)
+        moved = Options.at(_newton(inside, here.prices, width, capacity), inside)
+        if moved.value(capacity) < here.value(capacity):  # not so where corners were much of L
+            here = moved
         count //= 4
-    return prices
+    polished = Options.at(here.prices, candidates)
+    return polished if polished.bound < options.bound else options
 
 
 def _newton(candidates: Candidates, prices: Floats, width: float, capacity: Floats) -> Floats:
@@ -250,7 +292,7 @@ class _Rounded:
 
     @classmethod
     def at(cls, prices: Floats, candidates: Candidates, width: float, capacity: Floats) -> _Rounded:
-        net = candidates.worth - candidates.share @ prices
+        net = candidates.net(prices)
         nothing = np.where(candidates.must_samples, -np.inf, 0.0)
         best = np.maximum(candidates.per_sample_max(net), nothing)
         size = np.exp((net - best[candidates.sample]) / width)
@@ -261,47 +303,59 @@ class _Rounded:
 
     def newton_step(self, candidates: Candidates) -> Floats:
         """To the minimum of the quadratic model over prices >= 0."""
-        from scipy.optimize import nnls
-
         undecided = candidates.per_sample_max(np.minimum(self.odds, 1.0 - self.odds)) > DECIDED
         inside = undecided[candidates.sample]
         if not inside.any():
             return np.zeros_like(self.prices)
         part, odds = candidates.of(inside), self.odds[inside]
-        means = part.per_sample_sum(part.share * odds[:, None])
+        means = part.per_sample_share(odds)
         nothing = np.maximum(1.0 - part.per_sample_sum(odds), 0.0)
         # A sum of squares, so that no rounding makes it less than one.
-        apart = np.concatenate(
-            [(part.share - means[part.sample]) * np.sqrt(odds)[:, None], means * np.sqrt(nothing)[:, None]]
-        )
-        curvature = apart.T @ apart / self.width
+        apart, from_nothing = part.share - means[part.sample], means * np.sqrt(nothing)[:, None]
+        apart *= np.sqrt(odds)[:, None]
+        curvature = (apart.T @ apart + from_nothing.T @ from_nothing) / self.width
         if not np.diag(curvature).max() > 0.0:
             return np.zeros_like(self.prices)
         scale = np.sqrt(np.maximum(np.diag(curvature), 1e-12 * np.diag(curvature).max()))
-        root = np.linalg.cholesky(curvature / np.outer(scale, scale) + 1e-6 * np.eye(len(scale))).T
-        # min |root v - aim| over v = scale * (prices + step) >= 0
-        aim = root @ (scale * self.prices) - np.linalg.solve(root.T, self.gradient / scale)
-        return np.asarray(nnls(root, aim)[0] / scale - self.prices)
+        round_ = curvature / np.outer(scale, scale) + 1e-6 * np.eye(len(scale))
+        there = least(round_, round_ @ (scale * self.prices) - self.gradient / scale)
+        return np.asarray(there / scale - self.prices)
 
 
-def _one_core(
-    candidates: Candidates, options: Options, prices: Floats, size: int
-) -> tuple[Floats, Floats, bool] | None:
+def least(curvature: Floats, pull: Floats) -> Floats:
+    """The v >= 0 with the least v.curvature v / 2 - pull.v, curvature being positive definite.
+
+    Whatever is negative becomes 0 and whatever would gain by leaving 0 does so, all at once, until nothing changes. It
+    nearly always ends in a few turns; where it goes in circles, its last answer without what is negative has to do.
+    """
+    free = np.ones(len(pull), dtype=bool)
+    for _ in range(TURNS):
+        v = np.zeros(len(pull))
+        v[free] = np.linalg.solve(curvature[np.ix_(free, free)], pull[free])
+        gains = pull - curvature @ v
+        wrong = np.where(free, v < 0, gains > ROUNDING * np.abs(pull).max())
+        if not wrong.any():
+            break
+        free ^= wrong
+    return np.maximum(v, 0.0)
+
+
+def _one_core(candidates: Candidates, options: Options, size: int) -> tuple[Floats, Floats, bool] | None:
     """x, the prices it suggests, and whether it needs more than there is; None if the program's solver gives up.
 
     Those outside the core may overspend, so the core may buy more of a budget, at more than it seems to be worth.
     """
-    m = candidates.share.shape[1]
+    m, prices = candidates.share.shape[1], options.prices
     by_doubt = np.argpartition(options.doubt, size)
     width = options.doubt[by_doubt[size]]
     in_core = np.zeros(candidates.samples, dtype=bool)
     in_core[by_doubt[:size]] = True
     x = np.zeros(len(candidates.worth))
-    settled = options.taken[~in_core]
-    x[settled[settled >= 0]] = 1.0
+    settled = options.taken[~in_core & (options.taken >= 0)]
+    x[settled] = 1.0
     rivals = in_core[candidates.sample] & (options.net >= options.best[candidates.sample] - width)
     inside = candidates.of(rivals)
-    program = inside.program(1.0 - candidates.share.T @ x)
+    program = inside.program(1.0 - candidates.drawn_by(settled))
     dear = 4.0 * prices + (prices.max() or options.best.sum())
     more = sp.csc_matrix((-np.ones(m), (np.arange(m), np.arange(m))), shape=(program.matrix.shape[0], m))
     answer = relax(

@@ -35,7 +35,7 @@ def reach(
     """
     inside = np.flatnonzero(free[candidates.sample])
     outside = np.flatnonzero(~free[candidates.sample] & (limit.x > 0.5))
-    spare = room - candidates.share[outside].sum(axis=0) + ROUNDING
+    spare = room - candidates.drawn_by(outside) + ROUNDING
     still = aim - float(candidates.worth[outside].sum())
     options = _Options(candidates.of(free[candidates.sample]), limit.x[inside], limit.prices)
     found = options.search(np.append(spare, -still), still - (aim - enough))

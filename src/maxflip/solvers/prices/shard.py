@@ -18,6 +18,7 @@ from maxflip.flips.halfspace import cheapest_into_halfspace, cost
 from maxflip.flips.prices import FeaturePrices
 from maxflip.flips.surface import Evaluations, Surface
 from maxflip.judge import Mask
+from maxflip.parts import filled, joined
 from maxflip.problem import Problem
 from maxflip.solvers.prices.clearing import FINAL, Terms
 
@@ -41,7 +42,7 @@ class Columns:
 
     @classmethod
     def all(cls, parts: list[Columns]) -> Columns:
-        return cls(np.concatenate([p.rows for p in parts]), np.concatenate([p.changes for p in parts]))
+        return cls(joined([p.rows for p in parts]), joined([p.changes for p in parts]))
 
 
 class Shard:
@@ -246,15 +247,15 @@ class Shard:
         """The cheapest flip of each sample at these prices; and of some, others that cost little more: the first and
         the latest. Those are samples that lose at most `band` and win at most `most` by theirs, in parts of their
         worth; and `band` more is little. Samples that lose more than `dearest` offer nothing."""
-        surface = self._at(prices, softness=0.0)
-        best = self._best(surface)
+        costs = self._costs(self._at(prices, softness=0.0))
+        best = self._cheapest(costs)
         slack = band * self.worth
         gain = self.worth - best.cost - float(prices @ self.problem.ledger.count)
         near = (gain >= -slack) & (gain <= most * self.worth)
         offered = best.found & (self.must | (gain >= -dearest * self.worth))
         rows, changes = [self.rows[offered.cpu().numpy()]], [best.change[offered]]
-        for at, change in [*self.seen[:1], *self.seen[1:][-latest:]]:
-            price = cost(change, surface.squared, surface.absolute)
+        known = list(zip(self.seen, costs, strict=True))
+        for (at, change), price in [*known[:1], *known[1:][-latest:]]:
             other = near[at] & (price <= (best.cost + slack)[at]) & (change != best.change[at]).any(dim=1)
             rows.append(self.rows[at[other].cpu().numpy()])
             changes.append(change[other])
@@ -262,9 +263,15 @@ class Shard:
 
     def _as_columns(self, rows: list[Rows], changes: list[torch.Tensor]) -> Columns:
         every = np.concatenate(rows)
-        full = np.zeros((len(every), self.problem.width))
-        full[:, self.problem.actionable] = torch.cat(changes).cpu().numpy()
-        return Columns(every, self.problem.settle(every, full))
+        moved = torch.cat(changes).cpu().numpy()
+        width = self.problem.width
+
+        def settled(part: slice) -> Floats:
+            full = np.zeros((len(every[part]), width))
+            full[:, self.problem.actionable] = moved[part]
+            return self.problem.settle(every[part], full)
+
+        return Columns(every, filled(settled, (len(every), width)))
 
     def _at(self, prices: Floats, softness: float = FINAL) -> Surface:
         """The samples at these prices, absolute ones bent as in the market's model of that softness.
@@ -281,9 +288,15 @@ class Shard:
 
     def _best(self, surface: Surface) -> gradient.Best:
         """What is known, at the surface's prices: a flip that was the cheapest at others need not be so here."""
+        return self._cheapest(self._costs(surface))
+
+    def _costs(self, surface: Surface) -> list[torch.Tensor]:
+        """Of all flips seen."""
+        return [cost(change, surface.squared, surface.absolute) for _, change in self.seen]
+
+    def _cheapest(self, costs: list[torch.Tensor]) -> gradient.Best:
         best = gradient.Best.none(self.change)
-        for at, change in self.seen:
-            price = cost(change, surface.squared, surface.absolute)
+        for (at, change), price in zip(self.seen, costs, strict=True):
             best.record(at, change, price, torch.zeros_like(price))
         return best
 
