@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from maxflip.exact import ExactSum, Floats, Power
 from maxflip.frozen import Frozen, read_only
-from maxflip.parts import each_part, filled
+from maxflip.parts import each, each_part, filled
 
 if TYPE_CHECKING:
     import torch
@@ -23,6 +23,7 @@ CostFunction: TypeAlias = "Callable[[torch.Tensor, torch.Tensor], torch.Tensor]"
 Rows = NDArray[np.int64]
 COSTS: tuple[Cost, ...] = ("squared", "absolute", "count")
 HUGE = 1e150  # changes above this have squares beyond float64
+TINY = 2.0**-1000
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,16 @@ class Ledger(Frozen):
             drawn[:, self.functions] = _known(called)
         return drawn
 
+    @cached_property
+    def _own_feature(self) -> NDArray[np.int64] | None:
+        """(m,): the feature that each budget weighs, squared, where it is one for each: the paper's case"""
+        alone = (self.squared > 0).sum(axis=1) == 1
+        return self.squared.argmax(axis=1) if alone.all() and not self.absolute.any() else None
+
     def _plain_consumption(self, changes: Floats) -> Floats:
+        if self._own_feature is not None:
+            weight = self.squared[np.arange(len(self.names)), self._own_feature]
+            return np.asarray(changes[:, self._own_feature] ** 2 * weight)
         drawn = changes**2 @ self.squared.T
         if self.absolute.any():
             drawn += np.abs(changes) @ self.absolute.T
@@ -143,21 +153,27 @@ class Ledger(Frozen):
             drawn += self.absolute[r, i] * np.abs(changes[:, i])
         return drawn
 
-    def _exact(self, changes: Floats, called: Floats | None, picked: Rows | None = None) -> list[ExactSum]:
-        """What a plan with these changes (count, F), or those picked of them, draws from each budget; nothing of a
-        count. What a function draws is the float64 that it says; their sum is exact like any other."""
+    def _exact(
+        self, changes: Floats, called: Floats | None, picked: Rows | None, budgets: Sequence[int]
+    ) -> dict[int, ExactSum]:
+        """What a plan with these changes (c, F), or those picked of them, draws from some budgets; nothing of a count.
+        What a function draws is the float64 that it says; their sum is exact like any other."""
+        own = slice(None) if picked is None else picked
+        count = len(changes) if picked is None else len(picked)
+        columns = np.empty((changes.shape[1], count))  # one after the other, so that a whole one is added up at once
 
-        def part_of(part: slice) -> list[ExactSum]:
-            own = part if picked is None else picked[part]
-            columns = np.ascontiguousarray(changes[own].T)
-            sums = [self._exact_sum(r, columns) for r in range(len(self.names))]
-            for place, r in enumerate(self.functions.tolist()):
-                said = _known(called)[own, place]  # what is no number is seen before it would be added up
-                sums[r] = ExactSum([(1.0, np.where(np.isfinite(said), said, 0.0), 1)])
-            return sums
+        def fill(part: slice) -> None:
+            columns[:, part] = changes[part if picked is None else picked[part]].T
 
-        sums = each_part(part_of, len(changes) if picked is None else len(picked))
-        return [ExactSum.total(part[r] for part in sums) for r in range(len(self.names))]
+        def total(r: int) -> ExactSum:
+            if r not in self.functions:
+                return self._exact_sum(r, columns)
+            said = self._said(r, called)[own]  # what is no number is seen before it would be added up
+            return ExactSum([(1.0, np.where(np.isfinite(said), said, 0.0), 1)])
+
+        if budgets:
+            each_part(fill, count)
+        return dict(zip(budgets, each(total, budgets), strict=True))
 
     def _exact_sum(self, r: int, columns: Floats) -> ExactSum:
         """columns (F, count)"""
@@ -168,32 +184,57 @@ class Ledger(Frozen):
             parts.append((float(self.absolute[r, i]), columns[i], 1))
         return ExactSum(parts)
 
+    def _said(self, r: int, called: Floats | None) -> Floats:
+        """(c,): what the function of budget r says"""
+        return np.asarray(_known(called)[:, np.searchsorted(self.functions, r)])
+
     def overspent(self, changes: Floats, called: Floats | None = None, picked: Rows | None = None) -> list[int]:
         """The budgets that the plan with these changes (c, F), or those picked of them, exceeds; decided exactly."""
+        own = slice(None) if picked is None else picked
         count = len(changes) if picked is None else len(picked)
-        if len(self.functions):
-            said = _known(called) if picked is None else _known(called)[picked]
-            unpaid = self.functions[~np.isfinite(said).all(axis=0)].tolist()
-        else:
-            unpaid = []
-        exact = self._exact(changes, called, picked)
-        return [
+        doubtful = np.flatnonzero(~self._clearly_within(changes, picked)).tolist()
+        exact = self._exact(changes, called, picked, [r for r in doubtful if not self.count[r]])
+        over = [
             r
-            for r, amount in enumerate(self.amounts)
-            if r in unpaid or not (count <= amount if self.count[r] else exact[r].at_most(float(amount)))
+            for r in doubtful
+            if not (count <= self.amounts[r] if self.count[r] else exact[r].at_most(self.amounts[r]))
         ]
+        unpaid = [r for r in self.functions.tolist() if not np.isfinite(self._said(r, called)[own]).all()]
+        return sorted({*over, *unpaid})
+
+    def _clearly_within(self, changes: Floats, picked: Rows | None) -> NDArray[np.bool_]:
+        """(m,): by sums of each column in plain floats, and what rounding can have done to them.
+
+        Nothing in such a sum is negative, so that no rounding of a product, or of one of the sums, takes away more than
+        2**-53 of the whole; nor more than TINY, where products are below the smallest float64.
+        """
+
+        def sizes(part: slice) -> Floats:
+            some = np.abs(changes[part if picked is None else picked[part]])
+            with np.errstate(over="ignore"):
+                return np.stack([np.einsum("ci,ci->i", some, some), some.sum(axis=0)])
+
+        count = len(changes) if picked is None else len(picked)
+        squares, absolutes = np.sum([np.zeros((2, changes.shape[1])), *each_part(sizes, count)], axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            drawn = np.where(self.squared > 0, self.squared * squares, 0.0).sum(axis=1)
+            drawn += np.where(self.absolute > 0, self.absolute * absolutes, 0.0).sum(axis=1)
+            most = drawn * (1.0 + 4.0 * (count + self.squared.shape[1] + 4) * 2.0**-53) + count * TINY
+        clear = (most < self.amounts) & (self.count == 0)
+        clear[self.functions] = False
+        return np.asarray(clear)
 
     def excess(self, r: int, changes: Floats, called: Floats | None = None) -> float:
         """What the plan draws from budget r beyond its amount, rounded once."""
         amount = float(self.amounts[r])
-        return len(changes) - amount if self.count[r] else self._exact(changes, called)[r].beyond(amount)
+        return len(changes) - amount if self.count[r] else self._exact(changes, called, None, [r])[r].beyond(amount)
 
     def fits(self, changes: Floats) -> bool:
         return not self.overspent(changes)
 
     def spent(self, changes: Floats, called: Floats | None = None) -> Floats:
         """(m,): exact consumption of a plan, rounded once to the nearest float64."""
-        exact = self._exact(changes, called)
+        exact = self._exact(changes, called, None, np.flatnonzero(self.count == 0).tolist())
         return np.array(
             [float(len(changes)) if self.count[r] else exact[r].rounded() for r in range(len(self.names))], dtype=float
         )

@@ -347,6 +347,11 @@ class Problem(Frozen):
                 )
         return Bill(self.ledger, changes, called)
 
+    @property
+    def is_boundless(self) -> bool:
+        """Whether every actionable slot of every sample may change by any amount."""
+        return self.limits.none and self.slots.step is None
+
     def box(self, rows: Rows) -> tuple[Floats, Floats]:
         """(B, K) smallest and largest change of each slot: 0 for frozen and absent ones, and low <= 0 <= high."""
         low, high = self.limits.box(self.start[rows], rows)
@@ -362,7 +367,7 @@ class Problem(Frozen):
         return filled(lambda part: self._settled(rows[part], changes[part]), changes.shape)
 
     def _settled(self, rows: Rows, changes: Floats) -> Floats:
-        if self.limits.none and self.slots.step is None:
+        if self.is_boundless:
             return np.where(self.ledger.actionable, changes, 0.0) + 0.0  # -0.0 becomes 0.0
         low, high = self.box(rows)
         return self.limits.settle(self.start[rows], np.clip(changes, low, high), rows)

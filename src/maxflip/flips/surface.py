@@ -44,9 +44,13 @@ class Surface:
         self.inputs = self.problem.inputs(self.rows, device, self.problem.actionable)
         # (B, F): the rows of a table, for models that are linear; of sequences, none of these.
         self.x = self.inputs.x if isinstance(self.inputs, TableInputs) else torch.empty(len(self.rows), 0)
-        low, high = self.problem.box(self.rows)
-        self.low = torch.as_tensor(low, device=device)[:, self.columns]
-        self.high = torch.as_tensor(high, device=device)[:, self.columns]
+        if self.problem.is_boundless:
+            self.low = torch.full((len(self.rows), len(self.columns)), -torch.inf, dtype=torch.float64, device=device)
+            self.high = -self.low
+        else:
+            low, high = self.problem.box(self.rows)
+            self.low = torch.as_tensor(low, device=device)[:, self.columns]
+            self.high = torch.as_tensor(high, device=device)[:, self.columns]
         self.pinned = (self.low == 0) & (self.high == 0)
         self.squared = torch.as_tensor(self.prices.squared, device=device)
         self.absolute = torch.as_tensor(self.prices.absolute, device=device)
