@@ -166,14 +166,15 @@ def reach(samples: int, device: str) -> None:
     for case in cases(samples, device):
         problem = case.problem
         rows = problem.cohort.order
-        before = confidence_after(problem, rows, np.zeros((len(rows), problem.width)))
+        with problem.classifier.borrowed():
+            before = confidence_after(problem, rows, np.zeros((len(rows), problem.width)))
         rows = rows[before < MARGIN]
         prices = FeaturePrices(1.0 / problem.spread**2, 0.0 * problem.spread)
 
         def surface(problem: Problem = problem, rows: NDArray[np.int64] = rows, at: FeaturePrices = prices) -> Surface:
             return Surface(problem, rows, at)
 
-        with one_torch_thread():
+        with problem.classifier.borrowed(), one_torch_thread():
             plain = plain_search(surface())
             ours, strong = surface(), surface()
             found = gradient.search(ours).found
