@@ -26,6 +26,7 @@ Floats = NDArray[np.float64]
 _SMALLEST, _LARGEST = 2.0**-150, 2.0**150
 _SPLITTER = 2.0**27 + 1.0
 FEW = 1000  # values that are summed as they are
+NEAR = 16_384  # values that are worked on together
 
 
 def _split(a: Floats) -> tuple[Floats, Floats]:
@@ -44,18 +45,12 @@ def two_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     return product, error
 
 
-def _two_square(a: Floats) -> tuple[Floats, Floats]:
-    """The same of a * a, in fewer steps."""
-    square = a * a
-    high, low = _split(a)
-    return square, ((high * high - square) + 2.0 * high * low) + low * low
-
-
-def _terms(weight: float, size: Floats, power: Power) -> list[Floats]:
-    """Floats whose exact sum is sum_j weight * size_j ** power; all of them within the safe range."""
+def _terms(weight: float, size: Floats, power: Power, room: _Room) -> list[Floats]:
+    """Floats whose exact sum is sum_j weight * size_j ** power; all of them within the safe range. They lie in `room`,
+    until it is used again."""
     if power == 1:
-        return [size] if weight == 1.0 else list(two_product(np.full_like(size, weight), size))
-    square, rest = _two_square(size)
+        return [room.copy(size)] if weight == 1.0 else list(two_product(np.full_like(size, weight), size))
+    square, rest = room.two_square(size)
     if weight == 1.0:
         return [square, rest]
     factor = np.full_like(size, weight)
@@ -66,20 +61,54 @@ def _is_safe(size: Floats) -> bool:
     return bool(size.min() >= _SMALLEST and size.max() <= _LARGEST)
 
 
+class _Room:
+    """Arrays that are used again and again: new ones for every step would cost more than the steps."""
+
+    def __init__(self, length: int) -> None:
+        self.first, self.second, self.third, self.fourth = np.empty((4, length))
+
+    def copy(self, a: Floats) -> Floats:
+        self.first[: a.size] = a
+        return self.first[: a.size]
+
+    def two_square(self, a: Floats) -> tuple[Floats, Floats]:
+        """(p, e) with p + e = a * a exactly and p = fl(a * a): two_product in fewer steps."""
+        square, rest, high, low = (b[: a.size] for b in (self.first, self.second, self.third, self.fourth))
+        np.multiply(a, a, out=square)
+        np.multiply(a, _SPLITTER, out=high)
+        np.subtract(high, a, out=low)
+        high -= low
+        np.subtract(a, high, out=low)
+        np.multiply(high, high, out=rest)
+        rest -= square
+        high *= 2.0
+        high *= low
+        rest += high
+        low *= low
+        rest += low
+        return square, rest
+
+
 def condensed(values: Floats) -> list[float]:
-    """A few floats with the same exact sum (Rump's extraction).
+    """A few floats with the same exact sum."""
+    return _condense(values.copy(), np.empty_like(values))
+
+
+def _condense(rest: Floats, leading: Floats) -> list[float]:
+    """A few floats with the same exact sum (Rump's extraction); nothing is left of `rest`.
 
     Beside a power of two above twice their number times their size, (power + value) - power keeps the leading bits of
     every value: multiples of one unit, so few bits that their sum is exact in any order. What is left is exact too.
     """
-    if values.size < FEW:
-        return [float(v) for v in values.tolist()]
-    parts, rest = [], values
+    if rest.size < FEW:
+        return [float(v) for v in rest.tolist()]
+    parts = []
     while (largest := float(max(rest.max(), -rest.min()))) > 0.0:
-        power = math.ldexp(1.0, math.frexp(largest)[1] + values.size.bit_length() + 1)
-        leading = (power + rest) - power
+        power = math.ldexp(1.0, math.frexp(largest)[1] + rest.size.bit_length() + 1)
+        np.add(rest, power, out=leading)
+        leading -= power
         parts.append(float(leading.sum()))
-        rest = rest - leading
+        rest -= leading
     return parts
 
 
@@ -89,7 +118,15 @@ def fsum(values: Floats) -> float:
 
 
 def _condensed_terms(part: tuple[float, Floats, Power]) -> list[float]:
-    return [value for terms in _terms(*part) for value in condensed(terms)]
+    """So much at a time that it all stays near the processor."""
+    weight, size, power = part
+    room, spare = _Room(min(NEAR, size.size)), np.empty(min(NEAR, size.size))
+    return [
+        value
+        for begin in range(0, size.size, NEAR)
+        for terms in _terms(weight, size[begin : begin + NEAR], power, room)
+        for value in _condense(terms, spare[: terms.size])
+    ]
 
 
 class ExactSum:

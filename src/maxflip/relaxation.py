@@ -27,7 +27,7 @@ from maxflip.program import Answer, Program, relax
 
 SMALL = 4000  # samples that are handed to the program as they are
 PART = 8  # every so manieth sample guesses the prices
-CORE = 1000  # samples in doubt in the first core
+CORE = 250  # samples in doubt in the first core: the program of four times as many takes ten times as long
 WIDEST = 16_000  # samples in a core at guessed prices
 LITTLE = 1e-6  # of a worth for all of a budget: a price that only tells who draws less
 STEPS, SHORTEST = 5, 1e-3  # of Newton's method, and the part of one that is no more worth taking
