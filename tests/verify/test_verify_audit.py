@@ -714,10 +714,12 @@ def test_what_was_touched_is_caught(name: str, tmp_path: Path, capsys: pytest.Ca
 
 
 JOBS: dict[str, tuple[Edit, str]] = {
-    "sequences": (
-        replace('id = "key"', 'id = "key"\nkind = "sequences"'),
-        "not supported by this auditor yet.*'kind' is not in the format",
+    "sequences without time": (replace('id = "key"', 'id = "key"\nkind = "sequences"'), "sequences need time"),
+    "sequences and a .pt2": (
+        replace('id = "key"', 'id = "key"\nkind = "sequences"\ntime = "age"'),
+        "sequences need a network in a .safetensors file",
     ),
+    "a table with steps": (replace('id = "key"', 'id = "key"\nsteps = "all"'), "steps.*only sequences have these"),
     "an unknown key": (
         replace("margin = 0.1", "margin = 0.1\nmargim = 2"),
         "goal: the key 'margim' is not in the format",
