@@ -286,7 +286,8 @@ class Plan:
         """Write the plan folder of docs/formats.md.
 
         So that it can be audited, say what it was made from: `inputs` names the files of cohort, model and job; or
-        give the `problem` and the path of its `model` as a .pt2 or .skops file, and cohort and job are written too.
+        give the `problem` and the path of its `model` as a .pt2, .skops or .safetensors file, and cohort and job are
+        written too.
         """
         from maxflip.files.plan_folder import save_asked, save_plan
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from pathlib import Path
 from typing import Any
 
@@ -306,3 +307,23 @@ def test_what_is_wrong_with_a_static_file_is_said_too(name: str, tmp_path: Path)
     with pytest.raises(InputError) as caught:
         static(parquet(tmp_path, columns, "static.parquet"), extra=[Amount("value")])
     assert sentence in caught.value.problems
+
+
+@pytest.mark.parametrize("write", [parquet, csv])
+def test_random_damage_is_read_or_refused(tmp_path: Path, write: Any) -> None:
+    rng, names = random.Random(1), Columns("stay", "hour", ["bp", "glucose"], "late")
+    path, beside = write(tmp_path, STAYS), write(tmp_path, STATIC, f"static.{write.__name__}")
+    for i in range(300):
+        damaged = (path, beside)[i % 2]
+        whole = damaged.read_bytes()
+        at, kind = rng.randrange(len(whole)), rng.randrange(3)
+        cut = (whole[:at], bytes([rng.randrange(256)]) if kind else b"", whole[at + (kind != 1) :])
+        damaged.write_bytes(b"".join(cut))
+        problems: tuple[str, ...] = ()
+        try:
+            found = static(beside, extra=[Amount("value")])
+            assert len(read(path, names, static=found, static_features=["age"]).cohort) == len(found.ids)
+        except InputError as error:
+            problems = error.problems
+        assert all(sentence.startswith(("stays.", "static.")) for sentence in problems), problems
+        damaged.write_bytes(whole)

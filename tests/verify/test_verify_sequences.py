@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import random
 import re
 import shutil
 from collections.abc import Callable
@@ -390,3 +391,21 @@ def test_a_csv_reads_as_the_library_reads_it(tmp_path: Path, capsys: pytest.Capt
     run_job(root / "job.toml", root / "plan", overwrite=False, watch=silent)
     code, text = run(root / "plan", capsys)
     assert code == 0, text
+
+
+def test_random_damage_never_ends_in_a_traceback(
+    good: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, rng = tmp_path / "all", random.Random(0)
+    shutil.copytree(good, root)
+    write_csv(long_table(), root / "stays.parquet")  # texts break in other ways
+    files = [root / "plan/plan.parquet", root / "plan/summary.json", root / "plan/job.toml"]
+    files += [root / "stays.parquet", root / "static.parquet", root / "model.safetensors"]
+    for i in range(90):
+        path = files[i % len(files)]
+        whole = path.read_bytes()
+        at, kind = rng.randrange(len(whole)), rng.randrange(3)
+        cut = (whole[:at], bytes([rng.randrange(256)]) if kind else b"", whole[at + (kind != 1) :])
+        path.write_bytes(b"".join(cut))
+        assert run(root / "plan", capsys)[0] in (0, 2, 3, 5, 7)
+        path.write_bytes(whole)

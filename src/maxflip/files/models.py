@@ -29,7 +29,7 @@ def load_classifier(
     """
     try:
         data = maxflip_wall.read(path)
-        if maxflip_wall.is_safetensors(data):
+        if _is_network(data):
             raise InputError(
                 f"{path}: a .safetensors file holds a network for sequences, and the cohort is a table. Say "
                 'kind = "sequences" in [cohort]; for a table, export the model as .pt2.'
@@ -51,6 +51,14 @@ def load_classifier(
             [f"model.{key} is missing, and {path.name} does not say it; wanted {wanted[key]}." for key in absent]
         )
     return TorchClassifier(loaded.module, output=output, classes=classes, dtype=loaded.dtype)
+
+
+def _is_network(data: bytes) -> bool:
+    """Whether it is read as one. What only begins like one may be a program, of which the wall has more to say."""
+    try:
+        return maxflip_wall.is_safetensors(data) and bool(maxflip_wall.read_tensors(data, "").arrays)
+    except maxflip_wall.Unreadable:
+        return False
 
 
 def load_sequence_classifier(
