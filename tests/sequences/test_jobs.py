@@ -536,6 +536,26 @@ def test_a_plan_from_python_is_saved_with_what_was_asked(case: str, tmp_path: Pa
     np.testing.assert_array_equal(read.goal.wanted, problem.goal.wanted)
 
 
+def test_columns_that_the_job_adds_are_not_taken_for_features(tmp_path: Path) -> None:
+    names = ["Time", "may_change", "id_"]
+    net = network(inputs=["ID", "x"], static=names, static_shift=None, static_scale=None)
+    save_network(net, tmp_path / "net.safetensors")
+    rng = np.random.default_rng(0)
+    cohort = Cohort.sequences(
+        [rng.normal([125, 7], [18, 2], (3, 2)) for _ in range(20)],
+        features=["ID", "x"],
+        static=rng.normal(size=(20, 3)),
+        static_features=names,
+    )
+    problem = posed(
+        classifier=TorchClassifier(net, output="logits"), cohort=cohort, budgets={"ID": 900.0}, steps="last 2"
+    )
+    solve(problem).save(tmp_path / "plan", problem=problem, model=tmp_path / "net.safetensors")
+    assert invoke("verify", tmp_path / "plan").exit_code == 0
+    again = invoke("solve", tmp_path / "plan" / "job.toml", "--out", tmp_path / "again")
+    assert again.exit_code == 0, again.output
+
+
 def test_without_anything_per_sample_there_is_no_static_file(tmp_path: Path) -> None:
     net = network(static=0, static_shift=None, static_scale=None)
     save_network(net, tmp_path / "net.safetensors")

@@ -52,13 +52,14 @@ class CohortFiles:
             self.id = self.cohort.add("id", people.ids.tolist(), pa.string())
             return
         self.samples = _Columns(ragged.static_features, ragged.static)
-        self.id = self.cohort.add("id", people.ids[ragged.owner].tolist(), pa.string(), beside=ragged.static_features)
+        beside = ragged.static_features  # a job gives a name one part, in whichever file
+        self.id = self.cohort.add("id", people.ids[ragged.owner].tolist(), pa.string(), beside)
         self.samples.arrays[self.id] = pa.array(people.ids.tolist(), pa.string())
-        self.time = self.cohort.add("time", ragged.times, pa.float64())
+        self.time = self.cohort.add("time", ragged.times, pa.float64(), beside)
         may_change = _steps_that_change(problem, ragged)
         self.steps: dict[str, Any] = {"steps": "all"}
         if may_change is not None:
-            self.steps = {"steps_column": self.cohort.add("may_change", may_change, pa.bool_())}
+            self.steps = {"steps_column": self.cohort.add("may_change", may_change, pa.bool_(), beside)}
 
     @property
     def has_static(self) -> bool:
