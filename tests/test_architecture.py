@@ -129,7 +129,8 @@ def test_the_architecture_page_names_every_room() -> None:
 
 
 def test_the_auditor_is_small_and_imports_nothing_of_maxflip() -> None:
-    for package, most in (("maxflip_verify", 800), ("maxflip_wall", 700)):
+    # The auditor also has networks for sequences of its own, and reads two kinds of cohorts.
+    for package, most in (("maxflip_verify", 900), ("maxflip_wall", 700)):
         files = sorted((ROOT / "src" / package).glob("*.py"))
         assert files
         assert sum(len(path.read_text().splitlines()) for path in files) < most

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from maxflip import Budget, Cohort, InputError, Nearest, OutputError, Plan, Prices, Problem, TorchClassifier, solve
 from maxflip.files import plan_folder
+from maxflip.files.changes import changes_table, slotted
 from maxflip.solvers import Solver
 from tests.conftest import LONG
 from tests.examples import linear_net, linear_problem, net_problem
@@ -183,8 +184,8 @@ def tight_plans(solver: Solver, rng: np.random.Generator, trials: int, folder: P
 
 def through_parquet(plan: Plan) -> Any:
     """The changes as plan.parquet holds them."""
-    table = pq.read_table(io.BytesIO(plan_folder._parquet(plan_folder._changes_table(plan))))
-    return plan_folder._matrices(table, plan.ids, plan.features)[0]
+    table = pq.read_table(io.BytesIO(plan_folder._parquet(changes_table(plan))))
+    return slotted(table, plan.ids, plan.features, None).moves
 
 
 def through_csv(plan: Plan, path: Path) -> Any:

@@ -84,6 +84,9 @@ def verify(
     folder: Annotated[Path, typer.Argument(readable=False, help="A plan folder.")],
     cohort: Annotated[Path | None, typer.Option(readable=False, help="The cohort, if it has moved.")] = None,
     model: Annotated[Path | None, typer.Option(readable=False, help="The model, if it has moved.")] = None,
+    static: Annotated[
+        Path | None, typer.Option(readable=False, help="The static file of sequences, if it has moved.")
+    ] = None,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
@@ -96,10 +99,10 @@ def verify(
 
         if not folder.is_dir():
             raise InputError(f"{folder}: there is no such folder. Give the folder that holds a plan.")
-        if missing := _missing_inputs(folder, {"cohort": cohort, "model": model}):
+        if missing := _missing_inputs(folder, {"cohort": cohort, "model": model, "static": static}):
             raise InputError(missing)
         try:
-            audit = maxflip_verify.audit(folder, cohort=cohort, model=model)
+            audit = maxflip_verify.audit(folder, cohort=cohort, model=model, static=static)
         except (maxflip_wall.Refused, maxflip_wall.Unreadable) as error:
             raise as_ours(error) from error
         beside = (_missing_files(folder) or _stale_report(folder)) if audit.passed else []
@@ -161,7 +164,7 @@ def _missing_inputs(folder: Path, given: dict[str, Path | None]) -> list[str]:
     """A sentence for each file that the audit needs and that does not stand where the plan says."""
     try:
         stated = json.loads((folder / "summary.json").read_bytes())["inputs"]
-        paths = {key: folder / stated[key]["path"] for key in given} if stated else None
+        paths = {key: folder / stated[key]["path"] for key in given if key in stated} if stated else None
     except (OSError, ValueError, TypeError, KeyError):  # the auditor says what is wrong with it
         return []
     if paths is None and not (folder / "job.toml").exists():

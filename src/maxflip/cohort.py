@@ -79,8 +79,8 @@ class Cohort(Frozen):
             raise InputError(f"{source}: cohort has 0 rows. It needs at least one.")
 
         raw_ids = by_name[id].cells if id is not None else ids if ids is not None else index
-        texts, faults = _read_ids(raw_ids, len(columns[0].cells), id or "id", source)
-        values, cell_faults = _read_values([by_name[n] for n in wanted], texts, source)
+        texts, faults = read_ids(raw_ids, len(columns[0].cells), id or "id", source)
+        values, cell_faults = read_values([by_name[n] for n in wanted], texts, source)
         faults += cell_faults
         unknown = [n for n in units or {} if n not in wanted]
         faults += [f"units.{n}: {source} has no feature of that name.{did_you_mean(n, wanted)}" for n in unknown]
@@ -126,7 +126,7 @@ class Cohort(Frozen):
         if faults:
             raise InputError(faults)
         n = len(values) if hasattr(values, "__len__") else 0
-        texts, faults = _read_ids(ids, n, "id", source)
+        texts, faults = read_ids(ids, n, "id", source)
 
         def who(j: int) -> str:
             known = texts is not None and texts[j] is not None
@@ -312,7 +312,7 @@ def name_faults(names: Sequence[str], features: Sequence[str] | None, id_: str |
     return faults
 
 
-def _read_ids(raw: Any, n: int, name: str, source: str) -> tuple[Text | None, list[str]]:
+def read_ids(raw: Any, n: int, name: str, source: str) -> tuple[Text | None, list[str]]:
     if raw is None:
         return None, []
     cells = list(raw)
@@ -354,7 +354,7 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def _read_values(columns: list[Column], ids: Text | None, source: str) -> tuple[Floats, list[str]]:
+def read_values(columns: list[Column], ids: Text | None, source: str) -> tuple[Floats, list[str]]:
     """(n, F) float64, and a sentence per cell that is no finite number (the first ones, and a count)."""
     values = np.empty((len(columns[0].cells), len(columns)), order="C")
     faults: list[str] = []

@@ -55,12 +55,13 @@ def run_demo(folder: Path, watch: Watch) -> Released:
 def _solve(job: Job, watch: Watch) -> Plan:
     classifier = job.load_classifier(watch)
     job = job.with_classes_of(classifier)
-    return solve(job.problem(job.read_cohort(), classifier), job.solver, seed=job.seed, watch=watch)
+    problem = job.problem(job.read_cohort(), classifier)
+    return solve(problem, job.solver, seed=job.seed, watch=watch, allocation=job.allocation, groups=job.groups)
 
 
 def _written(plan: Plan, job: Job, stage: Path, folder: Path, watch: Watch) -> maxflip_verify.Audit:
     """The plan's files, and the audit of their bytes; a plan that fails is set aside with the reason, not released."""
-    write_plan(plan, stage, {"cohort": job.cohort_file, "model": job.model_file, "job": job.path})
+    write_plan(plan, stage, job.files)
     watch(Started("Auditing the plan", 1))
     try:
         audit = maxflip_verify.audit(stage)

@@ -205,7 +205,9 @@ def _places(problem: Problem, selected: Rows) -> Places | None:
     ragged, slots = problem.cohort.ragged, problem.slots
     if ragged is None or slots.step is None:
         return None
-    return Places(slots.feature, slots.step[selected], ragged.lengths[selected])
+    step = slots.step[selected]
+    time = np.where(step >= 0, ragged.times[ragged.begin[selected][:, None] + step], np.nan)
+    return Places(slots.feature, step, time, ragged.lengths[selected])
 
 
 def _where_changed(problem: Problem, rows: Rows, changes: Floats) -> Floats:

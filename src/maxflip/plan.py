@@ -78,10 +78,11 @@ _SENTENCES = {
 @dataclass(frozen=True, eq=False)
 class Places:
     """Where the slots of a plan for sequences lie: feature (K,), step (count, K), -1 where a sequence has no such
-    slot; and how long the sequences picked are, lengths (count,)."""
+    slot, time (count, K); and how long the sequences picked are, lengths (count,)."""
 
     feature: NDArray[np.int64]
     step: NDArray[np.int64]
+    time: Floats
     lengths: NDArray[np.int64]
 
 
@@ -235,7 +236,7 @@ class Plan:
     def table(self) -> pa.Table:
         """id, feature, unit, before, change, after, cost: a row per change that is not zero (a pyarrow Table).
 
-        Of sequences also the step, counted from 0.
+        Of sequences also the step, counted from 0, and its time.
 
         `cost` is what the change draws from the feature's budget, in that budget's units; null where the feature draws
         on several, whose units may differ, or where the budget is a function of the whole change.
@@ -251,7 +252,10 @@ class Plan:
         cost = ledger.squared.sum(axis=0)[slot] * change**2 + ledger.absolute.sum(axis=0)[slot] * np.abs(change)
         is_shared = (ledger.draws.sum(axis=0) > 1) | ledger.draws[ledger.functions].any(axis=0)
         names = np.array(self.features, dtype=object)[self.slot_features[slot]]
-        steps = {} if self.places is None else {"step": pa.array(self.places.step[picked, slot], pa.int32())}
+        steps = {}
+        if self.places is not None:
+            steps["step"] = pa.array(self.places.step[picked, slot], pa.int32())
+            steps["time"] = pa.array(self.places.time[picked, slot], pa.float64())
         return pa.table(
             {
                 "id": pa.array(self.ids[picked], pa.string()),
@@ -282,7 +286,8 @@ class Plan:
         """Write the plan folder of docs/formats.md.
 
         So that it can be audited, say what it was made from: `inputs` names the files of cohort, model and job; or
-        give the `problem` and the path of its `model` as a .pt2 or .skops file, and cohort and job are written too.
+        give the `problem` and the path of its `model` as a .pt2, .skops or .safetensors file, and cohort and job are
+        written too.
         """
         from maxflip.files.plan_folder import save_asked, save_plan
 

@@ -18,6 +18,7 @@ from maxflip.suggest import shown
 
 Mask = NDArray[np.bool_]
 NOWHERE = -1
+LAST = re.compile(r"last ([1-9][0-9]{0,8})")
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +93,7 @@ def read_steps(steps: Any, cohort: Cohort) -> tuple[Mask | None, list[str]]:
     if steps is None or (isinstance(steps, str) and steps == "all"):
         return everywhere, []
     if isinstance(steps, str):
-        last = re.fullmatch(r"last ([1-9][0-9]{0,8})", steps)
+        last = LAST.fullmatch(steps)
         if last is None:
             return None, [f"steps = {shown(steps)}: must be 'all', 'last 3' (any number), or one mask per sample."]
         from_end = ragged.begin[1:][ragged.owner] - np.arange(len(cohort.values))

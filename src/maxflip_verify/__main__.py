@@ -17,10 +17,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", type=Path, metavar="DIR")
     parser.add_argument("--cohort", type=Path, metavar="F", help="the cohort, if it has moved")
     parser.add_argument("--model", type=Path, metavar="F", help="the model, if it has moved")
+    parser.add_argument("--static", type=Path, metavar="F", help="what there is one of per sequence, if it has moved")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     given = parser.parse_args(argv)
     try:
-        result = audit(given.folder, cohort=given.cohort, model=given.model)
+        result = audit(given.folder, cohort=given.cohort, model=given.model, static=given.static)
     except (Refused, Unreadable) as error:
         print("maxflip-verify:", *str(error).split(), file=sys.stderr)  # one line, whatever a file is called
         return error.exit_code

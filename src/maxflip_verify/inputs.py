@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
-from pyarrow import csv, parquet
 
 from maxflip_verify.exact import Floats
 from maxflip_verify.forms import FORMS, misfits
+from maxflip_verify.networks import Network
+from maxflip_verify.tables import Source, read_table
 from maxflip_wall import Broken, Loaded, Unreadable, reading
 
 Columns = dict[str, NDArray[Any]]
@@ -20,39 +20,33 @@ DEEP_KEY = re.compile(rb"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+
 
 @dataclass(frozen=True)
 class Case:
-    """What the job asks of every sample."""
+    """What the job asks of every sample. Each has a row per step, as a long table has; in a table just one."""
 
     job: dict[str, Any]
     features: list[str]
     ids: list[str]
-    start: Floats  # (n, F)
+    begin: NDArray[np.intp]  # (n + 1,): sample j has the rows begin[j] to begin[j + 1] - 1
+    start: Floats  # (N, F), nan where nothing was measured
+    time: Floats  # (N,)
+    may_change: NDArray[np.bool_]  # (N,)
+    static: Floats  # (n, S)
     lower: Floats  # (n, F)
     upper: Floats  # (n, F)
     wanted: NDArray[np.bool_]  # (n, k)
     worth: Floats  # (n,)
     weights: dict[str, Floats]  # budget -> (F,)
 
-
-def read_table(data: bytes, name: str, texts: tuple[str, ...] = ()) -> pa.Table:
-    """A Parquet or CSV file; in a CSV the columns `texts` stay as they are written."""
-    with reading(name):
-        if data[:4] == b"PAR1":
-            file = parquet.ParquetFile(pa.BufferReader(data))
-            if file.metadata.num_rows * file.metadata.num_columns > 1 << 29:
-                raise Unreadable(f"claims {file.metadata.num_rows} rows, more than can be read")
-            return file.read()
-        one_block = csv.ReadOptions(block_size=min(len(data) + 1, 2**31 - 1))  # so that types are those of all rows
-        literally = {"null_values": [], "true_values": [], "false_values": [], "strings_can_be_null": False}
-        types = csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()), **literally)
-        return csv.read_csv(pa.BufferReader(data), one_block, csv.ParseOptions(newlines_in_values=True), types)
+    @property
+    def is_long(self) -> bool:
+        return bool(self.job["cohort"].get("kind") == "sequences")
 
 
-def read_columns(data: bytes, name: str) -> Columns:
+def read_columns(data: bytes, name: str, form: dict[str, str]) -> Columns:
     """The columns of plan.parquet or fates.parquet."""
-    table, form = read_table(data, f"{name}.parquet"), FORMS[name]
+    table = read_table(data, f"{name}.parquet")
     with reading(f"{name}.parquet"):
         wrong = list(misfits({field.name: str(field.type) for field in table.schema}, form, "columns"))
-        if wrong or table.column_names != list(form) or any(table[key].null_count for key in list(form)[:3]):
+        if wrong or table.column_names != list(form) or any(table[key].null_count for key in list(form)[:-2]):
             raise Unreadable(f"has columns out of order or with gaps, or {wrong}")
         return {key: table[key].to_numpy() for key in form}
 
@@ -74,17 +68,33 @@ def read_job(data: bytes) -> dict[str, Any]:
             raise Unreadable(f"not supported by this auditor yet: {'; '.join(wrong)}")
         if any(len(job["goal"].keys() & one) != 1 for one in ({"target", "target_column"}, {"margin", "threshold"})):
             raise Unreadable("goal needs one of target and target_column, and one of margin and threshold")
-        names = job["cohort"]["features"], job["model"].get("classes", "-")
+        asked = job["cohort"]
+        of_sequences = asked.keys() & {"time", "static", "static_features", "steps", "steps_column"}
+        if asked.get("kind") != "sequences" and of_sequences:
+            raise Unreadable(f"cohort: {sorted(of_sequences)}: only sequences have these")
+        if asked.get("kind") == "sequences" and ("time" not in asked or {"steps", "steps_column"} <= asked.keys()):
+            raise Unreadable("cohort: sequences need time, and not both of steps and steps_column")
+        if not re.fullmatch("all|last [1-9][0-9]{0,8}", asked.get("steps", "all")):
+            raise Unreadable(f"cohort: steps: got {asked['steps']!r:.80}, wanted 'all' or 'last 3', any number")
+        names = asked["features"] + asked.get("static_features", []), job["model"].get("classes", "-")
         if any(not some or len(set(some)) < len(some) for some in names):
             raise Unreadable("features and classes must each be some names, none of them twice")
         return job
 
 
-def complete(job: dict[str, Any], loaded: Loaded) -> dict[str, Any]:
+def complete(job: dict[str, Any], loaded: Loaded | Network) -> dict[str, Any]:
     """The job, with what the model file says itself; where both speak, neither may contradict the other."""
     says, features, model = loaded.says, job["cohort"]["features"], loaded.says | job["model"]
     if features != (loaded.features or features):
         raise Broken(f"the model was trained on the columns {loaded.features}; the job names {features}")
+    if isinstance(loaded, Network) != (job["cohort"].get("kind") == "sequences"):
+        raise Unreadable("job.toml: cohort: kind: sequences need a network in a .safetensors file, and tables another")
+    if isinstance(loaded, Network):
+        given, own = job["cohort"].get("static_features", []), loaded.arguments["static"]
+        if given != (own if isinstance(own, list) else given) or len(given) != loaded.size("static"):
+            raise Broken(f"the network has the static features {own}; the job names {given}")
+        if len(features) != loaded.size("inputs"):
+            raise Broken(f"the network takes {loaded.size('inputs')} features; the job names {len(features)}")
     if missing := {"output", "classes"} - model.keys():
         raise Unreadable(f"job.toml: model: {sorted(missing)} must be given, as the model file does not say it")
     given, own = model["classes"], says.get("classes", model["classes"])
@@ -96,52 +106,72 @@ def complete(job: dict[str, Any], loaded: Loaded) -> dict[str, Any]:
     return job | {"model": model}
 
 
-def numbers(cells: pa.ChunkedArray) -> Floats:
-    """As float64, which must hold whole numbers exactly."""
-    by_hand = pa.types.is_decimal(cells.type)  # which pyarrow does not promise to round to the nearest
-    values = np.array([float(c) for c in cells.to_pylist()]) if by_hand else cells.cast("double", safe=False).to_numpy()
-    large = np.flatnonzero(np.abs(values) >= 2.0**53)
-    for cell, value in zip(cells.take(pa.array(large)).to_pylist(), values[large].tolist(), strict=True):
-        if (digits := str(cell).lstrip("+-0")).isdigit() and int(digits) != abs(value):
-            raise Unreadable(f"{cell} is no exact float64")
-    return values
+def blocks(ids: list[str], time: Floats, name: str) -> NDArray[np.intp]:
+    """(n + 1,): where the rows of each id begin; they stand together, in the order of time."""
+    first = [0, *(i for i in range(1, len(ids)) if ids[i] != ids[i - 1])] if ids else []
+    if len({ids[i] for i in first}) < len(first):
+        raise Unreadable(f"{name}: the rows of an id do not stand together")
+    falls = np.setdiff1d(1 + np.flatnonzero(np.diff(time) < 0), first)
+    if len(falls) or not np.isfinite(time).all():
+        raise Unreadable(
+            f"{name}: time is not finite, or goes backwards in the rows {falls[:9].tolist()}, counted from 0"
+        )
+    return np.array([*first, len(ids)], dtype=np.intp)
 
 
-def read_case(job: dict[str, Any], cohort: bytes, name: str) -> Case:
+def steps_that_change(asked: dict[str, Any], rows: Source, begin: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """(N,)"""
+    if "steps_column" in asked:
+        words = {"true": True, "1": True, "false": False, "0": False}
+        with reading(f"{rows.name}: column {asked['steps_column']!r}"):
+            return np.array([words[text.lower()] for text in rows.texts(asked["steps_column"])])
+    from_end = np.repeat(begin[1:], np.diff(begin)) - np.arange(begin[-1])
+    kept = asked.get("steps", "all")
+    return np.asarray(from_end <= (begin[-1] if kept == "all" else int(kept.split()[1])))
+
+
+def read_case(job: dict[str, Any], data: dict[str, bytes], names: dict[str, str]) -> Case:
     """The job, with numbers from the cohort where it names columns."""
-
-    def column(key: str, kind: str) -> Any:
-        with reading(f"{name}: column {key!r}"):
-            if table.column_names.count(key) != 1 or table[key].null_count:
-                raise Unreadable(f"wanted once and without gaps; the columns are {table.column_names!r:.300}")
-            return numbers(table[key]) if kind == "numbers" else table[key].cast("string").to_pylist()
-
-    def limit_column(key: str, open_end: float) -> list[float]:
-        with reading(f"{name}: column {key!r}"):  # an empty cell leaves its side open
-            return [open_end if cell in (None, "") else float(cell) for cell in table[key].to_pylist()]
-
-    goal, limits, classes = job["goal"], job.get("limits", {}), job["model"]["classes"]
-    features, key = job["cohort"]["features"], job["cohort"]["id"]
-    written = [limit[side] for limit in limits.values() for side in ("min_column", "max_column") if side in limit]
-    named = [goal[column] for column in ("target_column", "worth_column") if column in goal]
-    table = read_table(cohort, name, (key, *features, *written, *named))
-    ids, start = column(key, "texts"), np.column_stack([column(feature, "numbers") for feature in features])
-    worth = column(goal["worth_column"], "numbers") if "worth_column" in goal else np.ones(len(ids))
-    if not ids or len(set(ids)) < len(ids) or not np.isfinite([*start.T, worth]).all():
+    asked, goal, limits, classes = job["cohort"], job["goal"], job.get("limits", {}), job["model"]["classes"]
+    features, key, name, is_long = asked["features"], asked["id"], names["cohort"], asked.get("kind") == "sequences"
+    named = [limit[side] for limit in limits.values() for side in ("min_column", "max_column") if side in limit]
+    named += [goal[column] for column in ("target_column", "worth_column") if column in goal]
+    of_steps = [asked[column] for column in ("time", "steps_column") if column in asked]
+    rows = Source(name, read_table(data["cohort"], name, (key, *features, *named, *of_steps)))
+    texts = rows.texts(key)
+    start = np.column_stack([rows.numbers(feature, gaps=is_long) for feature in features])
+    time = rows.numbers(asked["time"]) if is_long else np.zeros(len(texts))
+    begin = blocks(texts, time, name) if is_long else np.arange(len(texts) + 1)
+    ids, people, still = [texts[i] for i in begin[:-1]], rows, asked.get("static_features", [])
+    if not ids or len(set(ids)) < len(ids) or np.isinf(start).any() or (np.isnan(start).any() and not is_long):
         raise Unreadable(f"{name}: has no rows, an id twice, or a value that is not finite")
-    lower, upper = np.full_like(start, -np.inf), np.full_like(start, np.inf)
+    if "static" in asked:
+        table = read_table(data["static"], names["static"], (key, *still, *named))
+        own = Source(names["static"], table).texts(key)
+        if sorted(own) != sorted(ids):
+            odd = sorted(set(own) ^ set(ids)) or "some of them twice"
+            raise Unreadable(f"{names['static']}: its ids must be those of {name}, each once; got {odd!r:.200}")
+        people = Source(names["static"], table, positions(ids, own))
+    elif is_long and (named or still):
+        raise Unreadable(f"job.toml: cohort: static: {named + still} must stand in a file of their own")
+    static = np.column_stack([people.numbers(feature) for feature in still]) if still else np.empty((len(ids), 0))
+    worth = people.numbers(goal["worth_column"]) if "worth_column" in goal else np.ones(len(ids))
+    if not np.isfinite([*static.T, worth]).all():
+        raise Unreadable(f"{people.name}: has a value that is not finite")
+    lower, upper = np.full((len(ids), len(features)), -np.inf), np.full((len(ids), len(features)), np.inf)
     for i, limit in enumerate(limits.get(feature, {}) for feature in features):
+        measured = start[~np.isnan(start[:, i]), i]
         for side, bounds, extreme in (("min", lower, np.min), ("max", upper, np.max)):
-            if limit.get("observed"):
-                bounds[:, i] = extreme(start[:, i])
+            if limit.get("observed") and len(measured):
+                bounds[:, i] = extreme(measured)
             elif f"{side}_column" in limit:
-                bounds[:, i] = limit_column(limit[f"{side}_column"], float(bounds[0, i]))
+                bounds[:, i] = people.limits(limit[f"{side}_column"], float(bounds[0, i]))
             elif side in limit:
                 bounds[:, i] = limit[side]
     number: dict[Any, int] = {label: i for i in range(len(classes)) for label in (i, str(i))}
     number |= {label: i for i, label in enumerate(classes)}  # a name wins over a number
     wanted, weights = np.zeros((len(ids), len(classes)), dtype=bool), {}
-    targets = goal["target"] if "target" in goal else column(goal["target_column"], "texts")
+    targets = goal["target"] if "target" in goal else people.texts(goal["target_column"])
     with reading("job.toml: goal: target"):
         chosen = [number[target] for target in ([targets] if isinstance(targets, str | int) else targets)]
         wanted[slice(None) if "target" in goal else np.arange(len(ids)), chosen] = True
@@ -152,4 +182,5 @@ def read_case(job: dict[str, Any], cohort: bytes, name: str) -> Case:
         if uses.keys() - set(features):
             raise Unreadable(f"job.toml: budgets: {budget}: got {sorted(uses)}, wanted some of {features}")
         weights[budget] = np.array([float(uses.get(feature, 0)) for feature in features])
-    return Case(job, features, ids, start, lower, upper, wanted, worth, weights)
+    may_change = steps_that_change(asked, rows, begin)
+    return Case(job, features, ids, begin, start, time, may_change, static, lower, upper, wanted, worth, weights)

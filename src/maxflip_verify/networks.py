@@ -28,7 +28,7 @@ class Network:
     """A network from a .safetensors file; it computes in the type of its tensors."""
 
     kind: str
-    says: dict[str, Any]
+    arguments: dict[str, Any]
     tensors: dict[str, Array]
 
     @classmethod
@@ -44,12 +44,12 @@ class Network:
             if header["format"] != 1 or header["output"] != "logits":
                 raise Unreadable(f"wanted format 1 and logits, got {header!r:.200}")
             net = cls(header["network"], header["arguments"], held.arrays)
-            if net.says.keys() != ARGUMENTS.get(net.kind):
-                raise Unreadable(f"the network {net.kind!r:.80} of {net.says!r:.200} is not known")
+            if net.arguments.keys() != ARGUMENTS.get(net.kind):
+                raise Unreadable(f"the network {net.kind!r:.80} of {net.arguments!r:.200} is not known")
             shapes = {tensor: array.shape for tensor, array in net.tensors.items()}
             if shapes != (wanted := net.shapes()) or len({array.dtype for array in net.tensors.values()}) != 1:
                 wrong = sorted(set(shapes.items()) ^ set(wanted.items()))
-                raise Unreadable(f"no {net.kind} of {net.says!r:.200}: {wrong!r:.300}")
+                raise Unreadable(f"no {net.kind} of {net.arguments!r:.200}: {wrong!r:.300}")
             for tensor, array in net.tensors.items():
                 if not np.isfinite(array).all() or (tensor.endswith("scale") and not (array > 0).all()):
                     raise Unreadable(f"{tensor} is not finite, or a scale is not above 0")
@@ -61,10 +61,19 @@ class Network:
 
     @property
     def features(self) -> list[str] | None:
-        return self.says["inputs"] if isinstance(self.says["inputs"], list) else None
+        return self.arguments["inputs"] if isinstance(self.arguments["inputs"], list) else None
+
+    @property
+    def says(self) -> dict[str, Any]:
+        """What the file itself tells of a job's [model] table; classes without names are called by their numbers."""
+        named = isinstance(self.arguments["classes"], list)
+        return {
+            "output": "logits",
+            "classes": self.arguments["classes"] if named else [str(i) for i in range(self.size("classes"))],
+        }
 
     def size(self, what: str) -> int:
-        given = self.says[what]
+        given = self.arguments[what]
         number = len(given) if what in NAMED and isinstance(given, list) else given
         if type(number) is not int or number < 0:
             raise Unreadable(f"{what} must be a whole number, got {given!r:.80}")
@@ -72,7 +81,7 @@ class Network:
 
     def columns(self) -> tuple[list[int], list[int], list[int], list[int], list[int]]:
         """Of a Sparse Time LSTM: dense, sparse, time; static time, static plain."""
-        sparse, time, static_time = self.says["sparse"], self.says["time"], self.says["static_time"]
+        sparse, time, static_time = self.arguments["sparse"], self.arguments["time"], self.arguments["static_time"]
         moving, still = range(self.size("inputs")), range(self.size("static"))
         for some, among in ((sparse + time, moving), (static_time, still)):
             if len(set(some)) < len(some) or not all(type(i) is int and i in among for i in some):
@@ -110,9 +119,9 @@ class Network:
             head = 2 * H if plain else H
         else:
             if self.size("layers") not in range(1, 101) or H % 2 or H % self.size("heads"):
-                raise Unreadable(f"no transformer has {self.says!r:.200}")
+                raise Unreadable(f"no transformer has {self.arguments!r:.200}")
             found |= {"time_scale": ()} | linear("step", H, 2 * F) | linear("encoder.norm", 1, 1)
-            for layer in [f"encoder.layers.{n}" for n in range(self.says["layers"])]:
+            for layer in [f"encoder.layers.{n}" for n in range(self.arguments["layers"])]:
                 found |= {f"{layer}.self_attn.in_proj_weight": (3 * H, H), f"{layer}.self_attn.in_proj_bias": (3 * H,)}
                 found |= linear(f"{layer}.self_attn.out_proj", H, H)
                 found |= linear(f"{layer}.linear1", 4 * H, H) | linear(f"{layer}.linear2", H, 4 * H)
@@ -122,6 +131,11 @@ class Network:
 
     def probabilities(self, x: Array, observed: Array, time: Array, static: Array | None = None) -> NDArray[np.float64]:
         """(T, F) values, (T, F) flags, (T,) timestamps, (S,) -> (k,)"""
+        z = self.logits(x, observed, time, static)
+        likely = np.exp(z - z.max())
+        return np.asarray(likely / likely.sum(), dtype=np.float64)
+
+    def logits(self, x: Array, observed: Array, time: Array, static: Array | None = None) -> NDArray[np.float64]:
         t = self.tensors
         x, time = np.asarray(x, dtype=self.dtype), np.asarray(time, dtype=self.dtype)
         values = np.where(observed, (x - t["shift"]) / t["scale"], self.dtype.type(0))
@@ -131,9 +145,7 @@ class Network:
         run = {"GRUD": self._gru_d, "SparseTimeLSTM": self._sparse_time_lstm, "SequenceTransformer": self._transformer}
         state = run[self.kind](values, np.asarray(observed).astype(self.dtype), time, known)
         z = self._linear("head", state).astype(np.float64)
-        z = np.concatenate([[0.0], z]) if len(z) == 1 else z
-        likely = np.exp(z - z.max())
-        return np.asarray(likely / likely.sum(), dtype=np.float64)
+        return np.concatenate([[0.0], z]) if len(z) == 1 else z
 
     def _linear(self, name: str, v: Array) -> Array:
         product = self.tensors[f"{name}.weight"] @ v
@@ -181,14 +193,14 @@ class Network:
         return np.concatenate([h, np.maximum(0, self._linear("static_value", known[plain]))]) if plain else h
 
     def _transformer(self, values: Array, mask: Array, time: Array, known: Array) -> Array:
-        t, H, heads = self.tensors, self.size("hidden"), self.says["heads"]
+        t, H, heads = self.tensors, self.size("hidden"), self.arguments["heads"]
         waves = np.array([10_000.0 ** (-2 * k / H) for k in range(H // 2)]).astype(self.dtype)
         phases = [(s - time[0]) / t["time_scale"] * waves for s in time]
         steps = [
             self._linear("step", np.concatenate([x, m])) + np.concatenate([np.sin(p), np.cos(p)])
             for x, m, p in zip(values, mask, phases, strict=True)
         ]
-        for layer in [f"encoder.layers.{n}" for n in range(self.says["layers"])]:
+        for layer in [f"encoder.layers.{n}" for n in range(self.arguments["layers"])]:
             normed = np.array([self._norm(f"{layer}.norm1", s) for s in steps])
             mixed = normed @ t[f"{layer}.self_attn.in_proj_weight"].T + t[f"{layer}.self_attn.in_proj_bias"]
             q, k, v = (np.split(part, heads, axis=1) for part in np.split(mixed, 3, axis=1))

@@ -38,27 +38,36 @@ def _at(value: Any, i: int) -> Any:
 
 def plan_rules(case: Case, plan: Columns) -> Iterator[Check]:
     """Every row changes a value of the cohort as the job allows, in order."""
+
+    def place(i: int) -> str:
+        at = f", step {plan['step'][i]}" if case.is_long else ""
+        return f": id {plan['id'][i]!r}{at}, feature {plan['feature'][i]!r}"
+
     features, limits, change = case.features, case.job.get("limits", {}), plan["change"]
-    known, cell = plan["known"], (plan["row"], plan["place"])
-    start, lower, upper = case.start[cell], case.lower[cell], case.upper[cell]
+    exists, known, step, row = plan["exists"], plan["known"], plan["step"], plan["row"]
+    start, whose = case.start[row, plan["place"]], (plan["sample"], plan["place"])
+    lower, upper, last = case.lower[whose], case.upper[whose], np.diff(case.begin)[plan["sample"]] - 1
     low, high = np.minimum(lower, start), np.maximum(upper, start)
     frozen = sum(case.weights.values(), np.zeros(len(features)))[plan["place"]] == 0
     sign = [{"up": 1, "down": -1}.get(limits.get(feature, {}).get("direction"), 0) for feature in features]
     with np.errstate(all="ignore"):
         end, backward = start + change, change * np.array(sign)[plan["place"]] < 0
-    behind = np.diff(plan["row"] * len(features) + plan["place"], prepend=-1) <= 0
+    behind = np.diff(row * len(features) + plan["place"], prepend=-1) <= 0
+    steps = np.array([f"0 to {n}" for n in last], dtype=object)
     for what, wrong, got, wanted in (
-        ("id and feature", ~known, "unknown", "in the cohort and the job"),
-        ("order", known & behind, "out of order or twice", "samples, then features, in order"),
-        ("step", known & (plan["step"] != 0), plan["step"], 0),
+        ("id and feature", ~exists, "unknown", "in the cohort and the job"),
+        ("order", known & behind, "out of order or twice", "samples, then steps, then features, in order"),
+        ("step", exists & ~known, step, steps),
+        ("time", known & (plan["time"] != case.time[row]), plan["time"], case.time[row]),
+        ("measured", known & np.isnan(start), change, "no change, as nothing was measured there"),
+        ("steps", known & ~case.may_change[row], change, "no change, as the job leaves this step alone"),
         ("before", known & (plan["before"].view(np.int64) != start.view(np.int64)), plan["before"], start),
         ("change", known & (~np.isfinite(change) | (change == 0)), change, "finite and not 0"),
         ("frozen", known & frozen, change, "no change, as no budget weighs the feature"),
         ("direction", known & backward, change, "no change against the job's direction"),
         ("limits", known & ~((low <= end) & (end <= high) & np.isfinite(end)), end, np.column_stack((low, high))),
     ):
-        where = "plan.parquet: " + what
-        yield check(where, wrong, got, wanted, lambda i: f": id {plan['id'][i]!r}, feature {plan['feature'][i]!r}")
+        yield check("plan.parquet: " + what, wrong, got, wanted, place)
 
 
 def fate_rules(case: Case, plan: Columns, fates: Columns, guard: float) -> Iterator[Check]:
@@ -76,7 +85,7 @@ def fate_rules(case: Case, plan: Columns, fates: Columns, guard: float) -> Itera
     finite = np.isfinite(before) & (exclude | (before >= line + guard))  # nobody searched those for a flip
     for what, wrong, got, wanted in (
         ("fate", ~np.isin(fate, [*FATES, "flipped"]), fate, "a known one"),
-        ("plan", flipped != np.isin(np.arange(len(ids)), plan["row"]), fate, "flipped if and only if changed"),
+        ("plan", flipped != np.isin(np.arange(len(ids)), plan["sample"]), fate, "flipped if and only if changed"),
         ("include", include & ~flipped & ~already, fate, "flipped or already"),
         ("exclude", exclude & np.isin(fate, ["flipped", "not_found"]), fate, "left_out, unreachable or already"),
         ("worth", fates["worth"] != case.worth, fates["worth"], case.worth),
@@ -112,7 +121,12 @@ def summary_rules(case: Case, plan: Columns, fates: Columns, said: dict[str, Any
         yield check(f"summary.json: budget {name!r}", got != stated, got, stated)
     free = [budget["price"] for budget in said["budgets"].values() if budget["amount"] == "inf" and budget["price"]]
     yield check("summary.json: price", bool(free), free, "0 or null, as nothing limits it")
-    yield from (check(f"summary.json: {key}", said[key] != value, said[key], value) for key, value in wanted.items())
+    if case.is_long:
+        wanted |= {"kind": "sequences", "lengths": np.diff(case.begin)[fates["flipped"]].tolist()}
+    stray = sorted({"kind", "lengths"} & said.keys() - wanted.keys())
+    yield check("summary.json: of sequences", bool(stray), stray, "nothing of the kind, as the cohort is a table")
+    for key, value in wanted.items():
+        yield check(f"summary.json: {key}", said.get(key) != value, said.get(key), value)
     kind, _, options = f"{said['solver'][:-1]},".partition("(")
     other = [key for key, value in solver.get("options", {}).items() if f"{key}={value!r}," not in options]
     named = kind.lower() == solver.get("name", "prices").replace("_", "")

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from maxflip_verify.exact import Floats
 from maxflip_verify.forms import FORMS, misfits
 from maxflip_verify.inputs import Case, Columns, complete, positions, read_case, read_columns, read_job
+from maxflip_verify.networks import Network
 from maxflip_verify.rules import SHOWN, Check, check, fate_rules, plan_rules, summary_rules
-from maxflip_wall import Broken, Loaded, Unreadable, load_model, read, reading, unique_keys
+from maxflip_wall import Broken, Loaded, Unreadable, is_safetensors, load_model, read, reading, unique_keys
 
 BATCH, ALONE, TRIED = 1024, 1000, 256
 
@@ -39,8 +40,14 @@ class Audit:
         return "\n".join([*lines, *self.findings, f"not checked: {FORMS['unchecked']}", verdict])
 
 
-def audit(folder: Path | str, *, cohort: Path | str | None = None, model: Path | str | None = None) -> Audit:
-    """Audit the plan in `folder`, with `cohort` and `model` in place of the files that its summary names."""
+def audit(
+    folder: Path | str,
+    *,
+    cohort: Path | str | None = None,
+    model: Path | str | None = None,
+    static: Path | str | None = None,
+) -> Audit:
+    """Audit the plan in `folder`, with other files in place of those that its summary names, where they are given."""
     folder = Path(folder)
     text = read(folder / "summary.json", follow_links=False)
     with reading("summary.json"):
@@ -50,44 +57,77 @@ def audit(folder: Path | str, *, cohort: Path | str | None = None, model: Path |
         return Audit(tuple(checks))
     stated = said["inputs"] or {}
     paths = {key: folder / entry["path"] for key, entry in stated.items()} | {"job": folder / "job.toml"}
-    paths |= {key: Path(path) for key, path in (("cohort", cohort), ("model", model)) if path}
-    if len(paths) < 3:
-        raise Unreadable(f"{folder}: its summary names no input files; give --cohort and --model")
-    data = {key: read(path, follow_links=key != "job") for key, path in paths.items()}
+    paths |= {key: Path(path) for key, path in (("cohort", cohort), ("model", model), ("static", static)) if path}
+    text = read(paths["job"], follow_links=False)
+    job = read_job(text)
+    needed = {"cohort", "model", "job", *(["static"] if "static" in job["cohort"] else [])}
+    if missing := sorted(needed - paths.keys()):
+        raise Unreadable(f"{folder}: its summary does not name all input files; give --{' and --'.join(missing)}")
+    data = {key: text if key == "job" else read(path) for key, path in paths.items()}
     for key, entry in stated.items():
         found = sha256(data[key]).hexdigest()
         checks.append(check(f"summary.json: inputs: {key}", entry["sha256"] != found, entry["sha256"], found))
-    job, loaded = read_job(data["job"]), load_model(data["model"], str(paths["model"]))
-    case = read_case(complete(job, loaded), data["cohort"], str(paths["cohort"]))
-    plan, fates = (read_columns(read(folder / f"{key}.parquet", follow_links=False), key) for key in ("plan", "fates"))
-    plan["row"], plan["place"] = positions(plan["id"], case.ids), positions(plan["feature"], case.features)
-    plan["known"] = (plan["row"] >= 0) & (plan["place"] >= 0)
+    checks.append(check("summary.json: inputs", bool(stated.keys() - needed), sorted(stated), sorted(needed)))
+    names = {key: str(path) for key, path in paths.items()}
+    is_network = is_safetensors(data["model"])
+    loaded = (Network.parse if is_network else load_model)(data["model"], names["model"])
+    case = read_case(complete(job, loaded), data, names)
+    forms = {"plan": FORMS["plan_of_sequences" if case.is_long else "plan"], "fates": FORMS["fates"]}
+    plan, fates = (read_columns(read(folder / f"{key}.parquet", follow_links=False), key, forms[key]) for key in forms)
+    plan |= _places(case, plan)
     order = positions(case.ids, fates["id"])  # -1, the last, where a sample has no row
     fates |= {key: np.append(fates[key], "" if key == "fate" else np.nan)[order] for key in fates if key != "id"}
     fates |= _run(loaded, case, plan, fates["fate"] == "flipped")
     unit = fates["size"][np.linspace(0, len(case.ids) - 1, min(TRIED, len(case.ids))).astype(int)].max() or 1.0
-    eps, least = torch.finfo(loaded.dtype).eps, 1e-9 if loaded.dtype == torch.float64 else 1e-6
+    eps, least = (np if is_network else torch).finfo(loaded.dtype).eps, 1e-9
+    least = 1e-9 if loaded.dtype in (torch.float64, np.dtype(np.float64)) else 1e-6
     checks += [*plan_rules(case, plan), *fate_rules(case, plan, fates, said["guard"])]
     return Audit((*checks, *summary_rules(case, plan, fates, said, (unit * least, unit * max(1e-3, 16 * eps)))))
 
 
-def _run(model: Loaded, case: Case, plan: Columns, flipped: NDArray[np.bool_]) -> Columns:
+def _places(case: Case, plan: Columns) -> Columns:
+    """Which value of the cohort each row changes; -1 where there is none."""
+    sample, place, step = positions(plan["id"], case.ids), positions(plan["feature"], case.features), plan["step"]
+    exists = (sample >= 0) & (place >= 0)
+    known = exists & (step >= 0) & (step < np.diff(case.begin)[sample])
+    row = np.where(known, case.begin[sample] + step, -1)
+    time = plan.get("time", case.time[row])
+    return {"sample": sample, "place": place, "exists": exists, "known": known, "row": row, "time": time}
+
+
+def _run(model: Loaded | Network, case: Case, plan: Columns, flipped: NDArray[np.bool_]) -> Columns:
     """Confidence before and after: in batches, and once more alone for the flips that are closest to the line."""
     end, after, moved = case.start.copy(), np.full(len(case.ids), np.nan), np.flatnonzero(flipped)
     end[plan["row"][plan["known"]], plan["place"][plan["known"]]] += plan["change"][plan["known"]]
     before, lead, size = _confidence(model, case, np.arange(len(case.ids)), case.start, BATCH)
     after[moved] = _confidence(model, case, moved, end, BATCH)[0]
-    closest = moved[np.argsort(after[moved])[:ALONE]]
+    closest = moved[np.argsort(after[moved])[: 0 if isinstance(model, Network) else ALONE]]  # which knows no batches
     after[closest] = np.minimum(after[closest], _confidence(model, case, closest, end, 1)[0])
     return {"before": before, "after": after, "lead": lead, "size": size, "flipped": flipped}
 
 
-def _confidence(model: Loaded, case: Case, who: NDArray[np.intp], points: Floats, batch: int) -> list[Floats]:
+def _outputs(model: Loaded | Network, case: Case, who: NDArray[np.intp], points: Floats) -> Floats:
+    """(len(who), k)"""
+    if not isinstance(model, Network):
+        return model.outputs(points[who])
+    with np.errstate(all="ignore"):
+        rows = [slice(case.begin[j], case.begin[j + 1]) for j in who]
+        each = zip(who, rows, strict=True)
+        return np.array([model.logits(*_seen(points[row]), case.time[row], case.static[j]) for j, row in each])
+
+
+def _seen(values: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """(T, F) values, 0 where nothing was measured, and where something was"""
+    observed = ~np.isnan(values)
+    return np.where(observed, values, 0.0), observed
+
+
+def _confidence(model: Loaded | Network, case: Case, who: NDArray[np.intp], points: Floats, batch: int) -> list[Floats]:
     """Confidence, by how much the likeliest wanted class leads (nan where the output is not finite), size of output."""
     wanted, p = case.wanted[who], np.empty(case.wanted[who].shape)
     with reading(f"the model, on a batch of {batch}"):
         for i in range(0, len(who), batch):
-            output = model.outputs(points[who[i : i + batch]])
+            output = _outputs(model, case, who[i : i + batch], points)
             if output.shape != p[i : i + batch].shape:
                 raise Broken(f"its output is {output.shape}, not {p[i : i + batch].shape}")
             p[i : i + batch] = output

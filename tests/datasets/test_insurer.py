@@ -37,6 +37,7 @@ def test_the_shape(customers: Sequences) -> None:
         v.shape == (len(t), len(customers.features)) for v, t in zip(customers.values, customers.times, strict=True)
     )
     assert customers.values[0].dtype == customers.static.dtype == np.float32
+    assert len(customers.cohort()) == len(customers)
 
 
 def test_each_kind_is_what_it_says(customers: Sequences) -> None:

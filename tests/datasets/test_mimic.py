@@ -96,6 +96,7 @@ def test_steps_are_moments_in_which_something_was_taken(tables: Tables, tmp_path
     assert int((~np.isnan(stays.values[0])).sum()) == 3
     assert stays.static.tolist() == [[50.0, 0.0]]
     assert stays.units["sodium"] == "mEq/L"
+    assert stays.cohort().units["sodium"] == "mEq/L"
 
 
 @pytest.mark.parametrize(("hours", "taken"), [(-0.1, False), (0, True), (48, True), (48.1, False)])

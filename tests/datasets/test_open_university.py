@@ -55,6 +55,7 @@ def test_a_sequence_per_student_and_course_by_due_date(tmp_path: Path) -> None:
     np.testing.assert_array_equal(students.values[2], [[np.nan, -20, 10, 1, 1]])
     assert [students.classes[label] for label in students.labels] == ["Withdrawn", "Pass", "Fail"]
     assert students.static.tolist() == [[1, 60, 0], [0, 240, 1], [2, 120, 0]]
+    assert students.cohort().ids.tolist() == list(students.ids)
 
 
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -72,6 +74,26 @@ def test_take_keeps_everything_of_a_sequence_together() -> None:
     assert taken.static.ravel().tolist() == [3.0, 1.0]
     assert taken.ids == ("c", "a")
     assert taken.labels.tolist() == [0, 0]
+
+
+def test_sequences_become_a_cohort_with_everything_they_know() -> None:
+    cohort = replace(three(), units={"x": "mmHg", "s": "years"}).cohort()
+    assert cohort.ids.tolist() == ["a", "b", "c"]
+    assert cohort.features == ("x",)
+    assert cohort.values.ravel().tolist() == [1.0, 2.0, 2.0, 3.0, 3.0, 3.0]
+    assert dict(cohort.units) == {"x": "mmHg", "s": "years"}
+    assert cohort.source == "three"
+    assert cohort.ragged is not None
+    assert cohort.ragged.lengths.tolist() == [1, 2, 3]
+    assert cohort.ragged.times.tolist() == [0.0, 0.0, 1.0, 0.0, 1.0, 2.0]
+    assert cohort.ragged.static.tolist() == [[1.0], [2.0], [3.0]]
+    assert cohort.ragged.static_features == ("s",)
+
+
+def test_what_was_not_measured_stays_missing_in_the_cohort() -> None:
+    values, times = events((1, 4, 0, 2.0)).steps(2, 1)
+    whole = replace(three().take([0, 1]), values=values, times=tuple(t.astype(float) for t in times)).cohort()
+    assert np.isnan(whole.values).ravel().tolist() == [True, False]
 
 
 def test_steps_are_read_only() -> None:

@@ -192,7 +192,7 @@ def test_columns_beside_the_features_are_used_and_not_ignored(tmp_path: Path) ->
         "note": ["x", "y"],
     }
     for path in (written(tmp_path, "people.csv", text), parquet(tmp_path, columns)):
-        cohort, arrays = read(path, extra=extra)
+        cohort, arrays, _ = read(path, extra=extra)
         assert cohort.ignored == ("note",)
         assert arrays[extra[0]].tolist() == [1, 0]
         assert arrays[extra[1]].tolist() == [0.5, 2.0]

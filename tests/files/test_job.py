@@ -120,7 +120,8 @@ def classifier() -> TorchClassifier:
 def test_a_job_says_everything(tmp_path: Path) -> None:
     found = job(tmp_path)
     assert found.path == tmp_path / "job.toml"
-    assert (found.cohort_file, found.model_file) == (tmp_path / "people.csv", tmp_path / "model.pt2")
+    names = {"cohort": "people.csv", "model": "model.pt2", "job": "job.toml"}
+    assert found.files == {key: tmp_path / name for key, name in names.items()}
     assert (found.output, found.classes) == ("logits", ("worse", "stable"))
     assert (found.solver, found.seed) == (Nearest(prices="unit"), 7)
 

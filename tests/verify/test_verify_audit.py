@@ -389,6 +389,10 @@ BROKEN: dict[str, tuple[Edit, str]] = {
     ),
     "over the count": (lower_amount("people", "4", 3), "budget 'people'"),
     "a budget of zero is spent": (spend_a_zero_budget, "budget 'a'"),
+    "a table that is called sequences": (
+        say(kind="sequences", lengths=[1] * 4),
+        r"summary.json: of sequences: got \['kind', 'lengths'\], wanted nothing of the kind",
+    ),
     "swapped ids": (swap_ids, "plan.parquet: .*P-2"),
     "a frozen feature changes": (change_a_frozen_feature, "plan.parquet: frozen: id 'P-1', feature 'age': got -1.0"),
     "a dropped row": (lambda good: good.plan.pop(1), "fates.parquet: flipped: id 'P-2'"),
@@ -714,10 +718,12 @@ def test_what_was_touched_is_caught(name: str, tmp_path: Path, capsys: pytest.Ca
 
 
 JOBS: dict[str, tuple[Edit, str]] = {
-    "sequences": (
-        replace('id = "key"', 'id = "key"\nkind = "sequences"'),
-        "not supported by this auditor yet.*'kind' is not in the format",
+    "sequences without time": (replace('id = "key"', 'id = "key"\nkind = "sequences"'), "sequences need time"),
+    "sequences and a .pt2": (
+        replace('id = "key"', 'id = "key"\nkind = "sequences"\ntime = "age"'),
+        "sequences need a network in a .safetensors file",
     ),
+    "a table with steps": (replace('id = "key"', 'id = "key"\nsteps = "all"'), "steps.*only sequences have these"),
     "an unknown key": (
         replace("margin = 0.1", "margin = 0.1\nmargim = 2"),
         "goal: the key 'margim' is not in the format",

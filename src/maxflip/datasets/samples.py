@@ -41,9 +41,8 @@ class Sequences:
         return len(self.values)
 
     def cohort(self) -> Cohort:
-        cohorts: Any = Cohort
-        made: Cohort = cohorts.sequences(
-            values=list(self.values),
+        return Cohort.sequences(
+            list(self.values),
             times=list(self.times),
             static=self.static,
             ids=list(self.ids),
@@ -52,7 +51,6 @@ class Sequences:
             units=self.units,
             source=self.source,
         )
-        return made
 
     def take(self, rows: Sequence[int] | Integers) -> Sequences:
         """Some of the sequences, in the order of `rows`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -70,11 +70,45 @@ class Cells:
             return Column(self.name, numbers.to_pylist(), is_whole=whole)
         return Column(self.name, self.data.to_numpy(), is_whole=whole)
 
+    def measurements(self) -> tuple[Floats, dict[int, str], bool]:
+        """float64 values, NaN where the cell is empty; for cells that are neither empty nor numbers what they are; and
+        whether all are whole.
+
+        Empty cells become zeros first: sparse columns of millions are no matter for loops.
+        """
+        gaps = self.gaps()
+        full = replace(self, data=_filled(self.data)) if gaps.any() else self
+        column = full.numbers()
+        values, wrong = column.numbers()
+        values[gaps] = np.nan
+        return values, {j: what for j, what in wrong.items() if not gaps[j]}, column.is_whole
+
+    def flags(self) -> tuple[NDArray[np.bool_], dict[int, str]]:
+        """true and false, however they are written, or 1 and 0; and for other cells what they are."""
+        texts = pc.utf8_lower(pc.cast(self.data, pa.large_string()))
+        is_true = pc.fill_null(pc.is_in(texts, pa.array(["true", "1"], pa.large_string())), False).to_numpy()
+        is_false = pc.fill_null(pc.is_in(texts, pa.array(["false", "0"], pa.large_string())), False).to_numpy()
+        bad = np.flatnonzero(~is_true & ~is_false).tolist()
+        cells = self.data.take(pa.array(bad, pa.int64())).to_pylist()
+        return is_true, {
+            j: "the cell is empty" if cell in (None, "") else shown(cell) for j, cell in zip(bad, cells, strict=True)
+        }
+
 
 def _is_text(kind: pa.DataType) -> bool:
     types = pa.types
     is_view = getattr(types, "is_string_view", None)  # pyarrow 16 and later
     return bool(types.is_string(kind) or types.is_large_string(kind) or (is_view is not None and is_view(kind)))
+
+
+def _filled(data: pa.ChunkedArray) -> pa.ChunkedArray:
+    """With a zero where a cell is empty; decimals, and columns of nothing at all, as they are."""
+    kind = data.type
+    if _is_text(kind):
+        return pc.if_else(pc.fill_null(pc.equal(data, ""), True), "0", data)
+    if pa.types.is_decimal(kind) or pa.types.is_null(kind) or not data.null_count:
+        return data
+    return pc.fill_null(data, pa.scalar(0).cast(kind))
 
 
 def _number_column(name: str, texts: pa.ChunkedArray) -> Column:

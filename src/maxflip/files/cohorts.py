@@ -33,6 +33,7 @@ class Reading(NamedTuple):
 
     cohort: Cohort
     columns: dict[Extra, NDArray[Any]]
+    may_change: list[NDArray[np.bool_]] | None = None  # of sequences, where a column says so: each one's steps
 
 
 def read_cohort(
@@ -56,11 +57,11 @@ def read_cohort(
     if faults:
         raise InputError(faults)
     cells = table.load([id, *features, *beside])
-    ids, faults = _read_ids(cells[id], table.source)
+    ids, faults = id_column(cells[id], table.source)
     arrays: dict[Extra, NDArray[Any]] = {}
     extra_faults: list[str] = []
     for extra in extra_columns:
-        arrays[extra], wrong = _read_extra(extra, cells[extra.column], ids, table.source)
+        arrays[extra], wrong = read_extra(extra, cells[extra.column], ids, table.source)
         extra_faults += wrong
     columns = []
     for name in table.names:
@@ -79,7 +80,7 @@ def read_cohort(
     return Reading(cohort, arrays)
 
 
-def _read_ids(cells: Cells, source: str) -> tuple[Column, list[str]]:
+def id_column(cells: Cells, source: str) -> tuple[Column, list[str]]:
     """The id column; row numbers stand in for a type that holds no ids, so that the other columns are still judged."""
     if cells.holds_names:
         return Column(cells.name, cells.names()), []
@@ -87,7 +88,7 @@ def _read_ids(cells: Cells, source: str) -> tuple[Column, list[str]]:
     return Column(cells.name, range(len(cells.data))), [fault]
 
 
-def _read_extra(extra: Extra, cells: Cells, ids: Column, source: str) -> tuple[NDArray[Any], list[str]]:
+def read_extra(extra: Extra, cells: Cells, ids: Column, source: str) -> tuple[NDArray[Any], list[str]]:
     column = f"{source}: column {extra.column!r}"
     if not (cells.holds_labels if isinstance(extra, Label) else cells.holds_numbers):
         return np.empty(0), [f"{column} has type {cells.data.type}; {extra.wanted}."]

@@ -39,10 +39,13 @@ from maxflip.files.job_rules import (
     limit_faults,
     missing_columns,
     model_faults,
+    per_sample_faults,
+    solver_faults,
     strangers,
 )
-from maxflip.files.models import load_classifier
+from maxflip.files.models import load_classifier, load_sequence_classifier
 from maxflip.files.opening import open_file
+from maxflip.files.sequences import Columns, read_sequences, read_static
 from maxflip.files.toml import LARGEST, parse_toml
 from maxflip.problem import Problem
 from maxflip.solvers import SOLVERS, Solver
@@ -67,10 +70,15 @@ class Job:
     limits: Mapping[str, LimitForm] | Literal["observed"]
     solver: Solver
     seed: int
+    allocation: Literal["joint", "proportional"] = "joint"
+    groups: int | None = None
 
     @property
-    def cohort_file(self) -> Path:
-        return self.path.parent / self.cohort.file
+    def files(self) -> dict[str, Path]:
+        """What a plan is made from, by the names of summary.json."""
+        folder = self.path.parent
+        static = {} if self.cohort.static is None else {"static": folder / self.cohort.static}
+        return {"cohort": folder / self.cohort.file, "model": self.model_file, "job": self.path, **static}
 
     @property
     def model_file(self) -> Path:
@@ -85,8 +93,14 @@ class Job:
         return None if self.model.classes is None else tuple(self.model.classes)
 
     def load_classifier(self, watch: Watch) -> TorchClassifier:
+        says: dict[str, Any] = {"output": self.output, "classes": self.classes}
         try:
-            return load_classifier(self.model_file, output=self.output, classes=self.classes, watch=watch)
+            if self.cohort.is_sequences:
+                people = self.cohort
+                return load_sequence_classifier(
+                    self.model_file, features=people.features, static_features=people.static_features, **says
+                )
+            return load_classifier(self.model_file, watch=watch, **says)
         except ProblemError as error:
             raise ProblemError([f"{self.source}: {sentence}" for sentence in error.problems]) from error
 
@@ -104,13 +118,35 @@ class Job:
         tables = self.limits.values() if not isinstance(self.limits, str) else ()
         columns = [column for limit in tables for column in (limit.min_column, limit.max_column)]
         extra += [Limit(column) for column in dict.fromkeys(columns) if column is not None]
+        if self.cohort.is_sequences:
+            return self._read_sequences(extra)
         return read_cohort(
-            self.cohort_file,
+            self.files["cohort"],
             id=self.cohort.id,
             features=self.cohort.features,
             units=self.cohort.units,
             extra_columns=extra,
             source=self.cohort.file,
+        )
+
+    def _read_sequences(self, extra: list[Extra]) -> Reading:
+        asked = self.cohort
+        static = None
+        if asked.static is not None:
+            static = read_static(
+                self.files["static"],
+                id=asked.id,
+                features=asked.static_features,
+                extra_columns=extra,
+                source=asked.static,
+            )
+        return read_sequences(
+            self.files["cohort"],
+            Columns(asked.id, asked.time or "", asked.features, asked.steps_column),
+            static=static,
+            static_features=asked.static_features,
+            units=asked.units,
+            source=asked.file,
         )
 
     def problem(self, reading: Reading, classifier: Classifier) -> Problem:
@@ -123,6 +159,10 @@ class Job:
         if not isinstance(self.limits, str):
             limits = {name: _sides(limit, reading) for name, limit in self.limits.items()}
             directions = {name: limit.direction for name, limit in self.limits.items() if limit.direction is not None}
+        if self.groups is not None and self.groups > len(people):
+            raise ProblemError(
+                f"{self.source}: solver.groups = {self.groups}: there are only {len(people)} sequences to divide."
+            )
         try:
             return Problem(
                 classifier=classifier,
@@ -133,6 +173,7 @@ class Job:
                 threshold=goal.threshold,
                 limits=limits,
                 directions=directions,
+                steps=self.cohort.steps if reading.may_change is None else reading.may_change,
                 worth=None if goal.worth_column is None else reading.columns[Amount(goal.worth_column)],
                 include=goal.include,
                 exclude=goal.exclude,
@@ -207,6 +248,8 @@ def _checked(tables: dict[str, Any], path: Path) -> Job:
     faults += wrong
     some_budget_is_wrong = bool(wrong) or (isinstance(given, dict) and len(budgets) < len(given))
     faults += limit_faults(limits, features, None if some_budget_is_wrong else budgets)
+    faults += per_sample_faults(cohort, goal, limits) if cohort else ()
+    faults += solver_faults(solving, cohort) if solving else ()
     solver = _solver(solving, faults) if solving else None
     if faults or not (cohort and model and goal and budgets and solving and solver):
         raise InputError(faults)
@@ -220,6 +263,8 @@ def _checked(tables: dict[str, Any], path: Path) -> Job:
         limits="observed" if everywhere else limits,
         solver=solver,
         seed=solving.seed,
+        allocation=solving.allocation,
+        groups=solving.groups,
     )
 
 

@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from maxflip.budgets import Cost
 from maxflip.classifiers.base import Scores
 from maxflip.files.opening import is_url, missing_file
+from maxflip.slots import LAST
 from maxflip.solvers import SOLVERS
 from maxflip.suggest import did_you_mean, listed, shown
 
@@ -84,6 +85,12 @@ def _file(value: Any, info: ValidationInfo) -> str:
     return written
 
 
+def _steps(value: Any) -> str:
+    if not isinstance(value, str) or (value != "all" and LAST.fullmatch(value) is None):
+        raise _wrong("must be 'all', or 'last 3' (any number).")
+    return value
+
+
 def _solver_name(value: Any) -> str:
     name = _text(value)
     if name not in SOLVERS:
@@ -113,10 +120,20 @@ class _Form(BaseModel):
 
 
 class CohortForm(_Form):
+    kind: Literal["table", "sequences"] = "table"
     file: Annotated[str, PlainValidator(_file)] = Field(description="the path of a .parquet or .csv file")
     id: Text = Field(description="the name of the id column")
     features: list[Text] = Field(description="the columns that the model takes, in its order")
     units: dict[str, Text] = Field(default={})
+    time: Text | None = None  # from here on, of sequences alone
+    static: Annotated[str | None, PlainValidator(_file)] = None
+    static_features: list[Text] = Field(default=[])
+    steps: Annotated[str | None, PlainValidator(_steps)] = None
+    steps_column: Text | None = None
+
+    @property
+    def is_sequences(self) -> bool:
+        return self.kind == "sequences"
 
 
 class ModelForm(_Form):
@@ -154,6 +171,8 @@ class SolverForm(_Form):
     name: Annotated[str, PlainValidator(_solver_name)] = "prices"
     preset: Literal["paper", "scale_free"] | None = None
     seed: Annotated[int, PlainValidator(_whole)] = 0
+    allocation: Literal["joint", "proportional"] = "joint"
+    groups: Annotated[int | None, PlainValidator(_whole)] = None
     options: dict[str, Any] = Field(default={})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 
-from maxflip.files.job_forms import BudgetForm, CohortForm, GoalForm, LimitForm, ModelForm, dotted
+from maxflip.files.job_forms import BudgetForm, CohortForm, GoalForm, LimitForm, ModelForm, SolverForm, dotted
 from maxflip.goal import requirement_faults, resolve_target
 from maxflip.suggest import did_you_mean, listed, shown
 
@@ -15,6 +15,7 @@ _KINDS = ("probabilities", "decision")
 def job_key(sentence: str) -> str:
     """A sentence that begins with an argument of Problem, beginning with the job's key for it instead."""
     sentence = re.sub(r"^(target|margin|threshold|include|exclude)\b", r"goal.\1", sentence)
+    sentence = re.sub(r"^steps\b", "cohort.steps", sentence)
     return re.sub(r"\bdirections\.(.+?)(?=:| =)", r"limits.\1.direction", sentence, count=1)
 
 
@@ -26,7 +27,7 @@ def strangers(cohort: CohortForm, budgets: Mapping[str, BudgetForm], limits: Map
         if budget.cost != "count"
         for feature in ([name] if budget.uses is None else budget.uses)
     }
-    return (drawing | set(limits) | set(cohort.units)) - set(cohort.features)
+    return (drawing | set(limits) | set(cohort.units)) - {*cohort.features, *cohort.static_features}
 
 
 def missing_columns(cohort: CohortForm, columns: Collection[str]) -> list[str]:
@@ -47,9 +48,55 @@ def cohort_faults(cohort: CohortForm, known: Collection[str]) -> Iterator[str]:
         yield f"cohort.features: {name!r} is named {names.count(name)} times. Name it once."
     if cohort.id in names:
         yield f"cohort.id, cohort.features: {cohort.id!r} is the id column and cannot be a feature."
+    yield from _sequence_faults(cohort) if cohort.is_sequences else _table_faults(cohort)
     for name in cohort.units:
-        if name not in known:
+        if name not in known and name not in cohort.static_features:
             yield f"{dotted('cohort', 'units', name)}: {_no_feature(name, names)}"
+
+
+def _table_faults(cohort: CohortForm) -> Iterator[str]:
+    for key in ("time", "static", "static_features", "steps", "steps_column"):
+        if getattr(cohort, key):
+            yield f'cohort.{key}: only sequences have it. Say kind = "sequences", or leave it out.'
+
+
+def _sequence_faults(cohort: CohortForm) -> Iterator[str]:
+    if cohort.time is None:
+        yield "cohort.time is missing; wanted the name of the column with the time of each step."
+    if cohort.steps is not None and cohort.steps_column is not None:
+        yield "cohort.steps, cohort.steps_column: give one of the two."
+    if cohort.static_features and cohort.static is None:
+        yield "cohort.static_features: there is no static file. Name it in cohort.static."
+    roles: dict[str, str] = {cohort.id: "cohort.id"} | dict.fromkeys(cohort.features, "cohort.features")
+    others = [("cohort.time", cohort.time), ("cohort.steps_column", cohort.steps_column)]
+    for role, name in [*others, *(("cohort.static_features", name) for name in cohort.static_features)]:
+        if name is None:
+            continue
+        if name in roles:
+            yield f"{roles[name]}, {role}: {name!r} stands in both. A column has one part."
+        roles.setdefault(name, role)
+
+
+def per_sample_faults(cohort: CohortForm, goal: GoalForm | None, limits: Mapping[str, LimitForm]) -> Iterator[str]:
+    """Of sequences, a long table has no place for what there is one of per sample."""
+    if not cohort.is_sequences or cohort.static is not None:
+        return
+    named = [f"goal.{key}" for key in ("target_column", "worth_column") if goal is not None and getattr(goal, key)]
+    sides = ("min_column", "max_column")
+    named += [dotted("limits", name, key) for name, limit in limits.items() for key in sides if getattr(limit, key)]
+    for key in named:
+        yield f"{key}: of sequences, what there is one of per id stands in a file of its own. Name it in cohort.static."
+
+
+def solver_faults(solver: SolverForm, cohort: CohortForm | None) -> Iterator[str]:
+    if solver.allocation == "proportional" and solver.groups is None:
+        yield "solver.groups is missing; a proportional allocation needs it: how many groups, of similar lengths."
+    if solver.allocation == "joint" and solver.groups is not None:
+        yield 'solver.groups: only a proportional allocation has groups. Say allocation = "proportional".'
+    if solver.groups is not None and solver.groups < 1:
+        yield f"solver.groups = {solver.groups}: must be at least 1."
+    if solver.allocation == "proportional" and cohort is not None and not cohort.is_sequences:
+        yield "solver.allocation: groups are made by length, and a table has no lengths. Leave it out."
 
 
 def model_faults(model: ModelForm) -> Iterator[str]:

@@ -12,6 +12,7 @@ import maxflip_wall
 from maxflip.classifiers import SklearnClassifier, TorchClassifier
 from maxflip.classifiers.base import Scores
 from maxflip.errors import InputError, MaxflipError, ModelError, OutputError, ProblemError, UnsafeError
+from maxflip.networks.store import parse_network
 from maxflip.suggest import listed, shown
 from maxflip.watch import Notice, Watch, silent
 
@@ -27,7 +28,13 @@ def load_classifier(
     must agree, but classes may be called otherwise.
     """
     try:
-        loaded = maxflip_wall.load_model(maxflip_wall.read(path), str(path))
+        data = maxflip_wall.read(path)
+        if _is_network(data):
+            raise InputError(
+                f"{path}: a .safetensors file holds a network for sequences, and the cohort is a table. Say "
+                'kind = "sequences" in [cohort]; for a table, export the model as .pt2.'
+            )
+        loaded = maxflip_wall.load_model(data, str(path))
     except (maxflip_wall.Refused, maxflip_wall.Unreadable) as error:
         raise as_ours(error) from error
     if isinstance(loaded, maxflip_wall.LoadedEstimator):
@@ -44,6 +51,67 @@ def load_classifier(
             [f"model.{key} is missing, and {path.name} does not say it; wanted {wanted[key]}." for key in absent]
         )
     return TorchClassifier(loaded.module, output=output, classes=classes, dtype=loaded.dtype)
+
+
+def _is_network(data: bytes) -> bool:
+    """Whether it is read as one. What only begins like one may be a program, of which the wall has more to say."""
+    try:
+        return maxflip_wall.is_safetensors(data) and bool(maxflip_wall.read_tensors(data, "").arrays)
+    except maxflip_wall.Unreadable:
+        return False
+
+
+def load_sequence_classifier(
+    path: Path,
+    *,
+    features: Sequence[str],
+    static_features: Sequence[str] = (),
+    output: Scores | None = None,
+    classes: Sequence[str] | None = None,
+) -> TorchClassifier:
+    """The network at `path`; its file says what it returns and what it takes, and what is given must agree."""
+    try:
+        data = maxflip_wall.read(path)
+        if data.startswith(b"PK\x03\x04"):
+            maxflip_wall.load_model(data, str(path))  # what is unsafe is told first
+            raise InputError(
+                f"{path}: a .pt2 has one length of sequences built in, and a .skops takes rows of a table. Save a "
+                "network of maxflip.networks with save_network(net, 'model.safetensors')."
+            )
+        net = parse_network(data, str(path))
+    except (maxflip_wall.Refused, maxflip_wall.Unreadable) as error:
+        raise as_ours(error) from error
+    faults = _other_columns("features", net.inputs, net.features, features)
+    faults += _other_columns("static features", net.static, net.static_features, static_features)
+    if faults:
+        raise ModelError([f"{path}: {fault}" for fault in faults])
+    own = net.class_names or tuple(map(str, range(net.classes)))
+    wrong = []
+    if output not in (None, "logits"):
+        wrong.append(f"model.output = {output!r}: {path.name} gives logits. Leave it out.")
+    if classes is not None and _misnamed(classes, own):
+        wrong.append(_other_classes(classes, own, path))
+    if wrong:
+        raise ProblemError(wrong)
+    return TorchClassifier(net, output="logits", classes=own if classes is None else classes)
+
+
+def _other_columns(what: str, number: int, names: Sequence[str] | None, given: Sequence[str]) -> list[str]:
+    """A sentence if the network was trained on others than those given."""
+    if names is None:
+        if number == len(given):
+            return []
+        return [f"the network takes {number} {what}; the job names {len(given)}: {listed(given) or 'none'}."]
+    if list(names) == list(given):
+        return []
+    if sorted(names) == sorted(given):
+        return [f"the network has its {what} in another order: {listed(names, 50)}. Name them in that order."]
+    missing, more = [n for n in names if n not in given], [n for n in given if n not in names]
+    return [
+        f"the network was trained on other {what} than the job names."
+        + (f" The job lacks {listed(missing)}." if missing else "")
+        + (f" The network does not know {listed(more)}." if more else "")
+    ]
 
 
 def as_ours(error: maxflip_wall.Refused | maxflip_wall.Unreadable) -> MaxflipError:
@@ -66,13 +134,17 @@ def _converted(
             f"model.output = {output!r}: {path.name} is a scikit-learn model and gives {values}. Leave it out."
         )
     if classes is not None and _misnamed(classes, own):
-        faults.append(
-            f"model.classes = {shown(list(classes))}: the classes of {path.name} are {listed(own)}. Leave it out, or "
-            "give a name for each in that order."
-        )
+        faults.append(_other_classes(classes, own, path))
     if faults:
         raise ProblemError(faults)
     return classifier
+
+
+def _other_classes(classes: Sequence[str], own: Sequence[str], path: Path) -> str:
+    return (
+        f"model.classes = {shown(list(classes))}: the classes of {path.name} are {listed(own)}. Leave it out, or "
+        "give a name for each in that order."
+    )
 
 
 def _misnamed(classes: Sequence[str], own: Sequence[str]) -> bool:

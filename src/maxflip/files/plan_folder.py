@@ -22,8 +22,8 @@ import maxflip_verify
 import maxflip_wall
 from maxflip.budgets import Budget
 from maxflip.errors import InputError, OutputError, VerifyError
-from maxflip.exact import Floats
 from maxflip.files.atomic import output_errors, put_bytes, sync_folder
+from maxflip.files.changes import changes_table, slotted
 from maxflip.files.job_out import relative_path, write_job
 from maxflip.files.models import as_ours
 from maxflip.files.opening import missing_file
@@ -35,17 +35,21 @@ from maxflip.suggest import listed
 
 FORMAT = 1
 FILES = ("summary.json", "plan.parquet", "fates.parquet", "trace.parquet", "report.html")
-INPUTS = ("cohort", "model", "job")
-OURS = {*FILES, "job.toml", "cohort.parquet", "model.pt2"}  # the last two where the demo keeps them inside
+INPUTS = ("cohort", "model", "job", "static")  # the last one of sequences alone, and not of all
+OURS = {*FILES, "job.toml", "cohort.parquet", "static.parquet", "model.pt2"}  # inputs may lie inside, as the demo's do
 
 
 def save_plan(
     plan: Plan, folder: str | Path, *, inputs: Mapping[str, str | Path] | None = None, overwrite: bool = False
 ) -> None:
-    """`inputs` maps "cohort", "model" and "job" to the files the plan was made from, so that it can be audited."""
+    """`inputs` maps "cohort", "model" and "job" to the files the plan was made from, so that it can be audited; of
+    sequences also "static", where there is such a file."""
     unknown = sorted(set(inputs or {}) - set(INPUTS))
-    if unknown or (inputs and len(inputs) < len(INPUTS)):
-        raise InputError(f"inputs: give the paths of cohort, model and job, all three; got {sorted(inputs or {})}.")
+    if unknown or (inputs and not set(inputs) >= {"cohort", "model", "job"}):
+        raise InputError(
+            "inputs: give the paths of cohort, model and job, all three, and of static, where there is one; got "
+            f"{sorted(inputs or {})}."
+        )
     if inputs:
         _refuse_functions(plan, "inputs")
     target = Path(folder)
@@ -101,9 +105,9 @@ def write_plan(plan: Plan, folder: Path, inputs: Mapping[str, Path]) -> None:
     if "job" in inputs:
         put_bytes(folder / "job.toml", inputs["job"].read_bytes())
         inputs = {**inputs, "job": folder / "job.toml"}
-    stated = {name: _input(folder, inputs[name]) for name in INPUTS} if inputs else None
+    stated = {name: _input(folder, inputs[name]) for name in INPUTS if name in inputs} or None
     plan = replace(plan, inputs={name: entry["sha256"] for name, entry in (stated or {}).items()})
-    put_bytes(folder / "plan.parquet", _parquet(_changes_table(plan)))
+    put_bytes(folder / "plan.parquet", _parquet(changes_table(plan)))
     put_bytes(folder / "fates.parquet", _parquet(_fates_table(plan)))
     put_bytes(folder / "trace.parquet", _parquet(pa.table({k: list(v) for k, v in plan.trace.items()})))
     put_bytes(folder / "report.html", render(plan).encode())
@@ -211,12 +215,6 @@ def _parquet(table: pa.Table) -> bytes:
     return sink.getvalue()
 
 
-def _changes_table(plan: Plan) -> pa.Table:
-    """id, step, feature, before, change; what else a plan needs to be loaded again stands in the summary."""
-    rows = plan.table().select(["id", "feature", "before", "change"])
-    return rows.add_column(1, "step", pa.array(np.zeros(len(rows), dtype=np.int32)))
-
-
 def _fates_table(plan: Plan) -> pa.Table:
     after = np.full(len(plan.fates), np.nan)
     after[plan.selected] = plan.confidence_after
@@ -275,6 +273,7 @@ def _summary(plan: Plan, inputs: dict[str, dict[str, str]] | None) -> dict[str, 
         "question": dict(plan.question),
         "made": plan.made,
         "inputs": inputs,
+        **({} if plan.places is None else {"kind": "sequences", "lengths": plan.places.lengths.tolist()}),
     }
 
 
@@ -289,15 +288,17 @@ def _assemble(summary: dict[str, Any], changes: pa.Table, fates: pa.Table, trace
     all_ids = np.array(fates["id"].to_pylist(), dtype=object)
     fate = np.array(fates["fate"].to_pylist(), dtype=object)
     selected = np.flatnonzero(fate == Fate.FLIPPED.value)
-    change, before = _matrices(changes, all_ids[selected], features)
+    lengths = np.array(summary["lengths"], dtype=np.int64) if summary.get("kind") == "sequences" else None
+    of_slots = slotted(changes, all_ids[selected], features, lengths)
     prices = {name: b["price"] for name, b in summary["budgets"].items()}
     return Plan(
         features=features,
         units=summary["units"],
         all_ids=all_ids,
         selected=selected,
-        moves=change,
-        before=before,
+        moves=of_slots.moves,
+        before=of_slots.before,
+        places=of_slots.places,
         fates=fate,
         worths=fates["worth"].to_numpy(),
         confidence_before=fates["confidence_before"].to_numpy(),
@@ -323,16 +324,3 @@ def _assemble(summary: dict[str, Any], changes: pa.Table, fates: pa.Table, trace
         made=summary["made"],
         inputs={name: entry["sha256"] for name, entry in (summary["inputs"] or {}).items()},
     )
-
-
-def _matrices(changes: pa.Table, ids: np.ndarray[Any, Any], features: tuple[str, ...]) -> tuple[Floats, Floats]:
-    """(count, F) changes and before-values from the rows of plan.parquet."""
-    row_of = {text: j for j, text in enumerate(ids.tolist())}
-    column_of = {name: i for i, name in enumerate(features)}
-    rows = [row_of[text] for text in changes["id"].to_pylist()]
-    columns = [column_of[name] for name in changes["feature"].to_pylist()]
-    change = np.zeros((len(ids), len(features)))
-    before = np.full_like(change, np.nan)
-    change[rows, columns] = changes["change"].to_numpy()
-    before[rows, columns] = changes["before"].to_numpy()
-    return change, before

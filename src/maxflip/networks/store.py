@@ -45,13 +45,18 @@ def load_network(path: str | Path) -> SequenceNetwork:
     from maxflip.files.models import as_ours
 
     try:
-        held = maxflip_wall.read_tensors(maxflip_wall.read(Path(path)), str(path))
+        return parse_network(maxflip_wall.read(Path(path)), str(path))
     except (maxflip_wall.Refused, maxflip_wall.Unreadable) as error:
         raise as_ours(error) from error
+
+
+def parse_network(data: bytes, name: str) -> SequenceNetwork:
+    """The same from the bytes of a file; faults of the wall stay what they are."""
+    held = maxflip_wall.read_tensors(data, name)
     try:
         return _network(held)
     except InputError as error:
-        raise InputError([f"{path}: {fault}" for fault in error.problems]) from error
+        raise InputError([f"{name}: {fault}" for fault in error.problems]) from error
 
 
 def _network(held: maxflip_wall.Tensors) -> SequenceNetwork:

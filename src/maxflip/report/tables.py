@@ -275,7 +275,8 @@ def people(plan: Plan) -> People:
     of_slots = [plan.features[i] for i in plan.slot_features.tolist()]
     names = [isolated(f, 60) for f in of_slots]
     units = [Markup(" ") + isolated(u, 30) if (u := plan.units.get(f)) else Markup("") for f in of_slots]
-    decimals = [_decimals(column[column != 0]) for column in plan.moves.T]
+    decimals = _decimals_of_slots(plan)
+    with_time = _has_times(plan)
     weighted = has_worths(plan)
     rows = []
     for c, j in enumerate(plan.selected[:MOST_PEOPLE]):
@@ -284,7 +285,9 @@ def people(plan: Plan) -> People:
         changes = []
         for i in columns[:MOST_CHANGES]:
             before, after, change = change_of(float(plan.before[c, i]), float(plan.moves[c, i]), decimals[i])
-            step = "" if plan.places is None else f", step {plan.places.step[c, i]}"
+            step = "" if plan.places is None else f", step {whole(int(plan.places.step[c, i]))}"
+            if with_time and plan.places is not None:
+                step += f", time {number(float(plan.places.time[c, i]), 6)}"
             changes.append(Markup("{}{} {} → {} <i>({}{})</i>").format(names[i], step, before, after, change, units[i]))
         rows.append(
             PersonRow(
@@ -297,6 +300,23 @@ def people(plan: Plan) -> People:
             )
         )
     return People(rows, max(0, plan.count - MOST_PEOPLE), weighted)
+
+
+def _decimals_of_slots(plan: Plan) -> list[int]:
+    """The same for all slots of a feature."""
+    decimals = {}
+    for i in np.unique(plan.slot_features).tolist():
+        moved = plan.moves[:, plan.slot_features == i]
+        decimals[i] = _decimals(moved[moved != 0])
+    return [decimals[i] for i in plan.slot_features.tolist()]
+
+
+def _has_times(plan: Plan) -> bool:
+    """Whether times say more than the numbers of the steps, where something changes."""
+    if plan.places is None:
+        return False
+    changed = plan.moves != 0
+    return bool((plan.places.time[changed] != plan.places.step[changed]).any())
 
 
 def _shares(plan: Plan) -> Floats:

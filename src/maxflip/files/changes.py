@@ -1,0 +1,67 @@
+"""The rows of plan.parquet: a plan's changes on their way to disk, and back into its slots."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from maxflip.exact import Floats
+from maxflip.plan import Places, Plan
+
+
+class Slotted(NamedTuple):
+    """moves (count, K), before (count, K): NaN where nothing changes; where the slots of sequences lie."""
+
+    moves: Floats
+    before: Floats
+    places: Places | None
+
+
+def changes_table(plan: Plan) -> pa.Table:
+    """id, step, feature, before, change, of sequences also time; what else a plan needs stands in the summary."""
+    rows = plan.table()
+    if plan.places is not None:
+        return rows.select(["id", "step", "time", "feature", "before", "change"])
+    rows = rows.select(["id", "feature", "before", "change"])
+    return rows.add_column(1, "step", pa.array(np.zeros(len(rows), dtype=np.int32)))
+
+
+def slotted(
+    changes: pa.Table, ids: NDArray[Any], features: tuple[str, ...], lengths: NDArray[np.int64] | None
+) -> Slotted:
+    """From the rows of plan.parquet; ids (count,): who is picked   lengths (count,): of sequences, how long they are"""
+    row_of = {text: j for j, text in enumerate(ids.tolist())}
+    column_of = {name: i for i, name in enumerate(features)}
+    row = np.array([row_of[text] for text in changes["id"].to_pylist()], dtype=np.int64)
+    feature = np.array([column_of[name] for name in changes["feature"].to_pylist()], dtype=np.int64)
+    slot, of_slots = (feature, np.arange(len(features))) if lengths is None else _slots(changes, row, feature, len(ids))
+    moves = np.zeros((len(ids), len(of_slots)))
+    before = np.full_like(moves, np.nan)
+    moves[row, slot] = changes["change"].to_numpy()
+    before[row, slot] = changes["before"].to_numpy()
+    if lengths is None:
+        return Slotted(moves, before, None)
+    steps = changes["step"].to_numpy()
+    if len(lengths) != len(ids) or ((steps < 0) | (steps >= lengths[row])).any():
+        raise ValueError("a step of plan.parquet lies outside its sequence, by the lengths of summary.json")
+    step, time = np.full(moves.shape, -1, dtype=np.int64), np.full_like(moves, np.nan)
+    step[row, slot] = steps
+    time[row, slot] = changes["time"].to_numpy()
+    return Slotted(moves, before, Places(of_slots, step, time, lengths))
+
+
+def _slots(
+    changes: pa.Table, row: NDArray[np.int64], feature: NDArray[np.int64], n: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The slot of each change, and the feature of each slot: as many for a feature as anyone has changes of it, in the
+    order of steps, the last change in the last slot."""
+    order = np.lexsort((changes["step"].to_numpy(), row, feature))
+    whose = feature[order] * n + row[order]
+    count = np.bincount(whose, minlength=n * (int(feature.max(initial=-1)) + 1))
+    most = count.reshape(-1, n).max(axis=1) if n else count
+    slot = np.empty(len(row), dtype=np.int64)
+    slot[order] = np.cumsum(most)[feature[order]] - (np.cumsum(count)[whose] - np.arange(len(row)))
+    return slot, np.repeat(np.arange(len(most)), most)

@@ -1,0 +1,71 @@
+"""The auditor's own readers of Parquet and CSV: whole files, and columns of a cohort."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import compute as pc
+from pyarrow import csv, parquet
+
+from maxflip_verify.exact import Floats
+from maxflip_wall import Unreadable, reading
+
+
+def read_table(data: bytes, name: str, texts: tuple[str, ...] = ()) -> pa.Table:
+    """A Parquet or CSV file; in a CSV the columns `texts` stay as they are written."""
+    with reading(name):
+        if data[:4] == b"PAR1":
+            file = parquet.ParquetFile(pa.BufferReader(data))
+            if file.metadata.num_rows * file.metadata.num_columns > 1 << 29:
+                raise Unreadable(f"claims {file.metadata.num_rows} rows, more than can be read")
+            return file.read()
+        one_block = csv.ReadOptions(block_size=min(len(data) + 1, 2**31 - 1))  # so that types are those of all rows
+        literally = {"null_values": [], "true_values": [], "false_values": [], "strings_can_be_null": False}
+        types = csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()), **literally)
+        return csv.read_csv(pa.BufferReader(data), one_block, csv.ParseOptions(newlines_in_values=True), types)
+
+
+def numbers(cells: pa.ChunkedArray) -> Floats:
+    """As float64, which must hold whole numbers exactly; nan where a cell is empty."""
+    if pa.types.is_string(cells.type):
+        cells = pc.if_else(pc.equal(cells, ""), None, cells)
+    by_hand = pa.types.is_decimal(cells.type)  # which pyarrow does not promise to round to the nearest
+    listed = [np.nan if c is None else float(c) for c in cells.to_pylist()] if by_hand else None
+    values = np.array(listed) if by_hand else cells.cast("double", safe=False).to_numpy()
+    large = np.flatnonzero(np.abs(values) >= 2.0**53)
+    for cell, value in zip(cells.take(pa.array(large)).to_pylist(), values[large].tolist(), strict=True):
+        if (digits := str(cell).lstrip("+-0")).isdigit() and int(digits) != abs(value):
+            raise Unreadable(f"{cell} is no exact float64")
+    return values
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of the cohort, and the order in which its rows belong to the samples."""
+
+    name: str
+    table: pa.Table
+    order: NDArray[np.intp] | None = None  # None: as they stand
+
+    def _cells(self, key: str, gaps: bool) -> pa.ChunkedArray:
+        if self.table.column_names.count(key) != 1 or (self.table[key].null_count and not gaps):
+            raise Unreadable(f"wanted once and without gaps; the columns are {self.table.column_names!r:.300}")
+        return self.table[key]
+
+    def texts(self, key: str) -> list[str]:
+        with reading(f"{self.name}: column {key!r}"):
+            texts: list[str] = self._cells(key, gaps=False).cast("string").to_pylist()
+            return texts if self.order is None else [texts[i] for i in self.order]
+
+    def numbers(self, key: str, gaps: bool = False) -> Floats:
+        with reading(f"{self.name}: column {key!r}"):
+            return self._ordered(numbers(self._cells(key, gaps)))
+
+    def limits(self, key: str, open_end: float) -> Floats:
+        with reading(f"{self.name}: column {key!r}"):  # an empty cell leaves its side open
+            cells = self.table[key].to_pylist()
+            return self._ordered(np.array([open_end if cell in (None, "") else float(cell) for cell in cells]))
+
+    def _ordered(self, values: Floats) -> Floats:
+        return values if self.order is None else values[self.order]

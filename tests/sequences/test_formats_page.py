@@ -1,0 +1,31 @@
+"""docs/formats.md: its job about sequences is one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from maxflip.jobs import run_job
+from maxflip.watch import silent
+from tests.sequences.stays import long_table, write_stays
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "formats.md"
+
+
+def job() -> str:
+    section = PAGE.read_text().partition("\n## Sequences\n")[2].partition("\n## ")[0]
+    (text,) = re.findall(r"```toml\n(.*?)```", section, re.DOTALL)
+    return str(text)
+
+
+def test_the_job_about_sequences_runs(tmp_path: Path) -> None:
+    released = run_job(write_stays(tmp_path, job()), tmp_path / "plan", overwrite=False, watch=silent)
+    assert released.plan.count > 0
+    assert any("divided among 5 groups" in notice for notice in released.plan.notices)
+
+
+def test_its_other_way_to_name_steps_is_one_too(tmp_path: Path) -> None:
+    other = re.sub(r"^steps = .*\n", "", job(), flags=re.MULTILINE).replace("# steps_column", "steps_column")
+    long = long_table()
+    long["changeable"] = [True] * len(long["stay"])
+    assert run_job(write_stays(tmp_path, other, long), tmp_path / "plan", overwrite=False, watch=silent).plan.count > 0
