@@ -67,7 +67,7 @@ def train(out: Path, seed: int, tell: Tell) -> None:
         "checked": measured(made.net, tested, everyone[:CHECKED]),
     }
     tell(f"{record}")
-    keep(made.net, out, "insurance", RECIPE, record)
+    keep(made.net, out, "insurance", f"insurance --seed {seed}", RECIPE, record)
 
 
 def measured(net: SequenceNetwork, customers: Task, rows: Rows) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,8 @@ def cross_validate(root: Path, out: Path, label: Label, number: int, seed: int, 
     tell(f"mean {np.mean(each):.4f}, standard deviation {np.std(each):.4f}")
     record = {"inputs": INPUTS, "auc_mean": round(float(np.mean(each)), 4), "auc_std": round(float(np.std(each)), 4)}
     out.mkdir(parents=True, exist_ok=True)
-    write_record(out / f"grud_{label}_folds.json", {**record, "folds": rows})
+    command = f"grud --data DIR --label {label} --folds {number} --seed {seed}"
+    write_record(out / f"grud_{label}_folds.json", command, {"recipe": asdict(RECIPE), **record, "folds": rows})
 
 
 def train(root: Path, out: Path, label: Label, seed: int, tell: Tell) -> None:
@@ -68,7 +70,8 @@ def train(root: Path, out: Path, label: Label, seed: int, tell: Tell) -> None:
     tell(f"set b: {found}")
     record = {"inputs": INPUTS, "label": label, "seed": seed, **made.story, "set_b": found}
     record["checked"] = measured(made.net, others, CHECKED)
-    keep(made.net, out, f"grud_{label}", RECIPE, record)
+    command = f"grud --data DIR --label {label} --seed {seed}"
+    keep(made.net, out, f"grud_{label}", command, RECIPE, record)
 
 
 def measured(net: SequenceNetwork, others: Task, n: int) -> dict[str, Any]:

@@ -88,7 +88,7 @@ def train(root: Path, out: Path, seeds: int, tell: Tell) -> None:
         "checked": measured(first, courses, test[:CHECKED]),
     }
     tell(f"{record}")
-    keep(first, out, "oulad", RECIPE, record)
+    keep(first, out, "oulad", f"oulad --data DIR --seeds {seeds}", RECIPE, record)
 
 
 def measured(net: SequenceNetwork, courses: Task, rows: Rows) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import platform
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -82,15 +81,16 @@ class Trained:
         }
 
 
-def write_record(path: Path, record: Mapping[str, Any]) -> None:
+def write_record(path: Path, command: str, record: Mapping[str, Any]) -> None:
+    """command: what was run, from `experiments.train` on"""
     made = {
-        "command": "python -m experiments.train " + " ".join(sys.argv[1:]),
+        "command": f"python -m experiments.train {command}",
         "versions": {"maxflip": maxflip.__version__, "torch": torch.__version__, "python": platform.python_version()},
     }
-    write_bytes(path, (json.dumps({**record, **made}, indent=2) + "\n").encode())
+    write_bytes(path, (json.dumps({**made, **record}, indent=2) + "\n").encode())
 
 
-def keep(net: SequenceNetwork, out: Path, name: str, recipe: Recipe, record: Mapping[str, Any]) -> None:
+def keep(net: SequenceNetwork, out: Path, name: str, command: str, recipe: Recipe, record: Mapping[str, Any]) -> None:
     """The weights, and beside them what they are and how good."""
     out.mkdir(parents=True, exist_ok=True)
     save_network(net, out / f"{name}.safetensors")
@@ -100,4 +100,4 @@ def keep(net: SequenceNetwork, out: Path, name: str, recipe: Recipe, record: Map
         "parameters": sum(p.numel() for p in net.parameters()),
         "recipe": asdict(recipe),
     }
-    write_record(out / f"{name}.json", {**about, **record})
+    write_record(out / f"{name}.json", command, {**about, **record})
