@@ -21,8 +21,8 @@ from maxflip.datasets.insurer import KINDS
 from maxflip.networks import SequenceNetwork, SparseTimeLSTM
 
 HIDDEN = 128
-RECIPE = Recipe(rate=3e-3, averaging=0.98, dropout=0.3, batch=128)
-LEARNED, TESTED = (8000, 0), (2000, 1)  # n and seed of the generator
+RECIPE = Recipe(rate=2e-3, decay=0.1, dropout=0.5, averaging=0.98, batch=128, epochs=20, patience=3)
+LEARNED, TESTED = (16000, 0), (2000, 1)  # n and seed of the generator
 INNER_SHARE = 0.15
 CHECKED = 300  # of those tested, the first ones, on which a test measures the kept weights again
 
