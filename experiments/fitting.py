@@ -63,12 +63,8 @@ def fit(
     score: Score,
     seed: int,
     tell: Callable[[Epoch], None] = lambda _: None,
-    weights: Tensor | None = None,
 ) -> list[Epoch]:
-    """Train on some rows of the data; leaves the network in eval mode with the weights that were best on `inner`.
-
-    weights (k,): what each class counts in the loss
-    """
+    """Train on some rows of the data; leaves the network in eval mode with the weights that were best on `inner`."""
     optimizer = torch.optim.AdamW(net.parameters(), lr=recipe.rate, weight_decay=recipe.decay)
     averaged = _copy(net)
     streams, history = Streams(seed), list[Epoch]()
@@ -80,7 +76,7 @@ def fit(
         with dropping(net, recipe.dropout, chance):
             for rows in data.shuffled(train, recipe.batch, chance):
                 batch = thinned(data.batch(rows), recipe.hidden_share, chance)
-                loss = functional.cross_entropy(called(net, batch), data.labels[rows], weight=weights)
+                loss = functional.cross_entropy(called(net, batch), data.labels[rows])
                 optimizer.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
                 nn.utils.clip_grad_norm_(net.parameters(), LONGEST_STEP)

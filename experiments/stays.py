@@ -20,6 +20,7 @@ from maxflip.networks import GRUD, SequenceNetwork
 HIDDEN = 49  # of the published network: 33 inputs and 49 hidden units
 RECIPE = Recipe(rate=3e-3, decay=0.3, averaging=0.98)
 INNER_SHARE = 0.2
+INNER_SEED = 0  # the inner part is the same for all networks, so that the best of them can be told
 INPUTS = "33 variables, means of each hour in which something was measured; five descriptors at the head"
 DIED = 1
 CHECKED = 400  # stays of set b, the first ones, on which a test measures the kept weights again
@@ -40,18 +41,18 @@ def task(root: str | Path, label: Label, chosen: str = "a") -> Task:
             static_scale=moments.static_spread,
         )
 
-    def split(rows: Rows, seed: int) -> tuple[Rows, Rows]:
-        return stratified(rows, data.labels, INNER_SHARE, seed)
+    def split(rows: Rows, _seed: int) -> tuple[Rows, Rows]:
+        return stratified(rows, data.labels, INNER_SHARE, INNER_SEED)
 
     return Task(data, build, RECIPE, auc, split)
 
 
-def cross_validate(root: Path, out: Path, label: Label, number: int, seed: int, tell: Tell) -> None:
+def cross_validate(root: Path, out: Path, label: Label, number: int, tell: Tell) -> None:
     """The AUC of set a in folds. Nothing is chosen by it: each fold's network stops by an inner part of its own."""
     stays = task(root, label)
     rows = []
-    for fold, (rest, test) in enumerate(folds(stays.data.labels, number, seed)):
-        made = stays.trained(rest, seed, tell, f"fold {fold}")
+    for fold, (rest, test) in enumerate(folds(stays.data.labels, number, seed=0)):
+        made = stays.trained(rest, 0, tell, f"fold {fold}")
         found = auc(stays.logits(made.net, test), stays.labels(test))
         tell(f"fold {fold}: AUC {found:.4f}")
         rows.append({"fold": fold, "auc": round(found, 4), **made.story})
@@ -59,21 +60,28 @@ def cross_validate(root: Path, out: Path, label: Label, number: int, seed: int, 
     tell(f"mean {np.mean(each):.4f}, standard deviation {np.std(each):.4f}")
     record = {"inputs": INPUTS, "auc_mean": round(float(np.mean(each)), 4), "auc_std": round(float(np.std(each)), 4)}
     out.mkdir(parents=True, exist_ok=True)
-    command = f"grud --data DIR --label {label} --folds {number} --seed {seed}"
+    command = f"grud --data DIR --label {label} --folds {number}"
     write_record(out / f"grud_{label}_folds.json", command, {"recipe": asdict(RECIPE), **record, "folds": rows})
 
 
-def train(root: Path, out: Path, label: Label, seed: int, tell: Tell) -> None:
-    """One network from set a, measured on set b."""
+def train(root: Path, out: Path, label: Label, seeds: int, tell: Tell) -> None:
+    """Networks of several seeds from set a; the one that is best on the inner part is kept, and measured on set b."""
     stays = task(root, label)
-    made = stays.trained(np.arange(len(stays.data)), seed, tell, f"set a, {label}")
-    others = task(root, label, "b")
-    found = measured(made.net, others, len(others.data))
-    tell(f"set b: {found}")
-    record = {"inputs": INPUTS, "label": label, "seed": seed, **made.story, "set_b": found}
-    record["checked"] = measured(made.net, others, CHECKED)
-    command = f"grud --data DIR --label {label} --seed {seed}"
-    keep(made.net, out, f"grud_{label}", command, RECIPE, record)
+    everyone = np.arange(len(stays.data))
+    runs = [stays.trained(everyone, seed, tell, f"set a, {label}, seed {seed}") for seed in range(seeds)]
+    seed = max(range(seeds), key=lambda seed: runs[seed].inner_score)
+    net, others = runs[seed].net, task(root, label, "b")
+    found = measured(net, others, len(others.data))
+    tell(f"seed {seed}, set b: {found}")
+    record = {
+        "inputs": INPUTS,
+        "label": label,
+        "seed": seed,
+        "runs": [run.story for run in runs],
+        "set_b": found,
+        "checked": measured(net, others, CHECKED),
+    }
+    keep(net, out, f"grud_{label}", f"grud --data DIR --label {label} --seeds {seeds}", RECIPE, record)
 
 
 def measured(net: SequenceNetwork, others: Task, n: int) -> dict[str, Any]:

@@ -70,12 +70,16 @@ class Trained:
     inner: int
 
     @property
+    def inner_score(self) -> float:
+        return max(epoch.inner for epoch in self.epochs)
+
+    @property
     def story(self) -> dict[str, Any]:
         best = [epoch for epoch in self.epochs if epoch.best][-1]
         return {
             "trained_on": self.train,
             "inner_validation": self.inner,
-            "inner_score": round(best.inner, 4),
+            "inner_score": round(self.inner_score, 4),
             "best_epoch": best.number,
             "epochs": len(self.epochs),
         }

@@ -50,11 +50,14 @@ def record(path: Path) -> dict[str, Any]:
 
 @pytest.mark.usefixtures("little")
 def test_grud(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["--out", str(tmp_path), "grud", "--data", "folder", "--label", "30_day"])
+    main(["--out", str(tmp_path), "grud", "--data", "folder", "--label", "30_day", "--seeds", "2"])
     held, net = record(tmp_path / "grud_30_day.json"), load_network(tmp_path / "grud_30_day.safetensors")
     assert isinstance(net, GRUD)
     assert net.features == ("pressure", "glucose")
-    assert held["trained_on"] + held["inner_validation"] == 200
+    scores = [run["inner_score"] for run in held["runs"]]
+    assert len(scores) == 2
+    assert scores[held["seed"]] == max(scores)
+    assert all(run["trained_on"] + run["inner_validation"] == 200 for run in held["runs"])
     assert held["recipe"]["rate"] == 0.01
     others = stays.task(Path("folder/physionet2012"), "30_day", "b")
     assert held["set_b"] == stays.measured(net, others, 200)
