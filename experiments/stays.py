@@ -70,14 +70,15 @@ def train(root: Path, out: Path, label: Label, seeds: int, tell: Tell) -> None:
     everyone = np.arange(len(stays.data))
     runs = [stays.trained(everyone, seed, tell, f"set a, {label}, seed {seed}") for seed in range(seeds)]
     seed = max(range(seeds), key=lambda seed: runs[seed].inner_score)
-    net, others = runs[seed].net, task(root, label, "b")
-    found = measured(net, others, len(others.data))
+    others = task(root, label, "b")
+    each = [measured(run.net, others, len(others.data)) for run in runs]  # after the choice, which knows nothing of it
+    net, found = runs[seed].net, each[seed]
     tell(f"seed {seed}, set b: {found}")
     record = {
         "inputs": INPUTS,
         "label": label,
         "seed": seed,
-        "runs": [run.story for run in runs],
+        "runs": [{**run.story, "auc_on_set_b": on_b["auc"]} for run, on_b in zip(runs, each, strict=True)],
         "set_b": found,
         "checked": measured(net, others, CHECKED),
     }

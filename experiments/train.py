@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     grud.add_argument("--data", type=Path, required=True, help="folder that holds physionet2012/")
     grud.add_argument("--label", choices=["in_hospital", "30_day"], default="in_hospital")
     grud.add_argument("--folds", type=int, default=0, help="instead: this many folds of set a; nothing is kept")
-    grud.add_argument("--seeds", type=int, default=3, help="networks to train; the best on an inner part is kept")
+    grud.add_argument("--seeds", type=int, default=5, help="networks to train; the best on an inner part is kept")
     oulad = networks.add_parser("oulad", help="Sparse Time LSTM on OULAD")
     oulad.add_argument("--data", type=Path, required=True, help="folder that holds oulad/")
     oulad.add_argument("--seeds", type=int, default=5)

@@ -11,6 +11,7 @@ import torch
 
 from experiments import customers, stays, students
 from experiments.train import WEIGHTS
+from maxflip import Nearest, Problem, TorchClassifier, solve
 from maxflip.datasets import insurance
 from maxflip.networks import load_network
 from tests.real_data import real_data
@@ -72,3 +73,20 @@ def test_insurance_is_as_good_as_recorded() -> None:
     net = load_network(WEIGHTS / "insurance.safetensors")
     assert customers.measured(net, others, np.arange(customers.CHECKED)) == pytest.approx(held["checked"], abs=CLOSE)
     assert held["tested"]["accuracy"] > held["accuracy_of_logistic_regression"]
+
+
+def test_maxflip_predicts_what_training_predicted() -> None:
+    """Who is in class D before any change: the same of the cohort as of the batches that were trained with."""
+    data = insurance(150, 2)
+    net = load_network(WEIGHTS / "insurance.safetensors")
+    problem = Problem(
+        classifier=TorchClassifier(net, output="logits", classes=list(data.classes)),
+        cohort=data.cohort(),
+        target="D",
+        margin=0.0,
+        budgets={"dense_0": 0.0},
+    )
+    already = [fate == "already" for fate in solve(problem, Nearest()).fates]
+    predicted = customers.task(data).logits(net, np.arange(150)).argmax(axis=1) == data.classes.index("D")
+    assert 10 < predicted.sum() < 140
+    assert already == predicted.tolist()
