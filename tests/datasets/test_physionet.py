@@ -105,9 +105,17 @@ def test_a_stay_without_measurements_is_one_empty_step(tmp_path: Path) -> None:
     assert stays.times[1].tolist() == [0.0]
 
 
+def test_stays_become_a_cohort(tmp_path: Path) -> None:
+    cohort = physionet2012(write_texts(tmp_path)).cohort()
+    assert len(cohort) == 3
+    assert cohort.ragged is not None
+    assert cohort.ragged.static.shape == (3, 5)
+
+
 def test_descriptors(tmp_path: Path) -> None:
     stays = physionet2012(write_texts(tmp_path))
-    assert stays.static_features == tuple(DESCRIPTORS) == ("Age", "Gender", "Height", "ICUType", "Weight")
+    assert tuple(DESCRIPTORS) == ("Age", "Gender", "Height", "ICUType", "Weight")
+    assert stays.static_features == (*tuple(DESCRIPTORS)[:4], "Weight at admission")
     assert stays.static.tolist() == [[54, 0, -1, 4, 80.5], [54, 0, -1, 4, -1], [54, 0, -1, 4, 80.5]]
     assert np.isnan(seen(stays, 0, "Weight")).all()  # at admission it is a descriptor and no measurement
 

@@ -44,6 +44,7 @@ def test_a_file_is_small_and_what_its_record_says(name: str) -> None:
 def test_grud_is_as_good_as_recorded(label: Any) -> None:
     others = stays.task(real_data("physionet2012"), label, "b")
     net = load_network(WEIGHTS / f"grud_{label}.safetensors")
+    assert (net.features, net.static_features) == (others.data.features, others.data.static_features)
     held = record(f"grud_{label}")
     assert stays.measured(net, others, stays.CHECKED) == pytest.approx(held["checked"], abs=CLOSE)
 
@@ -64,6 +65,7 @@ def test_oulad_is_as_good_as_recorded() -> None:
     courses, held = students.task(real_data("oulad")), record("oulad")
     _, test = students.outer_split(courses.data)
     net = load_network(WEIGHTS / "oulad.safetensors")
+    assert (net.features, net.static_features) == (courses.data.features, courses.data.static_features)
     assert students.measured(net, courses, test[: students.CHECKED]) == pytest.approx(held["checked"], abs=CLOSE)
     assert held["accuracy_mean"] > held["accuracy_of_logistic_regression"]
 

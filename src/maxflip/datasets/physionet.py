@@ -60,7 +60,7 @@ def physionet2012(
         static=read_only(static),
         ids=tuple(map(str, ids.tolist())),
         features=tuple(VARIABLES),
-        static_features=tuple(DESCRIPTORS),
+        static_features=tuple(f"{n} at admission" if n in VARIABLES else n for n in DESCRIPTORS),  # Weight is both
         units=FrozenMap({name: unit for name, (unit, _, _) in VARIABLES.items() if unit}),
         source=f"PhysioNet 2012 set {set}",
         labels=read_only(labels),
