@@ -12,13 +12,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from experiments.fitting import Recipe
-from experiments.metrics import accuracy, cross_entropy
+from experiments.metrics import accuracy
 from experiments.packed import Packed
 from experiments.splits import stratified
 from experiments.tasks import Rows, Task, Tell, keep
 from maxflip.datasets import Sequences, insurance
 from maxflip.datasets.insurer import KINDS
-from maxflip.networks import SequenceNetwork, SparseTimeLSTM
+from maxflip.networks import SparseTimeLSTM
 
 HIDDEN = 128
 RECIPE = Recipe(rate=2e-3, decay=0.1, dropout=0.5, averaging=0.98, batch=128, epochs=20, patience=3)
@@ -61,18 +61,13 @@ def train(out: Path, seed: int, tell: Tell) -> None:
         "tested_on": tested.data.source,
         "seed": seed,
         **made.story,
-        "tested": measured(made.net, tested, everyone),
+        "tested": tested.measured(made.net, everyone),
         "share_of_the_commonest_class": round(float(np.bincount(tested.data.labels).max() / len(everyone)), 4),
         "accuracy_of_logistic_regression": round(baseline(learned.data, tested.data), 4),
-        "checked": measured(made.net, tested, everyone[:CHECKED]),
+        "checked": tested.measured(made.net, everyone[:CHECKED]),
     }
     tell(f"{record}")
     keep(made.net, out, "insurance", f"insurance --seed {seed}", RECIPE, record)
-
-
-def measured(net: SequenceNetwork, customers: Task, rows: Rows) -> dict[str, Any]:
-    logits, labels = customers.logits(net, rows), customers.labels(rows)
-    return {"accuracy": round(accuracy(logits, labels), 4), "cross_entropy": round(cross_entropy(logits, labels), 4)}
 
 
 def baseline(learned: Sequences, tested: Sequences) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from experiments.fitting import Recipe
-from experiments.metrics import accuracy, auc, cross_entropy, rightly_predicted
+from experiments.metrics import auc, rightly_predicted
 from experiments.packed import Packed
 from experiments.splits import folds, stratified
 from experiments.tasks import Rows, Task, Tell, keep, write_record
@@ -92,7 +92,6 @@ def measured(net: SequenceNetwork, others: Task, n: int) -> dict[str, Any]:
     return {
         "stays": n,
         "auc": round(auc(logits, labels), 4),
-        "accuracy": round(accuracy(logits, labels), 4),
-        "cross_entropy": round(cross_entropy(logits, labels), 4),
+        **others.measured(net, rows),
         "rightly_predicted_to_die": rightly_predicted(logits, labels, DIED),
     }

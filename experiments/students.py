@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -12,12 +11,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from experiments.fitting import Recipe
-from experiments.metrics import accuracy, cross_entropy
+from experiments.metrics import accuracy
 from experiments.packed import Packed
 from experiments.splits import by_group
 from experiments.tasks import Rows, Task, Tell, keep
 from maxflip.datasets import Sequences, aggregates, oulad
-from maxflip.networks import SequenceNetwork, SparseTimeLSTM
+from maxflip.networks import SparseTimeLSTM
 
 HIDDEN = 48
 RECIPE = Recipe(rate=3e-3, averaging=0.98, batch=128)
@@ -73,7 +72,7 @@ def train(root: Path, out: Path, seeds: int, tell: Tell) -> None:
     runs = []
     for seed in range(seeds):
         made = courses.trained(rest, seed, tell, f"seed {seed}")
-        runs.append({"seed": seed, **measured(made.net, courses, test), **made.story})
+        runs.append({"seed": seed, **courses.measured(made.net, test), **made.story})
         tell(f"seed {seed}: {runs[-1]}")
         if seed == 0:
             first = made.net
@@ -85,15 +84,10 @@ def train(root: Path, out: Path, seeds: int, tell: Tell) -> None:
         "accuracy_of_logistic_regression": round(baseline(courses.data, rest, test), 4),
         "seed": 0,
         "runs": runs,
-        "checked": measured(first, courses, test[:CHECKED]),
+        "checked": courses.measured(first, test[:CHECKED]),
     }
     tell(f"{record}")
     keep(first, out, "oulad", f"oulad --data DIR --seeds {seeds}", RECIPE, record)
-
-
-def measured(net: SequenceNetwork, courses: Task, rows: Rows) -> dict[str, Any]:
-    logits, labels = courses.logits(net, rows), courses.labels(rows)
-    return {"accuracy": round(accuracy(logits, labels), 4), "cross_entropy": round(cross_entropy(logits, labels), 4)}
 
 
 def baseline(data: Sequences, rest: Rows, test: Rows) -> float:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import maxflip
 from experiments.fitting import Epoch, Recipe, Score, fit, seeded
-from experiments.metrics import Floats
+from experiments.metrics import Floats, accuracy, cross_entropy
 from experiments.packed import Packed, logits_of
 from maxflip.datasets import Sequences
 from maxflip.files.atomic import write_bytes
@@ -60,6 +60,13 @@ class Task:
 
     def labels(self, rows: Rows) -> Rows:
         return np.asarray(self.data.labels[rows])
+
+    def measured(self, net: SequenceNetwork, rows: Rows) -> dict[str, float]:
+        logits, labels = self.logits(net, rows), self.labels(rows)
+        return {
+            "accuracy": round(accuracy(logits, labels), 4),
+            "cross_entropy": round(cross_entropy(logits, labels), 4),
+        }
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def test_oulad(tmp_path: Path) -> None:
     assert [run["seed"] for run in held["runs"]] == [0, 1]
     courses = students.task(Path("folder/oulad"))
     _, test = students.outer_split(courses.data)
-    assert held["checked"] == students.measured(net, courses, test[:20])  # the first seed's network is the one kept
+    assert held["checked"] == courses.measured(net, test[:20])  # the first seed's network is the one kept
 
 
 @pytest.mark.usefixtures("little")
@@ -96,7 +96,7 @@ def test_insurance(tmp_path: Path) -> None:
     assert (len(net.dense), len(net.sparse), len(net.time)) == (40, 97, 8)
     assert (len(net.static_time), len(net.static_plain)) == (4, 20)
     assert not net.shift[net.sparse].any()
-    assert held["tested"] == customers.measured(net, customers.task(insurance(40, 1)), np.arange(40))
+    assert held["tested"] == customers.task(insurance(40, 1)).measured(net, np.arange(40))
 
 
 def test_days_since_the_assessment_before() -> None:

@@ -17,7 +17,7 @@ from maxflip.networks import load_network
 from tests.real_data import real_data
 
 NAMES = ["grud_in_hospital", "grud_30_day", "oulad", "insurance"]
-CLOSE = 2e-3  # another processor may round a sample across a line
+CLOSE = 5e-4  # records are rounded to 1e-4, and processors add up in different orders
 
 
 def record(name: str) -> dict[str, Any]:
@@ -66,14 +66,14 @@ def test_oulad_is_as_good_as_recorded() -> None:
     _, test = students.outer_split(courses.data)
     net = load_network(WEIGHTS / "oulad.safetensors")
     assert (net.features, net.static_features) == (courses.data.features, courses.data.static_features)
-    assert students.measured(net, courses, test[: students.CHECKED]) == pytest.approx(held["checked"], abs=CLOSE)
+    assert courses.measured(net, test[: students.CHECKED]) == pytest.approx(held["checked"], abs=CLOSE)
     assert held["accuracy_mean"] > held["accuracy_of_logistic_regression"]
 
 
 def test_insurance_is_as_good_as_recorded() -> None:
     others, held = customers.task(insurance(*customers.TESTED)), record("insurance")
     net = load_network(WEIGHTS / "insurance.safetensors")
-    assert customers.measured(net, others, np.arange(customers.CHECKED)) == pytest.approx(held["checked"], abs=CLOSE)
+    assert others.measured(net, np.arange(customers.CHECKED)) == pytest.approx(held["checked"], abs=CLOSE)
     assert held["tested"]["accuracy"] > held["accuracy_of_logistic_regression"]
 
 
