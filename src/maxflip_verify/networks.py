@@ -5,7 +5,7 @@ Nothing here is fast, batched or shared with the library, so that a slip in the 
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,10 @@ class Network:
                 if not np.isfinite(array).all() or (tensor.endswith("scale") and not (array > 0).all()):
                     raise Unreadable(f"{tensor} is not finite, or a scale is not above 0")
         return net
+
+    def wide(self) -> "Network":
+        """The same numbers in float64."""
+        return replace(self, tensors={name: array.astype(np.float64) for name, array in self.tensors.items()})
 
     @property
     def dtype(self) -> np.dtype[Any]:

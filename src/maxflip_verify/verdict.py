@@ -69,8 +69,8 @@ def audit(
         checks.append(check(f"summary.json: inputs: {key}", entry["sha256"] != found, entry["sha256"], found))
     checks.append(check("summary.json: inputs", bool(stated.keys() - needed), sorted(stated), sorted(needed)))
     names = {key: str(path) for key, path in paths.items()}
-    is_network = is_safetensors(data["model"])
-    loaded = (Network.parse if is_network else load_model)(data["model"], names["model"])
+    found_in = data["model"], names["model"]
+    loaded = Network.parse(*found_in).wide() if is_safetensors(data["model"]) else load_model(*found_in)
     case = read_case(complete(job, loaded), data, names)
     forms = {"plan": FORMS["plan_of_sequences" if case.is_long else "plan"], "fates": FORMS["fates"]}
     plan, fates = (read_columns(read(folder / f"{key}.parquet", follow_links=False), key, forms[key]) for key in forms)
@@ -79,8 +79,8 @@ def audit(
     fates |= {key: np.append(fates[key], "" if key == "fate" else np.nan)[order] for key in fates if key != "id"}
     fates |= _run(loaded, case, plan, fates["fate"] == "flipped")
     unit = fates["size"][np.linspace(0, len(case.ids) - 1, min(TRIED, len(case.ids))).astype(int)].max() or 1.0
-    eps, least = (np if is_network else torch).finfo(loaded.dtype).eps, 1e-9
-    least = 1e-9 if loaded.dtype in (torch.float64, np.dtype(np.float64)) else 1e-6
+    dtype = torch.float64 if isinstance(loaded, Network) else loaded.dtype
+    eps, least = torch.finfo(dtype).eps, 1e-9 if dtype == torch.float64 else 1e-6
     checks += [*plan_rules(case, plan), *fate_rules(case, plan, fates, said["guard"])]
     return Audit((*checks, *summary_rules(case, plan, fates, said, (unit * least, unit * max(1e-3, 16 * eps)))))
 

@@ -93,7 +93,8 @@ def load_sequence_classifier(
         wrong.append(_other_classes(classes, own, path))
     if wrong:
         raise ProblemError(wrong)
-    return TorchClassifier(net, output="logits", classes=own if classes is None else classes)
+    # In float64, as the auditor runs it: in float32 two programs may differ by more than a flip is ahead.
+    return TorchClassifier(net.double(), output="logits", classes=own if classes is None else classes)
 
 
 def _other_columns(what: str, number: int, names: Sequence[str] | None, given: Sequence[str]) -> list[str]:
