@@ -208,6 +208,30 @@ def test_more_of_a_budget_is_no_reason_to_find_fewer_flips() -> None:
     assert len(set(counts)) == 1
 
 
+@pytest.mark.parametrize("worth", [1e-10, 1e8, 1e10, 1e17])
+def test_worth_may_be_counted_in_any_unit(worth: float) -> None:
+    """Neither linear programs nor the first prices have a size of their own."""
+    plan, other = solve(net_problem(seed=3)), solve(net_problem(seed=3, worth=np.full(60, worth)))
+    assert other.count == plan.count
+    assert plan.estimate is not None
+    assert other.estimate == pytest.approx(worth * plan.estimate, rel=1e-3)
+
+
+@pytest.mark.parametrize("cost", ["squared", "absolute"])
+def test_budgets_may_be_counted_in_units_beyond_those_of_prices(cost: str) -> None:
+    x = np.random.default_rng(0).normal(size=(8, 1)) - 2
+    ordinary, tiny, huge = (
+        solve(linear_problem([1.0], x, {"b": Budget(8 * unit, {"x0": unit}, cost)})) for unit in (1.0, 1e-120, 1e120)
+    )
+    assert 0 < ordinary.count == tiny.count == huge.count
+
+
+def test_features_of_a_size_whose_squares_overflow_have_prices_without_a_range() -> None:
+    x = np.random.default_rng(0).normal(size=(8, 1)) - 2
+    plan = solve(linear_problem([1e-80], 1e80 * x, {"x0": math.inf, "people": Budget(3, cost="count")}))
+    assert (plan.count, plan.price_ranges) == (3, {})
+
+
 def test_what_is_free_costs_nothing_in_the_estimate() -> None:
     plan = solve(net_problem(n=40, budgets={f"x{i}": np.inf for i in range(4)}), Prices())
     assert plan.estimate == pytest.approx(plan.worth)
