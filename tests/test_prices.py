@@ -179,8 +179,12 @@ def test_a_frontier_never_falls() -> None:
     found = frontier(net_problem(n=60), [2.0, 0.5, 1.0])
     assert found.scales == (0.5, 1.0, 2.0)
     assert list(found.table()["worth"].to_pylist()) == sorted(p.worth for p in found.plans)
-    with pytest.raises(InputError, match="scales"):
-        frontier(net_problem(), [])
+    nothing: Any
+    for nothing in ([], 1.0):
+        with pytest.raises(InputError, match="scales"):
+            frontier(net_problem(), nothing)
+    with pytest.raises(InputError, match=r"plan: got None.*solve"):
+        resolve(net_problem(), None)  # type: ignore[arg-type]
 
 
 def test_workers_chunks_of_work_and_threads_change_no_bit() -> None:
@@ -274,11 +278,23 @@ def test_what_if_is_a_first_order_promise_that_a_solve_does_not_beat() -> None:
         solve(problem, Nearest()).what_if({"x0": 1.0})
 
 
-@pytest.mark.parametrize("more", ["5", -1e9, math.nan, math.inf])
+@pytest.mark.parametrize("more", ["5", -1e9, math.nan, math.inf, True])
 def test_what_if_takes_numbers_that_leave_a_budget(more: Any) -> None:
     plan = solve(linear_problem([1.0], [[-1.0]], [9.0]))
-    with pytest.raises(InputError, match="what_if"):
-        plan.what_if({"x0": more})
+    wrong: Any
+    for wrong in ({"x0": more}, ["x0"], more):
+        with pytest.raises(InputError, match="what_if"):
+            plan.what_if(wrong)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    problem = linear_problem([1.0], [[-1.0], [-2.0]], [2.0])
+    assert frontier(problem, np.arange(1, 3)).scales == (1.0, 2.0)
+    assert frontier(problem, np.array([0.5], dtype=np.float32)).scales == (0.5,)
+    plan = solve(problem)
+    more: Any
+    for more in (np.int64(1), np.float32(1)):
+        assert plan.what_if({"x0": more}) == plan.what_if({"x0": 1.0})
 
 
 def test_samples_without_a_flip_at_some_prices_are_not_offered_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
