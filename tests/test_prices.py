@@ -236,6 +236,12 @@ def test_features_of_a_size_whose_squares_overflow_have_prices_without_a_range()
     assert (plan.count, plan.price_ranges) == (3, {})
 
 
+def test_without_any_flip_there_is_no_estimate() -> None:
+    plan = solve(net_problem(n=40, features=3, classes=200, target=7))
+    assert plan.fate_counts()[Fate.NOT_FOUND] == 40
+    assert plan.estimate is None
+
+
 def test_what_is_free_costs_nothing_in_the_estimate() -> None:
     plan = solve(net_problem(n=40, budgets={f"x{i}": np.inf for i in range(4)}), Prices())
     assert plan.estimate == pytest.approx(plan.worth)
