@@ -225,6 +225,20 @@ def test_the_relaxation_of_many_is_that_of_all(seed: int, monkeypatch: pytest.Mo
     assert (found.prices >= 0).all()
 
 
+@pytest.mark.parametrize("free", [0, 50, 400])
+def test_hardly_anyone_of_many_may_be_in_doubt(free: int) -> None:
+    """All others must be picked, and have one candidate each."""
+    rng = np.random.default_rng(free)
+    shares = rng.exponential(size=(8000, 3))
+    shares /= 1.001 * shares[free:].sum(axis=0)
+    candidates = relaxation.Candidates(np.ones(8000), shares, np.arange(8000), np.arange(8000) >= free)
+    direct = programs.relax(candidates.program(np.ones(3)))
+    found = relaxation.relaxed(candidates)
+    assert direct is not None
+    assert found is not None
+    assert found.bound == pytest.approx(direct.bound, rel=1e-9)
+
+
 @pytest.mark.parametrize("each", [1, 3])
 def test_the_core_is_what_solves_large_relaxations(each: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where a sample has several candidates that are nothing alike."""

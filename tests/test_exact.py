@@ -83,6 +83,21 @@ def test_changes_of_any_size_have_a_consumption() -> None:
     assert ledger.excess(2, changes) == float(exactly(1e-300, [1e150, 1e200], 2) - 9)
 
 
+def test_a_square_below_the_smallest_float_may_weigh_much() -> None:
+    """1e300 * (1e-170)**2 = 1e-40, though the square alone is 0 as a float."""
+    changes = np.full((1, 1), 1e-170)
+    for amount, over in ((2e-40, []), (0.5e-40, [0])):
+        assert Ledger.compile({"b": Budget(amount, {"x": 1e300})}, ("x",)).overspent(changes) == over
+
+
+def test_a_weight_may_make_a_consumption_that_is_no_number() -> None:
+    budgets = {"own": Budget(1.0, {"x": 1e300})}
+    for more in ({}, {"absolute": Budget(1.0, {"x": 1e305}, "absolute")}):
+        ledger = Ledger.compile(budgets | more, ("x",))
+        assert np.isinf(ledger.consumption(np.full((1, 1), 1e10))).all()
+        assert ledger.overspent(np.full((1, 1), 1e10)) == list(range(len(ledger.names)))
+
+
 def test_long_sums_are_exact_in_any_number_of_parts_and_threads() -> None:
     """Several parts of a long plan, decided at the last bit on either side."""
     rng = np.random.default_rng(4)

@@ -179,8 +179,12 @@ def test_a_frontier_never_falls() -> None:
     found = frontier(net_problem(n=60), [2.0, 0.5, 1.0])
     assert found.scales == (0.5, 1.0, 2.0)
     assert list(found.table()["worth"].to_pylist()) == sorted(p.worth for p in found.plans)
-    with pytest.raises(InputError, match="scales"):
-        frontier(net_problem(), [])
+    nothing: Any
+    for nothing in ([], 1.0):
+        with pytest.raises(InputError, match="scales"):
+            frontier(net_problem(), nothing)
+    with pytest.raises(InputError, match=r"plan: got None.*solve"):
+        resolve(net_problem(), None)  # type: ignore[arg-type]
 
 
 def test_workers_chunks_of_work_and_threads_change_no_bit() -> None:
@@ -206,6 +210,36 @@ def test_more_of_a_budget_is_no_reason_to_find_fewer_flips() -> None:
         for amount in (1e2, 1e6, 1e10, np.inf)
     ]
     assert len(set(counts)) == 1
+
+
+@pytest.mark.parametrize("worth", [1e-10, 1e8, 1e10, 1e17])
+def test_worth_may_be_counted_in_any_unit(worth: float) -> None:
+    """Neither linear programs nor the first prices have a size of their own."""
+    plan, other = solve(net_problem(seed=3)), solve(net_problem(seed=3, worth=np.full(60, worth)))
+    assert other.count == plan.count
+    assert plan.estimate is not None
+    assert other.estimate == pytest.approx(worth * plan.estimate, rel=1e-3)
+
+
+@pytest.mark.parametrize("cost", ["squared", "absolute"])
+def test_budgets_may_be_counted_in_units_beyond_those_of_prices(cost: str) -> None:
+    x = np.random.default_rng(0).normal(size=(8, 1)) - 2
+    ordinary, tiny, huge = (
+        solve(linear_problem([1.0], x, {"b": Budget(8 * unit, {"x0": unit}, cost)})) for unit in (1.0, 1e-120, 1e120)
+    )
+    assert 0 < ordinary.count == tiny.count == huge.count
+
+
+def test_features_of_a_size_whose_squares_overflow_have_prices_without_a_range() -> None:
+    x = np.random.default_rng(0).normal(size=(8, 1)) - 2
+    plan = solve(linear_problem([1e-80], 1e80 * x, {"x0": math.inf, "people": Budget(3, cost="count")}))
+    assert (plan.count, plan.price_ranges) == (3, {})
+
+
+def test_without_any_flip_there_is_no_estimate() -> None:
+    plan = solve(net_problem(n=40, features=3, classes=200, target=7))
+    assert plan.fate_counts()[Fate.NOT_FOUND] == 40
+    assert plan.estimate is None
 
 
 def test_what_is_free_costs_nothing_in_the_estimate() -> None:
@@ -250,11 +284,23 @@ def test_what_if_is_a_first_order_promise_that_a_solve_does_not_beat() -> None:
         solve(problem, Nearest()).what_if({"x0": 1.0})
 
 
-@pytest.mark.parametrize("more", ["5", -1e9, math.nan, math.inf])
+@pytest.mark.parametrize("more", ["5", -1e9, math.nan, math.inf, True])
 def test_what_if_takes_numbers_that_leave_a_budget(more: Any) -> None:
     plan = solve(linear_problem([1.0], [[-1.0]], [9.0]))
-    with pytest.raises(InputError, match="what_if"):
-        plan.what_if({"x0": more})
+    wrong: Any
+    for wrong in ({"x0": more}, ["x0"], more):
+        with pytest.raises(InputError, match="what_if"):
+            plan.what_if(wrong)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    problem = linear_problem([1.0], [[-1.0], [-2.0]], [2.0])
+    assert frontier(problem, np.arange(1, 3)).scales == (1.0, 2.0)
+    assert frontier(problem, np.array([0.5], dtype=np.float32)).scales == (0.5,)
+    plan = solve(problem)
+    more: Any
+    for more in (np.int64(1), np.float32(1)):
+        assert plan.what_if({"x0": more}) == plan.what_if({"x0": 1.0})
 
 
 def test_samples_without_a_flip_at_some_prices_are_not_offered_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:

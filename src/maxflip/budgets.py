@@ -138,11 +138,13 @@ class Ledger(Frozen):
     def _plain_consumption(self, changes: Floats) -> Floats:
         if self._own_feature is not None:
             weight = self.squared[np.arange(len(self.names)), self._own_feature]
-            return np.asarray(changes[:, self._own_feature] ** 2 * weight)
-        drawn = changes**2 @ self.squared.T
-        if self.absolute.any():
-            drawn += np.abs(changes) @ self.absolute.T
-        return np.asarray(drawn + self.count)
+            with np.errstate(over="ignore"):
+                return np.asarray(changes[:, self._own_feature] ** 2 * weight)
+        with np.errstate(over="ignore"):
+            drawn = changes**2 @ self.squared.T
+            if self.absolute.any():
+                drawn += np.abs(changes) @ self.absolute.T
+            return np.asarray(drawn + self.count)
 
     def _consumption(self, r: int, changes: Floats) -> Floats:
         """(c,), whatever the size: a weight is multiplied in before the square, and a weight of 0 not at all."""
@@ -206,7 +208,8 @@ class Ledger(Frozen):
         """(m,): by sums of each column in plain floats, and what rounding can have done to them.
 
         Nothing in such a sum is negative, so that no rounding of a product, or of one of the sums, takes away more than
-        2**-53 of the whole; nor more than TINY, where products are below the smallest float64.
+        2**-53 of the whole; nor more than TINY, where products are below the smallest float64, times the weight that a
+        square is multiplied by afterwards.
         """
 
         def sizes(part: slice) -> Floats:
@@ -219,7 +222,8 @@ class Ledger(Frozen):
         with np.errstate(over="ignore", invalid="ignore"):
             drawn = np.where(self.squared > 0, self.squared * squares, 0.0).sum(axis=1)
             drawn += np.where(self.absolute > 0, self.absolute * absolutes, 0.0).sum(axis=1)
-            most = drawn * (1.0 + 4.0 * (count + self.squared.shape[1] + 4) * 2.0**-53) + count * TINY
+            most = drawn * (1.0 + 4.0 * (count + self.squared.shape[1] + 4) * 2.0**-53)
+            most += count * TINY * (1.0 + self.squared.sum(axis=1))
         clear = (most < self.amounts) & (self.count == 0)
         clear[self.functions] = False
         return np.asarray(clear)

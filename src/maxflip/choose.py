@@ -39,7 +39,7 @@ WIDEST = 2000  # samples: a wider band that is known to be feasible is not tried
 EXACT = 300  # samples up to which the optimum itself is sought
 SWAPPED = 2  # times the first band: samples among which swaps are tried
 EXACT_TERMS = 1_000_000  # numbers that may be summed exactly for insertions that fail by a rounding error
-ORDINARY = 40  # worths of up to 2 to this power, or down to its inverse, are left as they are
+ORDINARY = 20  # worths of up to 2 to this power are left as they are
 
 Chosen = NDArray[np.int64]
 
@@ -100,7 +100,8 @@ def _offered(problem: Problem, rows: Rows, bill: Bill, must: Rows) -> _Offer:
         place = by_sample[wanted[by_sample]]
         share = np.minimum(_shares(bill.of(place)), 2.0)
     sample = in_order_of_appearance(rows[place])
-    candidates = Candidates(_scaled(problem.worth[rows[place]]), share, sample, is_must[place])
+    worth = problem.worth[rows[place]]
+    candidates = Candidates(worth / unit_of(worth), share, sample, is_must[place])
     return _Offer(candidates, place, bill.of(place))
 
 
@@ -137,10 +138,11 @@ def _smallest(rows: Rows, bill: Bill) -> NDArray[np.bool_]:
     return needed
 
 
-def _scaled(worth: Floats) -> Floats:
-    """Huge and tiny worths are brought to about 1 by a power of two; all others stay as they are, and whole."""
+def unit_of(worth: Floats) -> float:
+    """A power of two by which large and small worths come to about 1, since the solver's tolerances are absolute; 1 for
+    all others, which stay whole."""
     exponent = math.frexp(float(worth.max(initial=0.0)))[1]
-    return worth if abs(exponent) <= ORDINARY else np.ldexp(worth, -exponent)
+    return 1.0 if 0 <= exponent <= ORDINARY else math.ldexp(1.0, exponent)
 
 
 def in_order_of_appearance(rows: Rows) -> Rows:

@@ -209,18 +209,23 @@ class Plan:
         """
         if self.prices is None:
             raise InputError("what_if: this plan has no prices. Solve with Prices().")
+        if not isinstance(more, Mapping):
+            raise InputError(f"what_if: got {shown(more)}; wanted {{budget: so much more}}.")
         unknown = [name for name in more if name not in self.prices]
         if unknown:
             raise InputError([f"what_if: no budget is called {n!r}.{did_you_mean(n, self.prices)}" for n in unknown])
         faults = [
             f"what_if.{n} = {shown(a)}: must be a finite number, and leave at least 0 of {self.budgets[n].amount:g}."
             for n, a in more.items()
-            if not isinstance(a, (int, float)) or not math.isfinite(a) or self.budgets[n].amount + a < 0
+            if isinstance(a, bool)
+            or not isinstance(a, (int, float, np.integer, np.floating))
+            or not math.isfinite(a)
+            or self.budgets[n].amount + float(a) < 0
         ]
         if faults:
             raise InputError(faults)
         open_ = ~np.isin(self.fates.astype(str), [Fate.ALREADY.value, Fate.UNREACHABLE.value])
-        promised = self.worth + math.fsum(self.prices[name] * amount for name, amount in more.items())
+        promised = self.worth + math.fsum(self.prices[name] * float(amount) for name, amount in more.items())
         return min(max(0.0, promised), math.fsum(self.worths[open_]))  # no more than all who are left
 
     def fate_counts(self) -> dict[Fate, int]:

@@ -242,7 +242,8 @@ def _polished(candidates: Candidates, options: Options, doubtful: float) -> Opti
 
     doubtful: how many samples the present prices leave in doubt, in roots of their number
     """
-    count = min(candidates.samples // PART, int(doubtful * candidates.samples**0.5))
+    wavering = int(np.isfinite(options.doubt).sum())  # all but those who must be picked and have one candidate
+    count = min(candidates.samples // PART, int(doubtful * candidates.samples**0.5), wavering - 1)
     inside, here, capacity = candidates, options, np.ones(candidates.share.shape[1])
     while count > CORE // 20:
         width = float(np.partition(here.doubt, count)[count])

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from maxflip.budgets import Budget
 from maxflip.engine import Engine
@@ -16,6 +18,8 @@ from maxflip.problem import Problem
 from maxflip.solvers import Solver
 from maxflip.suggest import shown
 from maxflip.watch import Watch
+
+NUMBERS = (int, float, np.integer, np.floating)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,6 +42,8 @@ def resolve(
     With larger budgets it is never worth less than `plan`. With a smaller margin nobody whom `plan` moves is lost, but
     those who pass at the start now are `already` there and count no more.
     """
+    if not isinstance(plan, Plan):
+        raise InputError(f"plan: got {shown(plan)}; wanted the plan to start from. Without one, use solve(problem).")
     asked = problem.changed(budgets=budgets, margin=margin, threshold=threshold)
     return solve(asked, solver, seed=seed, start=plan, engine=engine, watch=watch)
 
@@ -84,9 +90,11 @@ def frontier(
     return Frontier(tuple(ascending), tuple(plans))
 
 
-def _checked(scales: Iterable[float]) -> list[float]:
+def _checked(scales: Any) -> list[float]:
+    if not isinstance(scales, Iterable):
+        raise InputError(f"scales: got {shown(scales)}; wanted a list of finite numbers > 0.")
     listed = list(scales)
-    bad = [s for s in listed if isinstance(s, bool) or not isinstance(s, (int, float)) or not 0 < s < math.inf]
+    bad = [s for s in listed if isinstance(s, bool) or not isinstance(s, NUMBERS) or not 0 < s < math.inf]
     if bad or not listed:
         raise InputError(f"scales: got {shown(bad[0]) if bad else 'none'}; wanted finite numbers > 0.")
     return [float(s) for s in listed]

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from maxflip.choose import choose, in_order_of_appearance
+from maxflip.choose import choose, in_order_of_appearance, unit_of
 from maxflip.engine import Rows
 from maxflip.exact import Floats
 from maxflip.judge import admissible
@@ -127,14 +127,15 @@ class Closing:
         share = problem.ledger.consumption(columns.changes)[:, traded] / (amounts * SPARED)
         sample = in_order_of_appearance(columns.rows)
         must = np.isin(columns.rows, problem.include)
-        best = relaxed(Candidates(problem.worth[columns.rows], share, sample, must))
+        unit = unit_of(problem.worth[columns.rows])
+        best = relaxed(Candidates(problem.worth[columns.rows] / unit, share, sample, must))
         if best is None:
             return None
         self.used = [Columns(columns.rows[best.x > MIXED], columns.changes[best.x > MIXED])]
         self._merge(columns, best.x)
         prices = np.zeros(len(traded))
-        prices[traded] = best.prices / amounts
-        return best.bound, prices
+        prices[traded] = unit * best.prices / amounts
+        return unit * best.bound, prices
 
     def _merge(self, columns: Columns, part: Floats) -> None:
         """The average of a sample's flips draws no more than the mixture; one that is no flip is left aside."""

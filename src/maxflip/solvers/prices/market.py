@@ -161,7 +161,7 @@ class Market:
 
         Where the market clears, B = what is bought at the prices; so d prices = -H^-1 d B, H the curvature of D.
         """
-        if self.last is None:
+        if self.last is None or not np.isfinite(self.last.curvature).all():
             return {}
         names = self.problem.ledger.names
         free = self.traded.copy()

@@ -192,14 +192,18 @@ class Shard:
         return own - shared.T @ (part[:, None] * shared)
 
     def gains(self, prices: Floats) -> Floats:
-        """(B,) v_j - C_j at these prices, by all flips known; -inf where there is none
+        """(B,) v_j - C_j at these prices, by all flips known; -inf where there is none"""
+        return self.problem.worth[self.rows] - self.costs(prices)
+
+    def costs(self, prices: Floats) -> Floats:
+        """(B,) C_j at these prices, by all flips known; inf where there is none
 
         What is free costs nothing here, other than in a search, which must not go on for ever.
         """
         ledger, columns = self.problem.ledger, self.problem.actionable
         plain = FeaturePrices(prices @ ledger.squared[:, columns], prices @ ledger.absolute[:, columns])
         best = self._best(self.surface.repriced(plain))
-        return np.asarray((self.worth - best.cost - float(prices @ self.problem.ledger.count)).cpu().numpy())
+        return np.asarray((best.cost + float(prices @ ledger.count)).cpu().numpy())
 
     def value(self, prices: Floats) -> float:
         """sum_j max(0, v_j - C_j), without the max for those who must be picked"""
@@ -209,9 +213,9 @@ class Shard:
 
     def relative_costs(self, prices: Floats) -> Floats:
         """C_j / v_j of the samples that have a flip and a worth"""
-        gain, worth = self.gains(prices), self.problem.worth[self.rows]
-        some = np.isfinite(gain) & (worth > 0)
-        return 1.0 - gain[some] / worth[some]
+        costs, worth = self.costs(prices), self.problem.worth[self.rows]
+        some = np.isfinite(costs) & (worth > 0)
+        return costs[some] / worth[some]
 
     def proved_gains(self, prices: Floats) -> Floats | None:
         """(B,): no plan wins more of sample j than max(0, v_j - C_j), by lower bounds of C_j at these prices."""

@@ -74,16 +74,17 @@ class Prices:
         columns = closing.columns()
         market.close()
         bound = market.proved()
+        found = np.concatenate([rows[:0], *market.held.ask(lambda shard: shard.rows_found())])
         return Proposal(
             rows=columns.rows,
             changes=columns.changes,
-            known=np.concatenate([rows[:0], *market.held.ask(lambda shard: shard.rows_found())]),
+            known=found,
             unreachable=np.concatenate([rows[:0], *market.held.ask(lambda shard: shard.rows_unreachable())]),
             unusable=np.concatenate([rows[:0], *market.held.ask(lambda shard: shard.rows_unusable())]),
             prices=market.shown_prices(),
             price_ranges=market.ranges(),
             bound=bound,
-            estimate=market.value if bound is None else None,
+            estimate=market.value if bound is None and len(found) else None,  # without a flip nothing is known
             trace=market.trace,
         )
 
