@@ -121,8 +121,10 @@ class Cohort(Frozen):
         (2, [2, 1])
         """
         faults = _argument_faults(features, None, ids, units, source)
-        if isinstance(static_features, str):
-            faults.append(f"static_features: got the text {shown(static_features)}; wanted a list of names.")
+        if static_features is not None and (
+            not is_listing(static_features) or any(not isinstance(name, str) for name in static_features)
+        ):
+            faults.append(f"static_features: got {shown(static_features)}; wanted a list of names (texts).")
         if faults:
             raise InputError(faults)
         n = len(values) if hasattr(values, "__len__") else 0
