@@ -124,7 +124,9 @@ class Problem(Frozen):
         allowed, step_faults = read_steps(steps, people)
         faults += step_faults
         if people.ragged is not None:
-            faults += classifier.sequence_faults(some_missing=bool(np.isnan(people.values).any()))
+            faults += classifier.sequence_faults(
+                some_missing=bool(np.isnan(people.values).any()), static_features=people.ragged.static_features
+            )
         faults += _overflow_faults(people, classifier)
         faults += _size_faults(people, weighed)
         if not budget_faults and not weighed:

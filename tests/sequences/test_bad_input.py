@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from maxflip import Budget, Cohort, InputError, ModelError, Problem, ProblemError, TorchClassifier, resolve, solve
+from maxflip.networks import GRUD
 from maxflip.ragged import read_sequences
 from tests.sequences.examples import LastStep, Total, ragged_problem
 
@@ -122,3 +123,27 @@ def test_times_that_the_model_cannot_tell_apart_are_told_of(dtype: torch.dtype, 
     problem = ragged_problem(1, 1, classifier=TorchClassifier(net, output="logits"), cohort=cohort)
     words = "Times as large as 1.7e+09 are rounded by the model's float32: 1 step cannot be told"
     assert any(words in notice for notice in problem.notices) == is_told
+
+
+@pytest.mark.parametrize(
+    ("names", "static", "words"),
+    [
+        (["glucose", "bp"], 0, "takes 2 features: 'glucose', 'bp'; the cohort has 2: 'bp', 'glucose'. Put them in"),
+        (3, 0, "takes 3 features; the cohort has 2: 'bp', 'glucose'"),
+        (2, 2, "takes 2 static features; the cohort has 1: 'age'"),
+        (2, ["weight"], "takes 1 static features: 'weight'; the cohort has 1: 'age'"),
+    ],
+)
+def test_a_network_of_other_features_is_refused(names: Any, static: Any, words: str) -> None:
+    """In another order too, in which it would answer, and wrongly."""
+    cohort = Cohort.sequences([np.ones((2, 2))], features=["bp", "glucose"], static=[[50.0]], static_features=["age"])
+    classifier = TorchClassifier(GRUD(names, 4, 2, static), output="logits")
+    with pytest.raises((ModelError, ProblemError), match=words):
+        ragged_problem(1, 2, classifier=classifier, cohort=cohort, budgets={"bp": 1.0})
+
+
+@pytest.mark.parametrize("features", [["bp", "glucose"], None])
+def test_a_network_of_the_same_features_is_taken(features: Any) -> None:
+    classifier = TorchClassifier(GRUD(["bp", "glucose"], 4, 2, ["age"]), output="logits")
+    cohort = Cohort.sequences([np.ones((2, 2))], features=features, static=[[50.0]])
+    ragged_problem(1, 2, classifier=classifier, cohort=cohort, budgets={cohort.features[0]: 1.0})
