@@ -17,7 +17,7 @@ from maxflip.errors import InputError
 from maxflip.exact import Floats
 from maxflip.frames import Column, columns_of
 from maxflip.frozen import Frozen, FrozenMap, read_only
-from maxflip.ragged import Ragged, read_sequences
+from maxflip.ragged import Ragged, column_names, read_sequences
 from maxflip.suggest import counted, did_you_mean, grouped, listed, shown, visible
 
 Text = NDArray[np.object_]  # of str
@@ -112,6 +112,8 @@ class Cohort(Frozen):
     ) -> Cohort:
         """One array (T_j, F) per sample, NaN where nothing was measured; such values are never changed.
 
+        Frames give the names of features too, and must all have the same columns in the same order.
+
         observed  masks of the same shapes, which must agree with the NaNs; None: what is not NaN was measured
         times     one array (T_j,) per sample that never goes backwards; None: 0, 1, 2, ...
         static    (n, S): what the model also knows of each, and what never changes
@@ -134,7 +136,8 @@ class Cohort(Frozen):
             known = texts is not None and texts[j] is not None
             return f"sequence {j + 1}" + (f" (id {visible(texts[j])})" if known and texts is not None else "")
 
-        names = None if features is None else [str(name) for name in features]
+        first = next(iter(values), None) if n and not isinstance(values, Mapping) else None
+        names = column_names(first) if features is None else [str(name) for name in features]
         read, more = read_sequences(
             values, observed, times, static, features=names, static_features=static_features, who=who
         )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from maxflip.exact import Floats
 from maxflip.frozen import Frozen, read_only
-from maxflip.suggest import counted, shown
+from maxflip.suggest import counted, listed, shown
 
 ALIKE = 10  # sentences about one kind of fault
 
@@ -79,6 +79,11 @@ def read_sequences(
         [j for j, part in enumerate(parts) if part.shape[1] != width],
         lambda j: f"values: {who(j)}: {counted(parts[j].shape[1], 'feature')}; {source} {width:,}.",
     )
+    named = [column_names(one) for one in values]
+    faults += _first(
+        [j for j, own in enumerate(named) if own is not None and features is not None and own != list(features)],
+        lambda j: f"values: {who(j)}: has the columns {listed(named[j] or [])}; wanted {listed(features or [])}.",
+    )
     faults += _first(
         [j for j, part in enumerate(parts) if not len(part)],
         lambda j: (
@@ -124,6 +129,12 @@ def _first(places: Sequence[Any] | NDArray[np.int64], sentence: Callable[[Any], 
     """A sentence about each of the first places, and how many more there are: of millions, none is put into words."""
     more = [f"... and {len(places) - ALIKE:,} more of this kind."] if len(places) > ALIKE else []
     return [sentence(place) for place in places[:ALIKE]] + more
+
+
+def column_names(frame: Any) -> list[str] | None:
+    """Those of a pandas or polars frame; None where columns have no names."""
+    names = list(getattr(frame, "columns", ()))
+    return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def _numbers(given: Any) -> Floats:

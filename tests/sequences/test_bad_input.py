@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -147,3 +148,13 @@ def test_a_network_of_the_same_features_is_taken(features: Any) -> None:
     classifier = TorchClassifier(GRUD(["bp", "glucose"], 4, 2, ["age"]), output="logits")
     cohort = Cohort.sequences([np.ones((2, 2))], features=features, static=[[50.0]])
     ragged_problem(1, 2, classifier=classifier, cohort=cohort, budgets={cohort.features[0]: 1.0})
+
+
+def test_frames_name_their_features_and_must_agree() -> None:
+    """In another order of columns, values of one feature would be taken for those of another."""
+    one, other = pd.DataFrame({"bp": [120.0], "glucose": [7.0]}), pd.DataFrame({"glucose": [6.0], "bp": [110.0]})
+    assert Cohort.sequences([one, one]).features == ("bp", "glucose")
+    with pytest.raises(InputError, match="sequence 2: has the columns 'glucose', 'bp'; wanted 'bp', 'glucose'"):
+        Cohort.sequences([one, other])
+    with pytest.raises(InputError, match="sequence 1: has the columns 'glucose', 'bp'; wanted 'bp', 'glucose'"):
+        Cohort.sequences([other], features=["bp", "glucose"])
