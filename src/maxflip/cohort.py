@@ -112,7 +112,8 @@ class Cohort(Frozen):
     ) -> Cohort:
         """One array (T_j, F) per sample, NaN where nothing was measured; such values are never changed.
 
-        Frames give the names of features too, and must all have the same columns in the same order.
+        Frames give the names of features too, and must all have the same columns in the same order. A pandas frame of
+        static features goes by its index, where that has the ids.
 
         observed  masks of the same shapes, which must agree with the NaNs; None: what is not NaN was measured
         times     one array (T_j,) per sample that never goes backwards; None: 0, 1, 2, ...
@@ -138,9 +139,10 @@ class Cohort(Frozen):
 
         first = next(iter(values), None) if n and not isinstance(values, Mapping) else None
         names = column_names(first) if features is None else [str(name) for name in features]
-        read, more = read_sequences(
-            values, observed, times, static, features=names, static_features=static_features, who=who
-        )
+        known, more = _by_id(static, texts, n)
+        faults += more
+        still = column_names(static) if static_features is None else static_features
+        read, more = read_sequences(values, observed, times, known, features=names, static_features=still, who=who)
         faults += more
         if read is not None:
             names = names or [f"x{i}" for i in range(read.values.shape[1])]
@@ -254,6 +256,22 @@ def _argument_faults(features: Any, id_: Any, ids: Any, units: Any, source: Any)
     if not isinstance(source, str):
         faults.append(f"source: got {shown(source)}; wanted a text, such as a file name.")
     return faults
+
+
+def _by_id(static: Any, ids: Text | None, n: int) -> tuple[Any, list[str]]:
+    """A pandas frame in the order of the ids, where its index has them; anything else by position, as it is."""
+    if not hasattr(static, "iloc") or getattr(static, "ndim", 0) != 2:
+        return static, []
+    labels = [str(label) for label in static.index]
+    if labels == [str(j) for j in range(n)]:
+        return static, []
+    place = {label: j for j, label in enumerate(labels)}
+    if ids is None or len(place) != len(labels) or set(place) != set(ids.tolist()):
+        return static, [
+            "static: its index is neither the ids nor 0, 1, ..., so it cannot be told which row belongs to whom. Give "
+            "it the ids as index, or pass static.to_numpy() in the order of the sequences."
+        ]
+    return static.iloc[[place[text] for text in ids.tolist()]], []
 
 
 def in_cohort_order(values: Any, cohort: Cohort) -> Any:

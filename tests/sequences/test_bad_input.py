@@ -158,3 +158,15 @@ def test_frames_name_their_features_and_must_agree() -> None:
         Cohort.sequences([one, other])
     with pytest.raises(InputError, match="sequence 1: has the columns 'glucose', 'bp'; wanted 'bp', 'glucose'"):
         Cohort.sequences([other], features=["bp", "glucose"])
+
+
+def test_a_frame_of_static_features_goes_by_its_index() -> None:
+    frame = pd.DataFrame({"age": [80.0, 20.0]}, index=["S-2", "S-1"])
+    ragged = Cohort.sequences([np.ones((1, 1))] * 2, ids=["S-1", "S-2"], static=frame).ragged
+    assert ragged is not None
+    assert (ragged.static.tolist(), ragged.static_features) == ([[20.0], [80.0]], ("age",))
+    plain = Cohort.sequences([np.ones((1, 1))] * 2, ids=["S-1", "S-2"], static=frame.reset_index(drop=True)).ragged
+    assert plain is not None
+    assert plain.static.tolist() == [[80.0], [20.0]]
+    with pytest.raises(InputError, match="static: its index is neither the ids nor 0, 1"):
+        Cohort.sequences([np.ones((1, 1))] * 2, ids=["S-1", "S-3"], static=frame)
