@@ -17,7 +17,7 @@ from maxflip.errors import InputError
 from maxflip.exact import Floats
 from maxflip.frames import Column, columns_of
 from maxflip.frozen import Frozen, FrozenMap, read_only
-from maxflip.ragged import Ragged, read_sequences
+from maxflip.ragged import Ragged, column_names, read_sequences
 from maxflip.suggest import counted, did_you_mean, grouped, listed, shown, visible
 
 Text = NDArray[np.object_]  # of str
@@ -112,6 +112,9 @@ class Cohort(Frozen):
     ) -> Cohort:
         """One array (T_j, F) per sample, NaN where nothing was measured; such values are never changed.
 
+        Frames give the names of features too, and must all have the same columns in the same order. A pandas frame of
+        static features goes by its index, where that has the ids.
+
         observed  masks of the same shapes, which must agree with the NaNs; None: what is not NaN was measured
         times     one array (T_j,) per sample that never goes backwards; None: 0, 1, 2, ...
         static    (n, S): what the model also knows of each, and what never changes
@@ -121,8 +124,10 @@ class Cohort(Frozen):
         (2, [2, 1])
         """
         faults = _argument_faults(features, None, ids, units, source)
-        if isinstance(static_features, str):
-            faults.append(f"static_features: got the text {shown(static_features)}; wanted a list of names.")
+        if static_features is not None and (
+            not is_listing(static_features) or any(not isinstance(name, str) for name in static_features)
+        ):
+            faults.append(f"static_features: got {shown(static_features)}; wanted a list of names (texts).")
         if faults:
             raise InputError(faults)
         n = len(values) if hasattr(values, "__len__") else 0
@@ -132,10 +137,12 @@ class Cohort(Frozen):
             known = texts is not None and texts[j] is not None
             return f"sequence {j + 1}" + (f" (id {visible(texts[j])})" if known and texts is not None else "")
 
-        names = None if features is None else [str(name) for name in features]
-        read, more = read_sequences(
-            values, observed, times, static, features=names, static_features=static_features, who=who
-        )
+        first = next(iter(values), None) if n and not isinstance(values, Mapping) else None
+        names = column_names(first) if features is None else [str(name) for name in features]
+        known, more = _by_id(static, texts, n)
+        faults += more
+        still = column_names(static) if static_features is None else static_features
+        read, more = read_sequences(values, observed, times, known, features=names, static_features=still, who=who)
         faults += more
         if read is not None:
             names = names or [f"x{i}" for i in range(read.values.shape[1])]
@@ -249,6 +256,22 @@ def _argument_faults(features: Any, id_: Any, ids: Any, units: Any, source: Any)
     if not isinstance(source, str):
         faults.append(f"source: got {shown(source)}; wanted a text, such as a file name.")
     return faults
+
+
+def _by_id(static: Any, ids: Text | None, n: int) -> tuple[Any, list[str]]:
+    """A pandas frame in the order of the ids, where its index has them; anything else by position, as it is."""
+    if not hasattr(static, "iloc") or getattr(static, "ndim", 0) != 2:
+        return static, []
+    labels = [str(label) for label in static.index]
+    if labels == [str(j) for j in range(n)]:
+        return static, []
+    place = {label: j for j, label in enumerate(labels)}
+    if ids is None or len(place) != len(labels) or set(place) != set(ids.tolist()):
+        return static, [
+            "static: its index is neither the ids nor 0, 1, ..., so it cannot be told which row belongs to whom. Give "
+            "it the ids as index, or pass static.to_numpy() in the order of the sequences."
+        ]
+    return static.iloc[[place[text] for text in ids.tolist()]], []
 
 
 def in_cohort_order(values: Any, cohort: Cohort) -> Any:

@@ -107,7 +107,7 @@ class Problem(Frozen):
         classifier.check_features(people.features)
         faults = requirement_faults(margin, threshold, classifier.is_decision)
         settled, budget_faults = _read_budgets(budgets, people.features)
-        weighed = {name for b in settled.values() for name, weight in b.weights.items() if weight > 0}
+        weighed = _weighed(settled)
         # A budget that is wrong may be the one that a feature was to draw on.
         changeable = set(people.features) if budget_faults else weighed
         boundaries, limit_faults = read_limits(limits, directions, people, changeable)
@@ -124,7 +124,9 @@ class Problem(Frozen):
         allowed, step_faults = read_steps(steps, people)
         faults += step_faults
         if people.ragged is not None:
-            faults += classifier.sequence_faults(some_missing=bool(np.isnan(people.values).any()))
+            faults += classifier.sequence_faults(
+                some_missing=bool(np.isnan(people.values).any()), static_features=people.ragged.static_features
+            )
         faults += _overflow_faults(people, classifier)
         faults += _size_faults(people, weighed)
         if not budget_faults and not weighed:
@@ -186,6 +188,12 @@ class Problem(Frozen):
                 known[name] = Budget(given, known[name].uses, known[name].cost)
         settled, budget_faults = _read_budgets(known, self.cohort.features)
         faults += budget_faults
+        if self.cohort.ragged is not None:  # whose slots are those of features that may change
+            faults += [
+                f"budgets: the feature {name!r} draws on no budget of this problem, so it has no place for changes. "
+                "Make a new Problem."
+                for name in sorted(_weighed(settled) - _weighed(self.budgets))
+            ]
         goal = self.goal
         if margin is not None or threshold is not None:
             faults += requirement_faults(margin, threshold, goal.is_decision)
@@ -222,7 +230,8 @@ class Problem(Frozen):
         """What the model is tried on."""
         if self.cohort.ragged is None:
             return Sample.of_table(self.cohort.values)
-        rows = chosen_rows(len(self))
+        # By length, the shortest and the longest among them: else it may happen that padding is never tried.
+        rows = self.cohort.order[chosen_rows(len(self))]
         everywhere = np.arange(self.width)
         size = float(np.nanmax(np.abs(self.cohort.values), initial=0.0))
         step = self._spread_of_features(self.cohort.ragged, self.cohort.order)[self.slots.feature]
@@ -397,6 +406,11 @@ def _read_budgets(budgets: Any, features: tuple[str, ...]) -> tuple[dict[str, Bu
             weights = {feature: float(weight) for feature, weight in (budget.weights or own).items()}
             settled[name] = Budget(float(budget.amount), FrozenMap(weights) if weights else None, budget.cost)
     return settled, faults
+
+
+def _weighed(budgets: Mapping[str, Budget]) -> set[str]:
+    """Features that draw on a budget."""
+    return {name for budget in budgets.values() for name, weight in budget.weights.items() if weight > 0}
 
 
 def _is_number(value: Any) -> bool:
@@ -605,7 +619,23 @@ def _sequence_notices(problem: Problem, weighed: set[str], steps: Any) -> list[s
             "Values of all steps may change, those of the past too. Say steps='last 3', or whichever part can change; "
             "or steps='all'."
         )
+    if cohort.ragged is not None:
+        notices += _time_notices(cohort.ragged, problem.classifier.dtype)
     without = sorted(weighed - {cohort.features[i] for i in problem.slots.feature.tolist()})
     if without:
         notices.append(f"Nothing that may change was measured of: {', '.join(without)}.")
     return notices
+
+
+def _time_notices(ragged: Ragged, dtype: torch.dtype) -> list[str]:
+    """Steps whose times are one and the same once the model has rounded them, as seconds since 1970 are in float32."""
+    rounded = torch.tensor(ragged.times).to(dtype).double().numpy()
+    goes_on = ragged.owner[1:] == ragged.owner[:-1]
+    lost = int((goes_on & (np.diff(ragged.times) > 0) & (np.diff(rounded) == 0)).sum())
+    if not lost:
+        return []
+    return [
+        f"Times as large as {np.abs(ragged.times).max():.6g} are rounded by the model's "
+        f"{str(dtype).removeprefix('torch.')}: {counted(lost, 'step')} cannot be told in time from the one before. "
+        "Count time from the beginning of each sequence."
+    ]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from maxflip.exact import Floats
 from maxflip.frozen import Frozen, read_only
-from maxflip.suggest import counted, shown
+from maxflip.suggest import counted, listed, shown
 
 ALIKE = 10  # sentences about one kind of fault
 
@@ -76,15 +76,22 @@ def read_sequences(
     width = len(features) if features is not None else parts[0].shape[1]
     source = "`features` names" if features is not None else f"{who(0)} has"
     faults += _first(
-        f"values: {who(j)}: {counted(part.shape[1], 'feature')}; {source} {width:,}."
-        for j, part in enumerate(parts)
-        if part.shape[1] != width
+        [j for j, part in enumerate(parts) if part.shape[1] != width],
+        lambda j: f"values: {who(j)}: {counted(parts[j].shape[1], 'feature')}; {source} {width:,}.",
+    )
+    named = [column_names(one) for one in values]
+    faults += _first(
+        [j for j, own in enumerate(named) if own is not None and features is not None and own != list(features)],
+        lambda j: f"values: {who(j)}: has the columns {listed(named[j] or [])}; wanted {listed(features or [])}.",
     )
     faults += _first(
-        f"values: {who(j)}: has no steps. One without any measurement has one step, whose values are all NaN."
-        for j, part in enumerate(parts)
-        if not len(part)
+        [j for j, part in enumerate(parts) if not len(part)],
+        lambda j: (
+            f"values: {who(j)}: has no steps. One without any measurement has one step, whose values are all NaN."
+        ),
     )
+    if not width:
+        faults.append("values: there are no features. Each sequence needs at least one column.")
     if faults:
         return None, faults
     lengths = np.array([len(part) for part in parts], dtype=np.int64)
@@ -92,8 +99,8 @@ def read_sequences(
     table = np.concatenate(parts)
     place = _Places(begin, who, features or [f"x{i}" for i in range(width)])
     faults += _first(
-        f"values: {place.of(row, i)}: {table[row, i]}; values must be finite, or NaN where missing."
-        for row, i in np.argwhere(np.isinf(table))
+        np.argwhere(np.isinf(table)),
+        lambda at: f"values: {place.of(*at)}: {table[*at]}; values must be finite, or NaN where missing.",
     )
     faults += _mask_faults(observed, table, lengths, place, who)
     stamps, time_faults = _times(times, lengths, place, who)
@@ -118,10 +125,26 @@ class _Places:
         return f"{self.who(j)}, step {row - self.begin[j]}{name}"
 
 
-def _first(sentences: Any) -> list[str]:
-    """The first ones, and how many more there are."""
-    found = list(sentences)
-    return found[:ALIKE] + ([f"... and {len(found) - ALIKE:,} more of this kind."] if len(found) > ALIKE else [])
+def _first(places: Sequence[Any] | NDArray[np.int64], sentence: Callable[[Any], str]) -> list[str]:
+    """A sentence about each of the first places, and how many more there are: of millions, none is put into words."""
+    more = [f"... and {len(places) - ALIKE:,} more of this kind."] if len(places) > ALIKE else []
+    return [sentence(place) for place in places[:ALIKE]] + more
+
+
+def column_names(frame: Any) -> list[str] | None:
+    """Those of a pandas or polars frame; None where columns have no names."""
+    names = list(getattr(frame, "columns", ()))
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def _numbers(given: Any) -> Floats:
+    """A new float64 array, NaN where one is masked; an error where it holds texts, dates or complex numbers, of which
+    numpy would make numbers too."""
+    plain = given.detach().cpu().numpy() if hasattr(given, "detach") else given
+    array = np.asarray(np.ma.filled(plain.astype(np.float64), np.nan) if np.ma.isMaskedArray(plain) else plain)
+    if array.dtype.kind not in "buifO":
+        raise TypeError(f"{array.dtype} are no numbers")
+    return np.array(array, dtype=np.float64)
 
 
 def _arrays(name: str, given: Any, who: Callable[[int], str], dimensions: int) -> tuple[list[Floats], list[str]]:
@@ -129,16 +152,15 @@ def _arrays(name: str, given: Any, who: Callable[[int], str], dimensions: int) -
     faults: list[str] = []
     wanted = "(steps, features)" if dimensions == 2 else "(steps,)"
     for j, one in enumerate(given):
-        plain = one.detach().cpu().numpy() if hasattr(one, "detach") else one
         try:
-            part = np.array(plain, dtype=np.float64)
+            part = _numbers(one)
         except (TypeError, ValueError, OverflowError):
             faults.append(f"{name}: {who(j)}: got {shown(one)}; wanted numbers of shape {wanted}.")
             continue
         if part.ndim != dimensions:
             faults.append(f"{name}: {who(j)}: has the shape {part.shape}; wanted {wanted}.")
         parts.append(part)
-    return parts, _first(faults)
+    return parts, _first(faults, str)
 
 
 def _mask_faults(
@@ -149,24 +171,29 @@ def _mask_faults(
     if not hasattr(observed, "__len__") or len(observed) != len(lengths):
         return [f"observed: got {shown(observed)}; wanted one (steps, features) mask per sample."]
     masks, faults = _arrays("observed", observed, who, dimensions=2)
-    faults += _first(
-        f"observed: {who(j)}: has the shape {mask.shape}; its values have {(int(lengths[j]), table.shape[1])}."
-        for j, mask in enumerate(masks)
-        if not faults and mask.shape != (lengths[j], table.shape[1])
+    if faults:
+        return faults
+    faults = _first(
+        [j for j, mask in enumerate(masks) if mask.shape != (lengths[j], table.shape[1])],
+        lambda j: (
+            f"observed: {who(j)}: has the shape {masks[j].shape}; its values have {(int(lengths[j]), table.shape[1])}."
+        ),
     )
     if faults:
         return faults
     mask = np.concatenate(masks)
     for row, i in np.argwhere((mask != 0) & (mask != 1))[:1]:
         return [f"observed: {place.of(row, i)}: {mask[row, i]}; wanted true or false."]
-    faults += _first(
-        f"observed: {place.of(row, i)}: says that a value was measured, but it is NaN."
-        for row, i in np.argwhere((mask == 1) & np.isnan(table))
+    faults = _first(
+        np.argwhere((mask == 1) & np.isnan(table)),
+        lambda at: f"observed: {place.of(*at)}: says that a value was measured, but it is NaN.",
     )
     faults += _first(
-        f"observed: {place.of(row, i)}: says that nothing was measured, but the value is {table[row, i]:g}. "
-        "Make it NaN, or leave `observed` out."
-        for row, i in np.argwhere((mask == 0) & ~np.isnan(table))
+        np.argwhere((mask == 0) & ~np.isnan(table)),
+        lambda at: (
+            f"observed: {place.of(*at)}: says that nothing was measured, but the value is {table[*at]:g}. "
+            "Make it NaN, or leave `observed` out."
+        ),
     )
     return faults
 
@@ -180,23 +207,27 @@ def _times(
     if not hasattr(times, "__len__") or len(times) != len(lengths):
         return np.empty(0), [f"times: got {shown(times)}; wanted one (steps,) array per sample."]
     parts, faults = _arrays("times", times, who, dimensions=1)
-    faults += _first(
-        f"times: {who(j)}: {counted(len(part), 'time')} for {counted(int(lengths[j]), 'step')}."
-        for j, part in enumerate(parts)
-        if not faults and len(part) != lengths[j]
+    if faults:
+        return np.empty(0), faults
+    faults = _first(
+        [j for j, part in enumerate(parts) if len(part) != lengths[j]],
+        lambda j: f"times: {who(j)}: {counted(len(parts[j]), 'time')} for {counted(int(lengths[j]), 'step')}.",
     )
     if faults:
         return np.empty(0), faults
     stamps = np.concatenate(parts)
     bad = np.flatnonzero(~np.isfinite(stamps))
     if len(bad):
-        return stamps, _first(f"times: {place.of(row)}: {stamps[row]}; times must be finite." for row in bad.tolist())
+        return stamps, _first(bad, lambda row: f"times: {place.of(row)}: {stamps[row]}; times must be finite.")
     goes_on = np.ones(len(stamps), dtype=bool)
     goes_on[place.begin[:-1]] = False
     back = 1 + np.flatnonzero((np.diff(stamps) < 0) & goes_on[1:])
     return stamps, _first(
-        f"times: {place.of(row)}: time goes backwards, {stamps[row]:g} after {stamps[row - 1]:g}. Sort the steps."
-        for row in back.tolist()
+        back,
+        lambda row: (
+            f"times: {place.of(row)}: time goes backwards, {stamps[row]:.15g} after {stamps[row - 1]:.15g}. "
+            "Sort the steps."
+        ),
     )
 
 
@@ -206,9 +237,8 @@ def _static(
     if static is None:
         faults = [f"static_features: {shown(names)} are named, but there is no `static`."] if names else []
         return np.empty((n, 0)), (), faults
-    plain = static.detach().cpu().numpy() if hasattr(static, "detach") else static
     try:
-        fixed = np.array(plain, dtype=np.float64)
+        fixed = _numbers(static)
     except (TypeError, ValueError, OverflowError):
         return np.empty((n, 0)), (), [f"static: got {shown(static)}; wanted numbers of shape ({n}, static features)."]
     if fixed.ndim != 2 or len(fixed) != n:
@@ -216,12 +246,10 @@ def _static(
     given = tuple(names) if names is not None else tuple(f"s{i}" for i in range(fixed.shape[1]))
     if len(given) != fixed.shape[1]:
         return fixed, given, [f"static_features: {len(given)} names for {fixed.shape[1]} columns of `static`."]
-    bad = np.argwhere(~np.isfinite(fixed))
-    return (
-        fixed,
-        given,
-        _first(
-            f"static: {who(int(j))}, column {given[i]!r}: {fixed[j, i]}; static values must be finite numbers."
-            for j, i in bad
+    faults = _first(
+        np.argwhere(~np.isfinite(fixed)),
+        lambda at: (
+            f"static: {who(at[0])}, column {given[at[1]]!r}: {fixed[*at]}; static values must be finite numbers."
         ),
     )
+    return fixed, given, faults

@@ -79,8 +79,18 @@ class Slots(Frozen):
         """(e,) slots of values known by sample, step and feature; NOWHERE where that is no slot"""
         if self.step is None:
             return features
-        found = (self.step[rows] == steps[:, None]) & (self.feature == features[:, None])
-        return np.where(found.any(axis=1), found.argmax(axis=1), NOWHERE)
+        samples, whose = np.unique(rows, return_inverse=True)
+        there = self.step[samples]
+        sample, slot = np.nonzero(there != NOWHERE)
+        width = int(max(self.feature.max(initial=0), features.max(initial=0))) + 1
+        longest = int(max(there.max(initial=0), steps.max(initial=0))) + 1
+        known = (sample * width + self.feature[slot]) * longest + there[sample, slot]
+        asked = (whose * width + features) * longest + steps
+        if not len(known):
+            return np.full(len(rows), NOWHERE)
+        order = np.argsort(known)
+        at = order[np.minimum(np.searchsorted(known, asked, sorter=order), len(known) - 1)]
+        return np.where(known[at] == asked, slot[at], NOWHERE)
 
 
 def read_steps(steps: Any, cohort: Cohort) -> tuple[Mask | None, list[str]]:
@@ -102,8 +112,11 @@ def read_steps(steps: Any, cohort: Cohort) -> tuple[Mask | None, list[str]]:
         return None, [f"steps: got {shown(steps)}; wanted 'all', 'last 3' (any number), or one mask per sample."]
     faults, parts = [], []
     for j, given in enumerate(steps):
-        mask = np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
         length = int(ragged.lengths[j])
+        try:
+            mask = np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
+        except ValueError:  # rows of unlike lengths
+            mask = np.empty(0, dtype=object)
         if mask.dtype != bool or mask.shape not in ((length,), (length, len(cohort.features))):
             faults.append(
                 f"steps: {cohort.where(j)}: {mask.dtype} of shape {mask.shape}; wanted true or false for each of its "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,11 @@ import pytest
 import torch
 
 from maxflip import Budget, Cohort, Fate, Nearest, Prices, Problem, TorchClassifier, resolve, solve
+from maxflip.slots import Slots
 from maxflip.solvers import Solver
 from tests.contract import SOLVERS
 from tests.examples import net_problem, small_net
-from tests.sequences.examples import LastStep, Total, ragged_problem, ragged_values
+from tests.sequences.examples import LastStep, Total, ragged_cohort, ragged_problem, ragged_values
 
 MARGIN = 2 * math.atanh(0.1)
 
@@ -146,3 +148,31 @@ def test_a_plan_is_found_again_from_one_of_other_steps() -> None:
     assert rows.tolist() == whole
     more = resolve(ask("all", range(30)), everywhere, budgets={"x0": 30.0})
     assert more.worth >= everywhere.worth
+
+
+def test_slots_are_found_by_sample_step_and_feature() -> None:
+    """Each of many, without a comparison of every change with every slot."""
+    problem = ragged_problem(40, 3, cohort=ragged_cohort(40, 3, longest=9), steps="last 6")
+    slots = problem.slots
+    assert slots.step is not None
+    rows, there = np.nonzero(slots.step >= 0)
+    shuffled = np.random.default_rng(0).permutation(len(rows))
+    rows, there = rows[shuffled], there[shuffled]
+    found = slots.find(rows, slots.step[rows, there], slots.feature[there])
+    assert found.tolist() == there.tolist()
+    assert (slots.find(rows, slots.step[rows, there] + 100, slots.feature[there]) == -1).all()
+    assert slots.find(rows[:0], rows[:0], rows[:0]).tolist() == []
+
+
+def test_finding_slots_takes_no_more_memory_than_the_slots() -> None:
+    """Changes of many values of many samples, as a plan to go on from has them."""
+    samples, width = 40, 500
+    step = np.tile(np.arange(width), (samples, 1))
+    slots = Slots(np.zeros((samples, width)), np.zeros(width, np.int64), step)
+    rows, there = np.divmod(np.arange(samples * width), width)
+    tracemalloc.start()
+    found = slots.find(rows, there, np.zeros_like(rows))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found.tolist() == there.tolist()
+    assert peak < 40 * step.nbytes

@@ -76,8 +76,8 @@ class Classifier(Protocol):
         """A sentence for each of the columns `changing` that no amount can change for this model."""
         ...
 
-    def sequence_faults(self, *, some_missing: bool) -> list[str]:
-        """Why it cannot be asked about sequences, or about sequences of which some values are missing."""
+    def sequence_faults(self, *, some_missing: bool, static_features: Sequence[str]) -> list[str]:
+        """Why it cannot be asked about sequences, or about some with missing values or such static features."""
         ...
 
 

@@ -68,6 +68,7 @@ class Ensemble:
         faults = [fault for member in self.members for fault in member.frozen_faults(features, changing)]
         return list(dict.fromkeys(faults))
 
-    def sequence_faults(self, *, some_missing: bool) -> list[str]:
-        faults = [fault for member in self.members for fault in member.sequence_faults(some_missing=some_missing)]
+    def sequence_faults(self, *, some_missing: bool, static_features: Sequence[str]) -> list[str]:
+        told = [m.sequence_faults(some_missing=some_missing, static_features=static_features) for m in self.members]
+        faults = [fault for faults in told for fault in faults]
         return list(dict.fromkeys(faults))

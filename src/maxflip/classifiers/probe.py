@@ -16,7 +16,7 @@ import torch
 from maxflip.classifiers.base import Classifier, Member
 from maxflip.errors import ModelError
 from maxflip.exact import Floats
-from maxflip.inputs import Given, Inputs, Rows, TableInputs
+from maxflip.inputs import Batch, Given, Inputs, Rows, TableInputs
 from maxflip.suggest import first_line
 
 ROWS = 256
@@ -31,6 +31,10 @@ NOTABLE = 10.0  # times the usual guard: worth a word
 BISECTIONS = 40
 CHANGED = 8.0  # units of rounding by which an output must move to have changed: a saturated softmax moves by less
 NO_GRADIENT = "Gradients must reach the input: remove detach(), no_grad() and rounding from the model."
+PADDING = (
+    " Of sequences, see what it makes of padding: read the state of step length - 1, not of the last one, and keep "
+    "steps beyond a sequence's length out of means and attention."
+)
 GUARDS = {torch.float64: 1e-9, torch.float32: 1e-6}  # of probabilities; of decision values, relative to their size
 IN_OWN_UNITS = (
     "The model gives decision values, not probabilities: the margin and every confidence are in the model's own units. "
@@ -288,6 +292,7 @@ def _rounding_between_batches(member: Member, inputs: Inputs, largest: float) ->
             raise ModelError(
                 f"a row's output depends on the other rows of its batch ({kind} differ by {seen:.2g}). Batch "
                 "statistics or a ranking over the batch cannot be used: a flip must hold for a person alone."
+                + (PADDING if isinstance(inputs.at(slice(0, 1)), Batch) else "")
             )
     usual = max(GUARDS.get(member.dtype, 8 * eps) * size, 4 * member.apart)
     guard = max(

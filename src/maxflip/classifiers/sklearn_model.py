@@ -75,7 +75,7 @@ class SklearnClassifier(TorchClassifier):
         settle(self, "frozen_columns", tuple(sorted(converted.seen.categories)))
         settle(self, "apart", converted.apart)
 
-    def sequence_faults(self, *, some_missing: bool) -> list[str]:  # noqa: ARG002
+    def sequence_faults(self, *, some_missing: bool, static_features: Sequence[str]) -> list[str]:  # noqa: ARG002
         return ["classifier: a scikit-learn model takes tables, not sequences."]
 
     def check_features(self, features: Sequence[str]) -> None:

@@ -130,8 +130,8 @@ class Tempered:
     def frozen_faults(self, features: Sequence[str], changing: Collection[str]) -> list[str]:
         return self.classifier.frozen_faults(features, changing)
 
-    def sequence_faults(self, *, some_missing: bool) -> list[str]:
-        return self.classifier.sequence_faults(some_missing=some_missing)
+    def sequence_faults(self, *, some_missing: bool, static_features: Sequence[str]) -> list[str]:
+        return self.classifier.sequence_faults(some_missing=some_missing, static_features=static_features)
 
     def snapshot(self) -> Snapshot:
         return self.classifier.snapshot()

@@ -14,8 +14,9 @@ from maxflip.classifiers.base import LinearForm, Scores
 from maxflip.classifiers.snapshot import ModuleSnapshot
 from maxflip.errors import InputError, ModelError, ResourceError
 from maxflip.inputs import Batch, Given
+from maxflip.networks.base import SequenceNetwork
 from maxflip.networks.cudnn import differentiable_in_eval
-from maxflip.suggest import first_line
+from maxflip.suggest import first_line, listed
 
 Call = Callable[[Any, Batch], Any]
 PLAIN = ("x", "length")  # what a module of sequences is called with, if it does not say otherwise
@@ -153,12 +154,16 @@ class TorchClassifier:
         return self.raw(x).double()
 
     def check_features(self, features: Sequence[str]) -> None:
-        """A torch module does not say which columns it was trained on; the probe tries their number."""
+        """A network of maxflip.networks knows them. Of any other module the probe tries their number."""
+        if isinstance(self.module, SequenceNetwork) and self.call is None:
+            faults = _other_names("features", self.module.inputs, self.module.features, features, "x")
+            if faults:
+                raise ModelError(faults)
 
     def frozen_faults(self, features: Sequence[str], changing: Collection[str]) -> list[str]:  # noqa: ARG002
         return []
 
-    def sequence_faults(self, *, some_missing: bool) -> list[str]:
+    def sequence_faults(self, *, some_missing: bool, static_features: Sequence[str]) -> list[str]:
         if isinstance(self.module, torch.fx.GraphModule):
             return [
                 "classifier: an exported program (.pt2) has one length of sequences built in. Give the module itself, "
@@ -170,6 +175,9 @@ class TorchClassifier:
                 "from 0. Give TorchClassifier a call that passes batch.observed too; or, if 0 is what the model was "
                 "trained with, call=lambda net, batch: net(batch.x, batch.length)."
             ]
+        if isinstance(self.module, SequenceNetwork) and self.call is None and self.module.static:
+            net = self.module
+            return _other_names("static features", net.static, net.static_features, static_features, "s")
         return []
 
     def snapshot(self) -> ModuleSnapshot:
@@ -178,6 +186,16 @@ class TorchClassifier:
     def linear(self, width: int) -> LinearForm | None:
         with self.borrowed(), torch.no_grad():
             return linear_form(self.module, width, self.output)
+
+
+def _other_names(what: str, number: int, names: Sequence[str] | None, given: Sequence[str], letter: str) -> list[str]:
+    """Where a network was trained on others, or in another order; x0, x1, ... are no names."""
+    unnamed = list(given) == [f"{letter}{i}" for i in range(len(given))]
+    if len(given) == number and (unnamed or names is None or list(given) == list(names)):
+        return []
+    own = f"{number} {what}" + (f": {listed(names)}" if names else "")
+    order = " Put them in the network's order." if names and sorted(given) == sorted(names) else ""
+    return [f"the network takes {own}; the cohort has {len(given)}: {listed(given) or 'none'}.{order}"]
 
 
 def _example_tensor(module: object) -> torch.Tensor | None:
