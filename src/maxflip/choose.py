@@ -68,6 +68,8 @@ def choose(
     if not len(offer.place):
         return offer.place
     picked = _within(offer, _per_share(problem.ledger, prices))
+    if picked is None and not len(needed):
+        picked = offer.place[:0]  # the program's solver gave up: what fits is inserted
     if picked is None:
         raise ProblemError(
             f"include: the budgets do not suffice for {counted(len(needed), 'sample')} that must be picked. "

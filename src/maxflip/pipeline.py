@@ -76,6 +76,9 @@ def solve(
             is_earlier = np.flatnonzero(admitted >= len(proposal.rows))
             chosen = _no_worse(problem, rows, changes, must, chosen, is_earlier)
         selection = _judged(problem, rows[chosen], rows_of(changes, chosen))
+        if len(earlier_rows) and len(selection.dropped):  # less than was chosen: perhaps less than there was before
+            again = _no_worse(problem, rows, changes, must, chosen[np.isin(rows[chosen], selection.rows)], is_earlier)
+            selection = _judged(problem, rows[again], rows_of(changes, again))
         if not np.isin(must, selection.rows).all():
             raise ModelError("include: a flip that must be picked does not hold when the model sees the sample alone.")
         known = _known(problem, proposal, rows, selection.dropped)

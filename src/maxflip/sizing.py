@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from maxflip.budgets import Budget
+from maxflip.cohort import is_listing
 from maxflip.errors import InputError
 from maxflip.pipeline import solve
 from maxflip.plan import Fate, Plan
@@ -54,6 +55,8 @@ def size_budgets(
     weights  its option `a`: the one with the most flips is taken, and of those the one that consumes least, each budget
              as a part of the most that any of them draws from it
     """
+    if not is_listing(shares):
+        raise InputError(f"shares: got {shown(shares)}; wanted a list of finite numbers > 0.")
     bad = [s for s in shares if isinstance(s, bool) or not isinstance(s, (int, float)) or not 0 < s < math.inf]
     if bad or not len(shares):
         raise InputError(f"shares: got {shown(bad[0]) if bad else 'none'}; wanted finite numbers > 0.")

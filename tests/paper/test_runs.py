@@ -295,3 +295,8 @@ def test_huge_models_are_asked_in_batches() -> None:
         plans.append(solve(problem, BCMS.scale_free(optimizer="adam", outer=2, inner=20, draws=10)))
     assert plans[0].ids.tolist() == plans[1].ids.tolist()
     np.testing.assert_allclose(plans[0].changes, plans[1].changes, rtol=1e-6)
+
+
+def test_whoever_is_moved_to_where_the_model_has_no_answer_is_told_of() -> None:
+    plan = solve(net_problem(20, 2), KL(outer=2, inner=20, beta=1e200))
+    assert any("to where the model's output is not finite" in text and "lower beta" in text for text in plan.notices)

@@ -18,6 +18,7 @@ from maxflip.solvers.paper.search import Search
 from maxflip.solvers.paper.settings import Loops
 from maxflip.solvers.paper.solution import Finisher, Solution
 from maxflip.solvers.proposal import Proposal, Run, no_rows
+from maxflip.suggest import counted
 from maxflip.watch import Advanced, Finished, Notice, Started
 
 TOLD = 20  # times that progress is told in an inner loop
@@ -90,13 +91,23 @@ def run_loops(
     algorithm = make(Setting(search, multipliers, search.start(run), run))
     finisher = Finisher(problem, run, rows)
     best, trace, told = _Loop(solver, run, algorithm, multipliers, finisher, search, is_max).go()
+    lost = _unusable(search, finisher)
     return Proposal(
         rows=best.rows,
         changes=best.changes,
         unreachable=wanted[stuck],
-        unusable=no_rows() if told else _unusable(search, finisher),  # whoever ran away may well be usable
-        notices=told,
+        unusable=no_rows() if told else lost,  # whoever ran away may well be usable
+        notices=told or _lost_ones(solver, lost),
         trace=trace,
+    )
+
+
+def _lost_ones(solver: Loops, lost: Rows) -> tuple[str, ...]:
+    if not len(lost):
+        return ()
+    return (
+        f"{type(solver).__name__} moved {counted(len(lost), 'sample')} to where the model's output is not finite, and "
+        f"put them back to their start. If the model is sound, lower beta ({solver.beta:g}).",
     )
 
 
