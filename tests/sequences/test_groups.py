@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maxflip import InputError, Prices, Problem, TorchClassifier, solve
+from maxflip import Budget, InputError, Prices, Problem, TorchClassifier, solve
 from maxflip.solvers import Solver, read_groups
 from tests.contract import SOLVERS
 from tests.examples import linear_problem, net_problem
@@ -64,6 +64,12 @@ def test_labels_make_groups_of_a_table_too() -> None:
     assert solve(problem).count == 3
     plan = solve(problem, allocation="proportional", groups=["a", "b", "a", "b"])
     assert plan.selected.tolist() == [0, 1]
+
+
+def test_groups_with_less_than_one_person_are_told_of() -> None:
+    problem = ragged_problem(budgets={"x0": 50.0, "people": Budget(3, cost="count")})
+    plan = solve(problem, allocation="proportional", groups=5)
+    assert "Budget 'people' has less than one person for 5 groups: nobody is picked there." in plan.notices
 
 
 def test_who_must_be_picked_is_picked_in_the_own_group() -> None:

@@ -11,6 +11,7 @@ from maxflip.choose import choose
 from maxflip.cohort import Cohort, in_cohort_order, is_listing
 from maxflip.engine import Rows
 from maxflip.errors import InputError
+from maxflip.exact import Floats
 from maxflip.judge import admissible
 from maxflip.problem import Problem
 from maxflip.solvers.proposal import Proposal, Run, Solver
@@ -54,10 +55,20 @@ class Grouped:
             unusable=np.concatenate([wanted[:0], *(p.unusable for p in parts)]),
             notices=(
                 f"The budgets were divided among {counted(len(parts), 'group')} in proportion to their sizes.",
+                *_too_few(problem, np.unique(self.groups[wanted], return_counts=True)[1] / max(1, len(wanted))),
                 *dict.fromkeys(notice for p in parts for notice in p.notices),
             ),
             trace=_traces([p.trace for p in parts]),
         )
+
+
+def _too_few(problem: Problem, shares: Floats) -> list[str]:
+    """Of whom whole groups get less than one."""
+    return [
+        f"Budget {name!r} has less than one person for {counted(int(less.sum()), 'group')}: nobody is picked there."
+        for name, budget in problem.budgets.items()
+        if budget.cost == "count" and (less := shares * budget.amount < 1).any()
+    ]
 
 
 def _traces(traces: list[Any]) -> dict[str, list[Any]]:
