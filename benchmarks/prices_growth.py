@@ -52,7 +52,8 @@ def one_pass(net: nn.Module, x: torch.Tensor) -> tuple[float, float]:
         return torch.autograd.grad((z[:, 1] - z[:, 0]).sum(), part)[0]
 
     wall, own = time.monotonic(), time.process_time()
-    Local().map(work, np.arange(len(x)), size=CHUNK, stage="", watch=silent)
+    chunks = [np.arange(begin, min(begin + CHUNK, len(x))) for begin in range(0, len(x), CHUNK)]
+    Local().map(work, chunks, stage="", watch=silent)
     return time.monotonic() - wall, time.process_time() - own
 
 

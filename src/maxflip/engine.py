@@ -1,12 +1,12 @@
 """Map over chunks of rows, reduce in a fixed order. Solvers see only this; a cluster is another Engine.
 
-Chunks are cut by `size` alone, never by the number of workers, and results come back in the order of the chunks: so a
-result does not depend on who computed it, nor on how many.
+Chunks are cut by what is asked (Problem.chunks), never by the number of workers, and results come back in the order
+of the chunks: so a result does not depend on who computed it, nor on how many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,12 +34,12 @@ class Held(Protocol[S_co]):
 
 
 class Engine(Protocol):
-    def map(self, work: Callable[[Rows], T], rows: Rows, *, size: int, stage: str, watch: Watch) -> list[T]:
-        """[work(chunk) for each chunk of `size` rows], in order."""
+    def map(self, work: Callable[[Rows], T], chunks: Sequence[Rows], *, stage: str, watch: Watch) -> list[T]:
+        """[work(chunk) for each chunk of rows], in order."""
         ...
 
-    def hold(self, make: Callable[[Rows], S], rows: Rows, *, size: int) -> Held[S]:
-        """make(chunk) for each chunk of `size` rows, kept for later questions."""
+    def hold(self, make: Callable[[Rows], S], chunks: Sequence[Rows]) -> Held[S]:
+        """make(chunk) for each chunk of rows, kept for later questions."""
         ...
 
 
@@ -53,12 +53,10 @@ class Local:
 
     workers: int | None = None
 
-    def map(self, work: Callable[[Rows], T], rows: Rows, *, size: int, stage: str, watch: Watch) -> list[T]:
-        chunks = _chunks(rows, size)
+    def map(self, work: Callable[[Rows], T], chunks: Sequence[Rows], *, stage: str, watch: Watch) -> list[T]:
         return _each(chunks, work, [len(c) for c in chunks], self.workers, stage, watch)
 
-    def hold(self, make: Callable[[Rows], S], rows: Rows, *, size: int) -> Held[S]:
-        chunks = _chunks(rows, size)
+    def hold(self, make: Callable[[Rows], S], chunks: Sequence[Rows]) -> Held[S]:
         sizes = [len(c) for c in chunks]
         return _HeldHere(_each(chunks, make, sizes, self.workers, "", silent), sizes, self.workers)
 
@@ -73,12 +71,8 @@ class _HeldHere(Held[S]):
         return _each(self.things, work, self.sizes, self.workers, stage, watch)
 
 
-def _chunks(rows: Rows, size: int) -> list[Rows]:
-    return [rows[begin : begin + size] for begin in range(0, len(rows), size)]
-
-
 def _each(
-    things: list[S], work: Callable[[S], T], sizes: list[int], workers: int | None, stage: str, watch: Watch
+    things: Sequence[S], work: Callable[[S], T], sizes: list[int], workers: int | None, stage: str, watch: Watch
 ) -> list[T]:
     if stage:
         watch(Started(stage, sum(sizes)))
@@ -100,7 +94,7 @@ def _each(
 
 
 @contextmanager
-def _mapping(workers: int) -> Iterator[Callable[[Callable[[S], T], list[S]], Iterator[T]]]:
+def _mapping(workers: int) -> Iterator[Callable[[Callable[[S], T], Sequence[S]], Iterator[T]]]:
     if workers == 1:
         yield map
     else:

@@ -46,8 +46,7 @@ def standing(problem: Problem, engine: Engine, watch: Watch) -> Standing:
     rows = problem.cohort.order
     parts = engine.map(
         lambda chunk: _evaluate(problem, chunk, None),
-        rows,
-        size=problem.chunk(problem.classifier.batch_size),
+        problem.chunks(rows, problem.classifier.batch_size),
         stage="Reading the cohort",
         watch=watch,
     )

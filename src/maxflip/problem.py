@@ -27,7 +27,7 @@ from maxflip.inputs import Inputs, SequenceInputs, TableInputs, as_tensor, simil
 from maxflip.limits import Limits, read_limits
 from maxflip.parts import filled
 from maxflip.ragged import Ragged
-from maxflip.slots import Slots, read_steps
+from maxflip.slots import Slots, read_steps, steps_in_words
 from maxflip.suggest import counted, did_you_mean, listed, shown
 
 Rows = NDArray[np.int64]
@@ -52,6 +52,7 @@ class Problem(Frozen):
     classifier: Classifier
     cohort: Cohort
     slots: Slots
+    steps: str  # of sequences, which of them may change, in words; of a table, nothing
     goal: Goal
     budgets: Mapping[str, Budget]
     ledger: Ledger
@@ -145,6 +146,7 @@ class Problem(Frozen):
         settle(self, "classifier", classifier)
         settle(self, "cohort", people)
         settle(self, "slots", slots)
+        settle(self, "steps", "" if people.ragged is None else steps_in_words(steps))
         probed = probe(classifier, self._sample(), people.where)
         wanted, distributions, target_faults = _read_target(target, people, probed.classes, classifier.classes)
         required = float(threshold if threshold is not None else margin or 0.0)
@@ -301,12 +303,16 @@ class Problem(Frozen):
         size = self.classifier.batch_size
         return [slice(begin, begin + size) for begin in range(0, len(rows), size)]
 
-    def chunk(self, size: int) -> int:
-        """At most `size` samples are worked together; of sequences, as many as make about a batch."""
+    def chunks(self, rows: Rows, size: int) -> list[Rows]:
+        """Consecutive rows, at most `size` together; of sequences, which come by length, as many as make a batch."""
         if self.cohort.ragged is None:
-            return size
-        longest = int(self.cohort.ragged.lengths.max())
-        return min(size, max(1, self._steps_of_a_batch // longest))
+            return [rows[begin : begin + size] for begin in range(0, len(rows), size)]
+        lengths, found, end = self.cohort.ragged.lengths[rows], [], len(rows)
+        while end:
+            begin = max(0, end - min(size, max(1, self._steps_of_a_batch // int(lengths[end - 1]))))
+            found.append(rows[begin:end])
+            end = begin
+        return found[::-1]
 
     @cached_property
     def linear(self) -> tuple[LinearForm, ...] | None:

@@ -17,6 +17,8 @@ def asked(problem: Problem) -> dict[str, str]:
     Limits are those that were given: a start value outside them widens them for that sample.
     """
     lines = {"Wanted class": _wanted(problem), "Confidence": _confidence(problem), "May change": _changeable(problem)}
+    if problem.steps:
+        lines["Steps that may change"] = problem.steps
     for name, rows in (("Must be picked", problem.include), ("Must not be picked", problem.exclude)):
         if len(rows):
             lines[name] = listed(problem.cohort.ids[rows])

@@ -93,6 +93,13 @@ class Slots(Frozen):
         return np.where(known[at] == asked, slot[at], NOWHERE)
 
 
+def steps_in_words(steps: Any) -> str:
+    """What `read_steps` has accepted."""
+    if steps is None or isinstance(steps, str):
+        return f"the {steps} of each sequence" if steps not in (None, "all") else "all"
+    return "those that a mask names"
+
+
 def read_steps(steps: Any, cohort: Cohort) -> tuple[Mask | None, list[str]]:
     """Which values may change at all, (N, F): steps = "all", "last 3", or a mask (T_j,) or (T_j, F) per sample."""
     ragged = cohort.ragged

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from maxflip import InputError
+from maxflip import InputError, TorchClassifier
 from maxflip.networks import GRUD, SequenceTransformer, differentiable_in_eval
 from tests.networks.stage import ask, random_batch
 
@@ -112,3 +112,10 @@ def test_layers_in_training_are_left_alone() -> None:
     with differentiable_in_eval(net):
         assert net.layers.dropout == 0.5
     assert net.layers.training
+
+
+def test_a_classifier_takes_the_names_of_a_networks_classes() -> None:
+    net = GRUD(2, 3, ["worse", "stable"])
+    assert TorchClassifier(net, output="logits").classes == ("worse", "stable")
+    assert TorchClassifier(net, output="logits", classes=["a", "b"]).classes == ("a", "b")
+    assert TorchClassifier(GRUD(2, 3), output="logits").classes is None

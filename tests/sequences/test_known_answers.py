@@ -95,6 +95,17 @@ def test_only_the_last_steps_change() -> None:
     assert all(np.array_equal(a, b) for a, b in zip(plan.changes, again.changes, strict=True))
 
 
+def test_a_plan_says_which_steps_may_change() -> None:
+    values = [np.full((3, 1), -1.0)]
+    for steps, words in (
+        ("all", "all"),
+        ("last 2", "the last 2 of each sequence"),
+        ([[True] * 3], "those that a mask names"),
+    ):
+        plan = solve(total_problem(values, [1.0], {"x0": 99.0}, steps=steps), Nearest())
+        assert plan.question["Steps that may change"] == words
+
+
 def test_a_mask_may_choose_single_values() -> None:
     values = [np.full((3, 2), -1.0)]
     mask = np.zeros((3, 2), dtype=bool)
@@ -176,3 +187,14 @@ def test_finding_slots_takes_no_more_memory_than_the_slots() -> None:
     tracemalloc.stop()
     assert found.tolist() == there.tolist()
     assert peak < 40 * step.nbytes
+
+
+def test_one_long_sequence_does_not_cut_the_others_small() -> None:
+    """Chunks hold about a batch of steps each, padding included."""
+    values = [np.full((5, 1), -1.0)] * 100 + [np.full((500, 1), -1.0)]
+    small = TorchClassifier(Total([1.0]), output="logits", batch_size=100)  # 400 steps
+    problem = Problem(
+        classifier=small, cohort=Cohort.sequences(values), target=1, margin=0.1, steps="last 1", budgets={"x0": 99.0}
+    )
+    assert [len(chunk) for chunk in problem.chunks(problem.cohort.order, 4096)] == [20, 80, 1]
+    assert np.concatenate(problem.chunks(problem.cohort.order, 7)).tolist() == problem.cohort.order.tolist()

@@ -32,7 +32,8 @@ class TorchClassifier:
     The module is used in eval mode and left as it was found.
 
     Of sequences a module is called net(batch.x, batch.length), padded; `call` says otherwise: call(net, batch), where
-    the batch also has .observed, .time and .static. A module with a list `takes` of such names is called with these.
+    the batch also has .observed, .time and .static. A module with a list `takes` of such names is called with these;
+    one with `class_names` (maxflip.networks) has these `classes`.
     batch_size is the number of rows that it is called with at a time; of sequences, a quarter of the steps.
     """
 
@@ -76,7 +77,8 @@ class TorchClassifier:
         settle(self, "module", module)
         settle(self, "call", call)
         settle(self, "output", output)
-        settle(self, "classes", None if classes is None else tuple(classes))
+        names = classes if classes is not None else getattr(module, "class_names", None)
+        settle(self, "classes", None if names is None else tuple(names))
         settle(self, "dtype", dtype or (example.dtype if example is not None else torch.get_default_dtype()))
         settle(self, "device", torch.device(device or (example.device if example is not None else "cpu")))
         settle(self, "batch_size", batch_size)

@@ -42,8 +42,7 @@ class Nearest:
         rows = run.candidates_wanted(problem)
         parts = run.engine.map(
             lambda chunk: cheapest_flips(problem, chunk, feature_prices),
-            rows,
-            size=problem.chunk(self.chunk),
+            problem.chunks(rows, self.chunk),
             stage="Finding the cheapest flips",
             watch=run.watch,
         )

@@ -109,7 +109,7 @@ class Prices:
     def _opened(
         self, problem: Problem, run: Run, rows: Rows, start: Floats, *, scaled: bool, part: float = 1.0
     ) -> Market:
-        held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), rows, size=problem.chunk(self.chunk))
+        held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), problem.chunks(rows, self.chunk))
         market = Market(problem, held, run, start, part)
         market.open(scaled=scaled, polished=len(rows) <= SMALL)
         return market
