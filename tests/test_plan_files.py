@@ -334,8 +334,8 @@ def test_a_price_without_limit_is_0_and_without_prices_null(plan: Plan, tmp_path
 
 
 def test_a_plan_cannot_be_written_to(plan: Plan) -> None:
-    arrays = [name for name, value in vars(plan).items() if isinstance(value, np.ndarray)]
-    assert {"changes", "selected", "fates", "worths", "confidence_after"} <= set(arrays)
+    arrays = ["changes", *(name for name, value in vars(plan).items() if isinstance(value, np.ndarray))]
+    assert {"changes", "moves", "selected", "fates", "worths", "confidence_after"} <= set(arrays)
     for name in arrays:
         with pytest.raises(ValueError, match="read-only"):
             getattr(plan, name)[:] = getattr(plan, name)[:1]

@@ -168,6 +168,8 @@ class Plan:
         whole = [np.zeros((length, len(self.features))) for length in self.places.lengths.tolist()]
         for c, k in zip(picked.tolist(), slot.tolist(), strict=True):
             whole[c][self.places.step[c, k], self.places.feature[k]] = self.moves[c, k]
+        for one in whole:
+            one.setflags(write=False)
         return whole
 
     @property

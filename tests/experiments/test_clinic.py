@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -33,5 +35,7 @@ def test_a_change_of_a_missing_value_would_be_seen() -> None:
     ragged = problem.cohort.ragged
     assert ragged is not None
     values = problem.cohort.values[ragged.begin[row] : ragged.begin[row + 1]]
-    plan.changes[0][tuple(np.argwhere(np.isnan(values))[0])] = 1.0
-    assert not untouched(problem, plan)
+    changed = plan.changes[0].copy()
+    changed[tuple(np.argwhere(np.isnan(values))[0])] = 1.0
+    touched: Any = SimpleNamespace(selected=plan.selected[:1], changes=[changed])
+    assert not untouched(problem, touched)

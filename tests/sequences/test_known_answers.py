@@ -95,6 +95,12 @@ def test_only_the_last_steps_change() -> None:
     assert all(np.array_equal(a, b) for a, b in zip(plan.changes, again.changes, strict=True))
 
 
+def test_changes_cannot_be_written_to() -> None:
+    plan = solve(total_problem([np.full((3, 1), -1.0)], [1.0], {"x0": 99.0}), Nearest())
+    with pytest.raises(ValueError, match="read-only"):
+        plan.changes[0][0] = 1.0
+
+
 def test_a_plan_says_which_steps_may_change() -> None:
     values = [np.full((3, 1), -1.0)]
     for steps, words in (
