@@ -57,7 +57,7 @@ class Recurrent(nn.Module):
         self, x: torch.Tensor, observed: torch.Tensor, time: torch.Tensor, length: torch.Tensor
     ) -> torch.Tensor:
         hidden, _ = self.cell(torch.cat([x, observed.to(x.dtype), time[..., None]], dim=2))
-        return self.head(hidden[torch.arange(len(x)), length - 1])  # type: ignore[no-any-return]
+        return self.head(hidden[torch.arange(len(x), device=x.device), length - 1])  # type: ignore[no-any-return]
 
 
 def ragged_values(n: int, features: int, longest: int = 6, missing: float = 0.3, seed: int = 0) -> list[Any]:
