@@ -147,7 +147,8 @@ def test_a_network_of_other_features_is_refused(names: Any, static: Any, words: 
 def test_a_network_of_the_same_features_is_taken(features: Any) -> None:
     classifier = TorchClassifier(GRUD(["bp", "glucose"], 4, 2, ["age"]), output="logits")
     cohort = Cohort.sequences([np.ones((2, 2))], features=features, static=[[50.0]])
-    ragged_problem(1, 2, classifier=classifier, cohort=cohort, budgets={cohort.features[0]: 1.0})
+    problem = ragged_problem(1, 2, classifier=classifier, cohort=cohort, budgets={cohort.features[0]: 1.0})
+    assert problem.cohort is cohort
 
 
 def test_frames_name_their_features_and_must_agree() -> None:
