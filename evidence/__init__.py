@@ -1,0 +1,1 @@
+"""What was measured, and the pages that say so: result files in docs/results/data, pages made from them."""

@@ -1,0 +1,79 @@
+"""One parquet file per measurement, in docs/results/data; how it was made stands in the file itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "docs" / "results" / "data"
+_KEY = b"maxflip.made"
+
+
+@dataclass(frozen=True)
+class Made:
+    """How a result file came to be. `command`: what makes it again   `seconds`: what that took"""
+
+    command: str
+    date: str
+    commit: str
+    machine: str
+    versions: Mapping[str, str] = field(default_factory=dict)
+    seconds: float | None = None
+
+
+def made_here(command: str, seconds: float | None = None, packages: Sequence[str] = ("torch", "numpy")) -> Made:
+    """Now, on this machine, with what is installed."""
+    return Made(
+        command=command,
+        date=datetime.now(UTC).date().isoformat(),
+        commit=_commit(),
+        machine=_machine(),
+        versions={"python": platform.python_version()} | {name: _version(name) for name in packages},
+        seconds=None if seconds is None else round(seconds, 1),
+    )
+
+
+def write(name: str, rows: Sequence[Mapping[str, Any]] | pa.Table, made: Made, folder: Path = FOLDER) -> Path:
+    """rows: mappings with the same keys, or a table"""
+    table = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist([dict(row) for row in rows])
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.parquet"
+    pq.write_table(table.replace_schema_metadata({_KEY: json.dumps(asdict(made)).encode()}), path)
+    return path
+
+
+def read(name: str, folder: Path = FOLDER) -> tuple[pa.Table, Made]:
+    table = pq.read_table(folder / f"{name}.parquet")
+    return table, Made(**json.loads(table.schema.metadata[_KEY]))
+
+
+def _commit() -> str:
+    """Of the code that ran; where there is no repository, what MAXFLIP_COMMIT says."""
+    asked = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return asked.stdout.strip() or os.environ.get("MAXFLIP_COMMIT", "unknown")
+
+
+def _machine() -> str:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{cores} cores ({platform.machine()})"
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "absent"
