@@ -246,7 +246,7 @@ def _pick(candidates: Candidates, limit: Relaxed, room: Floats, cuts: list[tuple
     else:
         enough = ceiling - float(worth.max())
         gap = limit.bound - enough
-        best = reach(candidates, limit, room, _among(doubt, SWAPPED * band), ceiling, enough)
+        best = reach(candidates, limit, room, _among(doubt, SWAPPED * band), ceiling)
     while best is None or worth[best].sum() < enough:
         picked = _pick_in_band(candidates, limit, room, cuts, _among(doubt, band)[candidates.sample], gap)
         if picked is not None and (best is None or worth[picked].sum() > worth[best].sum()):

@@ -21,7 +21,8 @@ from maxflip.solvers.prices.shard import LATEST, Columns
 
 FEW = 3000  # samples
 TINY = 100  # samples
-BAND = 0.1  # of their worth: what a flip may cost more than another and still be mixed, or chosen
+BAND = 0.1  # of their worth: what a flip may cost more than another and still be mixed
+CHOICE = 0.02  # of their worth: the same, and still be chosen beside those of the best mixture
 DEAREST = 0.5  # of their worth: samples that cost so much more are not chosen, where no mixture has been looked for
 CLOSED, CLOSED_TINY = 0.3, 1e-4  # of a sample's worth: a gap that no whole sample fits into; in tiny plans
 SPARED = 1 - 1e-8  # of each budget is mixed: averages that used all of one to the last bit would only make ties
@@ -106,7 +107,7 @@ class Closing:
         """What to choose from."""
         if not self.used:
             return self._columns(BAND, dearest=np.inf if self.tiny else DEAREST)
-        return Columns.all([self._columns(np.inf if self.tiny else 0.0), *self.used])
+        return Columns.all([self._columns(np.inf if self.tiny else CHOICE), *self.used])
 
     @cached_property
     def tiny(self) -> bool:

@@ -30,7 +30,7 @@ SOME, MANY = 2000, 10_000  # samples whose prices come first, where there are ma
 SMALL = 300  # samples whose first flips are polished: no worse than what Nearest would choose from
 # Flips are mended at prices that are about right, the finer the more so: at which gap between the best mixture and the
 # dual, in parts of it.
-GAP_TO_FOLLOW, GAP_TO_TOUCH_UP, GAP_TO_MEND_AGAIN, GAP_TO_FINISH = 3e-2, 5e-3, 2e-3, 1e-3
+GAP_TO_FOLLOW, GAP_TO_MEND_AGAIN, GAP_TO_FINISH = 3e-2, 2e-3, 1e-3
 SPARING = 80  # gradients per sample: after no more than these flips are finished once more
 
 
@@ -91,20 +91,23 @@ class Prices:
     def _mend(self, market: Market, closing: Closing | None) -> None:
         """Cheaper flips at prices that are about right.   closing: None where there are too many samples to mix"""
 
+        if closing is None:
+            for step in (market.follow, market.touch_up):
+                step()
+                market.settle(2)
+            return
+
         def at(gap: float, *steps: Callable[[], None]) -> None:
-            if closing is not None:
-                closing.run(self.rounds, gap)
+            closing.run(self.rounds, gap)
             for step in steps:
                 step()
             market.settle(2)
 
         at(GAP_TO_FOLLOW, market.follow)
-        at(GAP_TO_TOUCH_UP, market.touch_up)
-        if closing is not None:
-            at(GAP_TO_MEND_AGAIN, market.follow, market.touch_up)
+        at(GAP_TO_MEND_AGAIN, market.follow, market.touch_up)
+        at(GAP_TO_FINISH, market.finish)
+        if market.gradients_per_sample <= SPARING:
             at(GAP_TO_FINISH, market.finish)
-            if market.gradients_per_sample <= SPARING:
-                at(GAP_TO_FINISH, market.finish)
 
     def _opened(
         self, problem: Problem, run: Run, rows: Rows, start: Floats, *, scaled: bool, part: float = 1.0
