@@ -8,9 +8,7 @@ worth. Everything drawn is from that one run. The table it prints stands in the 
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -18,7 +16,9 @@ from numpy.typing import NDArray
 from torch import nn
 
 from benchmarks.prices_cases import markets
-from maxflip import Plan, Prices, Problem, TorchClassifier, solve
+from evidence.files import ROOT, made_here
+from evidence.report import report
+from maxflip import Fate, Plan, Prices, Problem, TorchClassifier, solve
 from maxflip.solvers.prices.market import REACH, Market
 
 Floats = NDArray[np.float64]
@@ -203,18 +203,26 @@ def svg(moments: list[Moment], names: list[str]) -> str:
 
 
 def main() -> None:
-    target = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/pictures/prices.svg")
     torch.set_num_threads(1)
-    moments, plan = watched(question())
+    problem = question()
+    moments, plan = watched(problem)
     names = list(AMOUNTS)
-    target.write_text(svg(moments, names))
-    head = ["", *(f"{n} (budget {AMOUNTS[n]:g})" for n in names), "would buy", "D"]
-    sys.stdout.write("| " + " | ".join(head) + " |\n" + "| --- " * len(head) + "|\n")
-    for k, m in enumerate(moments):
-        cells = [f"{p:.4f}: {100 * b:.0f} %" for p, b in zip(m.prices, m.bought, strict=True)]
-        name = "start" if k == 0 else f"change {k}"
-        sys.stdout.write(f"| {name} | {' | '.join(cells)} | {m.buyers} | {m.dual:.1f} |\n")
-    sys.stdout.write(f"\n{plan.count:,} flipped; estimate {plan.estimate:,.1f}\n")
+    (ROOT / "docs" / "pictures" / "prices.svg").write_text(svg(moments, names))
+    rows = [
+        {
+            "budgets": names,
+            "amounts": list(AMOUNTS.values()),
+            "prices": m.prices.tolist(),
+            "bought": m.bought.tolist(),
+            "buyers": m.buyers,
+            "dual": m.dual,
+            "count": plan.count,
+            "estimate": plan.estimate,
+            "open": len(problem) - plan.fate_counts()[Fate.ALREADY],
+        }
+        for m in moments
+    ]
+    report({"prices_picture": rows}, made_here("python -m benchmarks.draw_prices"), ["market.changes"], keep=True)
 
 
 if __name__ == "__main__":

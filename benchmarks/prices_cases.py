@@ -156,8 +156,3 @@ def markets(kind: type[Market] | None = None) -> Iterator[list[Market]]:
 
     with patch.object(prices_solver, "Market", Seen):
         yield seen
-
-
-def table(head: list[str], lines: list[list[str]]) -> str:
-    rows = [head, ["---"] * len(head), *lines]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
