@@ -1,4 +1,4 @@
-"""How near to its bound choose comes, and how long that takes: `python benchmarks/choose.py`.
+"""How near to its bound choose comes, and how long that takes: `python -m benchmarks.choose [--keep]`.
 
 Squared budgets of unlike size for parts of what all would draw, one candidate for each sample. *Unlike*: each needs
 another mix of the budgets; *alike*: all need about the same. Beside it the 0/1 programs alone: swaps are replaced by
@@ -7,6 +7,7 @@ nothing from outside.
 
 from __future__ import annotations
 
+import argparse
 import math
 import time
 from unittest import mock
@@ -14,6 +15,9 @@ from unittest import mock
 import numpy as np
 from torch import nn
 
+from benchmarks.sections import add_keep, tell
+from evidence.files import made_here
+from evidence.report import report
 from maxflip import Problem, TorchClassifier, choose
 from maxflip.exact import Floats
 from maxflip.relaxation import Candidates, relaxed
@@ -38,8 +42,10 @@ def timed(problem: Problem, changes: Floats) -> tuple[int, float]:
 
 
 def main() -> None:
-    print("| samples | budgets | flips | bound | chosen | seconds | programs alone | seconds |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_keep(parser)
+    given = parser.parse_args()
+    rows, start = [], time.monotonic()
     for n in (300, 2000, 13_000, 100_000):
         for m in (1, 5, 20):
             for kind in ("unlike", "alike"):
@@ -54,10 +60,21 @@ def main() -> None:
                 count, seconds = timed(problem, changes)
                 with mock.patch.object(choose, "reach", return_value=None):
                     alone, longer = timed(problem, changes)
-                print(
-                    f"| {n:,} | {m} | {kind} | {bound:,.1f} | {count:,} | {seconds:.2f} | {alone:,} | {longer:.2f} |",
-                    flush=True,
+                rows.append(
+                    {
+                        "samples": n,
+                        "budgets": m,
+                        "flips": kind,
+                        "bound": bound,
+                        "chosen": count,
+                        "seconds": seconds,
+                        "programs_alone": alone,
+                        "programs_seconds": longer,
+                    }
                 )
+                tell(str(rows[-1]))
+    made = made_here("python -m benchmarks.choose --keep", time.monotonic() - start)
+    report({"choose": rows}, made, ["scale.choose"], keep=given.keep)
 
 
 if __name__ == "__main__":

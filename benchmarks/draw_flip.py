@@ -1,16 +1,14 @@
-"""One flip in two dimensions: `python benchmarks/draw_flip.py` draws docs/pictures/flip.svg for docs/flips.md.
+"""One flip in two dimensions: `python -m benchmarks.draw_flip` draws docs/pictures/flip.svg for docs/flips.md.
 
 A tanh network is trained on two half-moons; maxflip finds the cheapest flips of one sample at two price vectors, and at
 the second once more within limits. All that is drawn is computed: the confidence on a grid, the flips, and for each
-flip the ellipse of all changes that cost the same. The table it prints stands in the page.
+flip the ellipse of all changes that cost the same. Its table stands in the page too.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from evidence.files import ROOT, made_here
+from evidence.report import report
 from maxflip import Problem, TorchClassifier
 from maxflip.flips import FeaturePrices, cheapest_flips
 from maxflip.judge import confidence_after, passes
@@ -236,7 +236,6 @@ def svg(values: Floats, flips: list[Flip]) -> str:
 
 
 def main() -> None:
-    target = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/pictures/flip.svg")
     torch.set_num_threads(1)
     net = trained()
     free, limited = problem_of(net), problem_of(net, limits=LIMITS)
@@ -246,11 +245,18 @@ def main() -> None:
         flip_of(free, down, "2: prices (4, 1)", "var(--two)", (20, 40)),
         flip_of(limited, down, "3: prices (4, 1), within the limits", "var(--three)", (14, 12)),
     ]
-    target.write_text(svg(confidence_on_grid(free), flips))
-    print("| flip | change | cost | cheapest on the grid | confidence after |\n| --- | --- | --- | --- | --- |")
-    for flip in flips:
-        change = ", ".join(f"{value:+.4f}" for value in flip.change)
-        print(f"| {flip.name} | ({change}) | {flip.cost:.5f} | {flip.on_grid:.5f} | {flip.confidence:.6f} |")
+    (ROOT / "docs" / "pictures" / "flip.svg").write_text(svg(confidence_on_grid(free), flips))
+    rows = [
+        {
+            "flip": flip.name,
+            "change": flip.change.tolist(),
+            "cost": flip.cost,
+            "on_grid": flip.on_grid,
+            "confidence": flip.confidence,
+        }
+        for flip in flips
+    ]
+    report({"flip_picture": rows}, made_here("python -m benchmarks.draw_flip"), ["flips.picture"], keep=True)
 
 
 if __name__ == "__main__":

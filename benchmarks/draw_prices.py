@@ -1,4 +1,4 @@
-"""A market that clears: `python benchmarks/draw_prices.py` draws docs/pictures/prices.svg for docs/prices.md.
+"""A market that clears: `python -m benchmarks.draw_prices` draws docs/pictures/prices.svg for docs/prices.md.
 
 4,000 people with five features, a 16-16 tanh network, one squared budget per feature. maxflip solves it; after every
 change of the prices this notes the prices, and what those people would buy for whom a flip costs less than they are
@@ -8,18 +8,18 @@ worth. Everything drawn is from that one run. The table it prints stands in the 
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from maxflip import Plan, Prices, Problem, TorchClassifier, solve
+from benchmarks.prices_cases import markets
+from evidence.files import ROOT, made_here
+from evidence.report import report
+from maxflip import Fate, Plan, Prices, Problem, TorchClassifier, solve
 from maxflip.solvers.prices.market import REACH, Market
-from prices_cases import markets
 
 Floats = NDArray[np.float64]
 AMOUNTS = {"weight": 20.0, "pressure": 60.0, "sugar": 120.0, "sleep": 240.0, "steps": 600.0}
@@ -203,18 +203,26 @@ def svg(moments: list[Moment], names: list[str]) -> str:
 
 
 def main() -> None:
-    target = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/pictures/prices.svg")
     torch.set_num_threads(1)
-    moments, plan = watched(question())
+    problem = question()
+    moments, plan = watched(problem)
     names = list(AMOUNTS)
-    target.write_text(svg(moments, names))
-    head = ["", *(f"{n} (budget {AMOUNTS[n]:g})" for n in names), "would buy", "D"]
-    sys.stdout.write("| " + " | ".join(head) + " |\n" + "| --- " * len(head) + "|\n")
-    for k, m in enumerate(moments):
-        cells = [f"{p:.4f}: {100 * b:.0f} %" for p, b in zip(m.prices, m.bought, strict=True)]
-        name = "start" if k == 0 else f"change {k}"
-        sys.stdout.write(f"| {name} | {' | '.join(cells)} | {m.buyers} | {m.dual:.1f} |\n")
-    sys.stdout.write(f"\n{plan.count:,} flipped; estimate {plan.estimate:,.1f}\n")
+    (ROOT / "docs" / "pictures" / "prices.svg").write_text(svg(moments, names))
+    rows = [
+        {
+            "budgets": names,
+            "amounts": list(AMOUNTS.values()),
+            "prices": m.prices.tolist(),
+            "bought": m.bought.tolist(),
+            "buyers": m.buyers,
+            "dual": m.dual,
+            "count": plan.count,
+            "estimate": plan.estimate,
+            "open": len(problem) - plan.fate_counts()[Fate.ALREADY],
+        }
+        for m in moments
+    ]
+    report({"prices_picture": rows}, made_here("python -m benchmarks.draw_prices"), ["market.changes"], keep=True)
 
 
 if __name__ == "__main__":

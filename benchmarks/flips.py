@@ -1,11 +1,11 @@
-"""Cheapest flips side by side with attack libraries: `python benchmarks/flips.py --data DIR [--samples 500] [--quick]`.
+"""Cheapest flips side by side with attack libraries: `python -m benchmarks.flips --data DIR [--samples 500] [--quick]`.
 
 The same networks (64-64, tanh and ReLU, on credit_default and on synthetic data, 2 and 5 classes, and a steep one), the
 same samples, the same margin of 0.1, one thread. For every method: the share of samples flipped, the mean squared
 length of its flips over the best known (the least that anything in this run found, per sample), and samples per
 second. "Best known" includes 1,000 steps of DDN, FMN and ALMA, C&W with 9 x 1,000, and 20 restarts of our own search
 from random flips. The short methods take turns, so that what else the machine does touches all of them alike; the
-median of their times counts. `--page docs/results/flips.md` puts the tables there.
+median of their times counts. `--keep` writes the result file and renders docs/results/flips.md.
 
 Needs `pip install foolbox` (extra `bench`).
 """
@@ -25,18 +25,20 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from alma import alma
+from benchmarks.alma import alma
+from benchmarks.sections import add_keep, tell
+from evidence.files import made_here
+from evidence.report import report
 from maxflip import Problem, TorchClassifier, datasets
 from maxflip.flips import FeaturePrices, cheapest_flips
 from maxflip.flips.gradient import search
-from maxflip.flips.surface import Surface
+from maxflip.flips.surface import Evaluations, Surface
 
 Floats = NDArray[np.float64]
 MARGIN, TARGET = 0.1, 0
 RESTARTS = 20
 DRAWS = 8  # of random points for each restart, until one passes
 ROUNDS = 5
-BELOW = "<!-- written by benchmarks/flips.py -->"
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,19 +139,20 @@ def unit_prices(case: Case) -> FeaturePrices:
     return FeaturePrices(np.ones(width), np.zeros(width))
 
 
-def ours(case: Case) -> tuple[Floats, float, str]:
-    """Squared lengths (inf where none was found), seconds of processor time, and evaluations per sample."""
+def ours(case: Case) -> tuple[Floats, float, Evaluations]:
+    """Squared lengths (inf where none was found), seconds of processor time, and evaluations of all samples."""
     problem = problem_of(case)
     began = time.process_time()
     flips = cheapest_flips(problem, np.arange(len(case.x)), unit_prices(case))
     seconds = time.process_time() - began
-    length = np.where(flips.found, (flips.changes**2).sum(axis=1), np.inf)
-    count = flips.evaluations
-    return (
-        length,
-        seconds,
-        f"{count.gradients / len(length):.0f} gradients, {count.forwards / len(length):.0f} forwards",
-    )
+    return np.where(flips.found, (flips.changes**2).sum(axis=1), np.inf), seconds, flips.evaluations
+
+
+def start_margins(case: Case) -> Floats:
+    """Log-margins before any change."""
+    surface = Surface(problem_of(case), np.arange(len(case.x)), unit_prices(case))
+    margins: Floats = surface.margin(torch.zeros_like(surface.low), torch.arange(len(case.x))).numpy()
+    return margins
 
 
 def penalty_method(case: Case) -> tuple[Floats, float]:
@@ -245,11 +248,10 @@ def long_rivals(bound: float) -> dict[str, Callable[[], Any]]:
     }
 
 
-def taking_turns(case: Case, rounds: int) -> tuple[dict[str, tuple[Floats, float]], str]:
+def taking_turns(case: Case, rounds: int) -> tuple[dict[str, tuple[Floats, float]], Evaluations]:
     """Ours and the short rivals: what they find, the median of their seconds, and our evaluations."""
     lengths: dict[str, Floats] = {}
     seconds: dict[str, list[float]] = {}
-    evaluations = ""
     for _ in range(rounds):
         lengths["maxflip"], spent, evaluations = ours(case)
         seconds.setdefault("maxflip", []).append(spent)
@@ -265,33 +267,28 @@ def ratio(length: Floats, best: Floats) -> float:
     return float(length[found].mean() / best[found].mean()) if found.any() else np.inf
 
 
-def table(case: Case, results: dict[str, tuple[Floats, float]], best: Floats, evaluations: str) -> str:
-    flipped = int(np.isfinite(best).sum())
-    lines = [
-        f"## {case.name[0].upper()}{case.name[1:]}\n",
-        f"{len(case.x)} samples, {flipped} of them flipped by something; maxflip: {evaluations} per sample.\n",
-        "| method | flipped | mean cost / best known | within 0.5 % of it | samples per second |",
-        "| --- | --- | --- | --- | --- |",
+def rows_of(
+    case: Case, results: dict[str, tuple[Floats, float]], best: Floats, evaluations: Evaluations
+) -> list[dict[str, Any]]:
+    """A row for each method; what is known of the case alone stands in the first, maxflip's."""
+    n, flipped = len(case.x), np.isfinite(best)
+    rows = [
+        {
+            "network": case.name,
+            "method": name,
+            "samples": n,
+            "flipped_by_any": int(flipped.sum()),
+            "flipped": int(np.isfinite(length).sum()),
+            "cost_over_best": ratio(length, best),
+            "close": float((length <= 1.005 * best)[flipped].mean()),
+            "samples_per_second": n / spent,
+        }
+        for name, (length, spent) in results.items()
     ]
-    for name, (length, spent) in results.items():
-        close = (length <= 1.005 * best)[np.isfinite(best)].mean()
-        count = int(np.isfinite(length).sum())
-        lines.append(f"| {name} | {count} | {ratio(length, best):.4f} | {close:.3f} | {len(length) / spent:,.0f} |")
-    return "\n".join(lines) + "\n"
-
-
-def summary_line(case: Case, results: dict[str, tuple[Floats, float]], best: Floats) -> str:
-    length, seconds = results["maxflip"]
-    missed = int((np.isfinite(best) & ~np.isfinite(length)).sum())
-    speed = results["DDN, 100 steps"][1] / seconds
-    return f"| {case.name} | {missed} | {ratio(length, best):.4f} | {speed:.2f} |"
-
-
-SUMMARY = (
-    "## maxflip in all of them\n\n"
-    "| network | flipped by something, but not by maxflip | mean cost / best known | speed / that of DDN, 100 steps |\n"
-    "| --- | --- | --- | --- |"
-)
+    least, median, upper = np.quantile(start_margins(case), [0, 0.5, 0.75]).tolist()
+    rows[0] |= {"gradients": evaluations.gradients / n, "forwards": evaluations.forwards / n}
+    rows[0] |= {"least_margin": least, "median_margin": median, "upper_quartile_margin": upper}
+    return rows
 
 
 def main() -> None:
@@ -299,11 +296,11 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="the folder with the public data sets")
     parser.add_argument("--samples", type=int, default=500)
     parser.add_argument("--quick", action="store_true", help="without the long runs")
-    parser.add_argument("--page", type=Path, help=f"a page whose part below the line {BELOW} is to be replaced")
+    add_keep(parser)
     given = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    tables, summary = [], [SUMMARY]
+    rows, began = [], time.monotonic()
     for case in cases(given.data, given.samples):
         results, evaluations = taking_turns(case, rounds=ROUNDS)
         if not given.quick:
@@ -312,13 +309,10 @@ def main() -> None:
             results["ALMA, 3 x 1,000 steps"] = penalty_method(case)
         restarted = restarts(case, 2 if given.quick else RESTARTS)
         best = np.min([length for length, _ in results.values()] + [restarted], axis=0)
-        tables.append(table(case, results, best, evaluations))
-        summary.append(summary_line(case, results, best))
-        print(tables[-1], flush=True)
-    print("\n".join(summary))
-    if given.page:
-        above = given.page.read_text().split(BELOW)[0]
-        given.page.write_text("\n".join([f"{above}{BELOW}\n", *summary, "", *tables]))
+        rows += rows_of(case, results, best, evaluations)
+        tell(f"{case.name}: done")
+    made = made_here("python -m benchmarks.flips --data DIR --keep", time.monotonic() - began, ("torch", "foolbox"))
+    report({"flips": rows}, made, ["flips.short", "flips.networks"], keep=given.keep)
 
 
 if __name__ == "__main__":

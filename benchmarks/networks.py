@@ -1,18 +1,22 @@
 """What a gradient with respect to a batch costs: maxflip's networks beside torch's own GRU and LSTM, on one core.
 
-    python benchmarks/networks.py
+    python -m benchmarks.networks [--keep]
 
-Processor time, the best of several turns taken one after the other. Prints a table in Markdown.
+Processor time, the best of several turns taken one after the other.
 """
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
+from benchmarks.sections import add_keep, tell
+from evidence.files import made_here
+from evidence.report import report
 from maxflip.networks import GRUD, SequenceTransformer, SparseTimeLSTM
 
 SIZES = [(16, 75, 33, 48), (300, 75, 33, 48), (300, 75, 169, 128), (2000, 48, 33, 48)]
@@ -47,9 +51,11 @@ def seconds(call: Callable[[Tensor, Tensor], Tensor], x: Tensor, length: Tensor)
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_keep(parser)
+    given = parser.parse_args()
     torch.set_num_threads(1)
-    print("| sequences x steps x features, hidden | network | ms | of nn.GRU | of nn.LSTM | ms, lengths 1 to all |")
-    print("| --- | --- | --- | --- | --- | --- |")
+    rows, began = [], time.monotonic()
     for batch, steps, inputs, hidden in SIZES:
         draw = torch.Generator().manual_seed(1)
         x = torch.randn(batch, steps, inputs, generator=draw, requires_grad=True)
@@ -62,9 +68,22 @@ def main() -> None:
                     best[name, which] = min(best[name, which], seconds(call, x, length))
         for name in calls:
             took = best[name, "full"]
-            ratios = " | ".join(f"{took / best[other, 'full']:.1f}" for other in ("nn.GRU", "nn.LSTM"))
-            unlike = "" if name.startswith("nn.") else f"{1000 * best[name, 'mixed']:.0f}"
-            print(f"| {batch} x {steps} x {inputs}, {hidden} | {name} | {1000 * took:.0f} | {ratios} | {unlike} |")
+            rows.append(
+                {
+                    "sequences": batch,
+                    "steps": steps,
+                    "inputs": inputs,
+                    "hidden": hidden,
+                    "network": name,
+                    "ms": 1000 * took,
+                    "of_gru": took / best["nn.GRU", "full"],
+                    "of_lstm": took / best["nn.LSTM", "full"],
+                    "mixed_ms": None if name.startswith("nn.") else 1000 * best[name, "mixed"],
+                }
+            )
+            tell(str(rows[-1]))
+    made = made_here("python -m benchmarks.networks --keep", time.monotonic() - began)
+    report({"networks_speed": rows}, made, ["networks.speed"], keep=given.keep)
 
 
 if __name__ == "__main__":

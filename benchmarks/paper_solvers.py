@@ -1,4 +1,4 @@
-"""The paper's four algorithms, what they cost and what they find: `python benchmarks/paper_solvers.py --data DIR`.
+"""The paper's four algorithms, what they cost and what they find: `python -m benchmarks.paper_solvers --data DIR`.
 
 speed    processor seconds per inner iteration for 300 to 3,000 samples, and how they grow
 memory   peak memory of CCMS, each size in a process of its own
@@ -6,24 +6,18 @@ runs     one run of each with the paper's own settings, all iterations
 credit   credit_default: all four, tuned with the same allowance of gradients, beside Nearest and Prices
 longer   the same with more settings and iterations, without CCMS
 
-`--only speed,memory` for some of them; `--page docs/results/paper_solvers.md` writes them between their marks there.
+`--only speed,memory` for some of them; `--keep` writes the result files and renders docs/results/paper_solvers.md.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 import multiprocessing
 import os
 import re
-import subprocess
-import sys
 import time
-import warnings
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from datetime import date
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -35,18 +29,25 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from flips import MARGIN, TARGET, credit_default, synthetic, trained, unwanted
+from benchmarks.flips import MARGIN, TARGET, credit_default, synthetic, trained, unwanted
+from benchmarks.prices_cases import PERSONAL
+from benchmarks.sections import Section, parser_of, run, tell
+from evidence.report import Files
 from maxflip import BCMS, CCMS, KL, MS, Nearest, Plan, Prices, Problem, TorchClassifier, Tuned, solve, tune
 from maxflip.sizing import SHARES, size_budgets
+from maxflip.solvers import Solver
 from maxflip.solvers.paper import loop
-from page import put
-from prices_cases import PERSONAL, table
 
 FOUR: tuple[Any, ...] = (MS, BCMS, CCMS, KL)
 SIZES = (300, 600, 900, 3_000)
 FEATURES = 19  # that may change
 ROUNDS, INNER = 5, 60
 TRAINED, SAMPLES = 24_000, 300
+OTHERS: dict[str, Solver] = {
+    "Nearest, unit prices": Nearest(prices="unit"),
+    "Nearest, 1/B": Nearest(),
+    "Prices": Prices(),
+}
 MORE_SHARES = (0.1, *SHARES)  # at 40 % and above nearly everyone can be flipped; a tenth tells more
 
 
@@ -56,7 +57,7 @@ class Asked:
     workers: int
 
 
-def speed(asked: Asked) -> str:  # noqa: ARG001
+def speed(asked: Asked) -> Files:  # noqa: ARG001
     """Sizes take turns, so that what else the machine does touches all of them alike."""
     seconds: dict[tuple[str, int], list[float]] = {}
     for _ in range(ROUNDS):
@@ -67,22 +68,24 @@ def speed(asked: Asked) -> str:  # noqa: ARG001
                 )
     for n in SIZES:
         seconds["CCMS", n] = [_per_inner_iteration(CCMS.paper(outer=1, inner=3 if n < SIZES[-1] else 1), n)]
-        _tell(f"CCMS {n}: {seconds['CCMS', n]}")
-    lines = []
+        tell(f"CCMS {n}: {seconds['CCMS', n]}")
+    rows = []
     for kind in FOUR:
         of_size = [float(np.median(seconds[kind.__name__, n])) for n in SIZES]
-        whole = math.log(of_size[-1] / of_size[0]) / math.log(SIZES[-1] / SIZES[0])
-        last = math.log(of_size[-1] / of_size[-2]) / math.log(SIZES[-1] / SIZES[-2])
-        lines.append([kind.__name__, *(f"{1000 * s:,.2f}" for s in of_size), f"{whole:.2f}", f"{last:.2f}"])
-    head = ["algorithm", *(f"n = {n:,}" for n in SIZES), "exponent, 300 to 3,000", "exponent, 900 to 3,000"]
+        rows.append(
+            {
+                "algorithm": kind.__name__,
+                "samples": list(SIZES),
+                "milliseconds": [1000 * s for s in of_size],
+                "exponent": math.log(of_size[-1] / of_size[0]) / math.log(SIZES[-1] / SIZES[0]),
+                "exponent_of_the_last_two": math.log(of_size[-1] / of_size[-2]) / math.log(SIZES[-1] / SIZES[-2]),
+            }
+        )
     began, own = time.monotonic(), time.process_time()
     plan = solve(growing_problem(SIZES[0]), BCMS.paper())
     clock, own = time.monotonic() - began, time.process_time() - own
-    said = (
-        f"One run of `BCMS.paper()` on {SIZES[0]} x {FEATURES} (10 x 100 iterations, {plan.count} flipped): "
-        f"**{own:.1f} s of processor time**, {clock:.1f} s by the clock (bar: 10 s on two cores).\n"
-    )
-    return "Milliseconds of processor time per inner iteration:\n\n" + table(head, lines) + "\n" + said
+    one = {"samples": SIZES[0], "features": FEATURES, "count": plan.count, "processor_seconds": own, "seconds": clock}
+    return {"paper_speed": rows, "paper_one_run": [one]}
 
 
 def _per_inner_iteration(solver: Any, n: int) -> float:
@@ -106,22 +109,15 @@ def _growing_net() -> tuple[nn.Module, NDArray[np.float64]]:
     return trained(x, y, nn.Tanh, 2), x
 
 
-def memory(asked: Asked) -> str:  # noqa: ARG001
-    lines = []
+def memory(asked: Asked) -> Files:  # noqa: ARG001
+    rows = []
     for n in (300, 900, 3_000):
         spawn = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(1, spawn) as pool:
             before, after, seconds = pool.submit(_peak, n).result()
-        lines.append([f"{n:,}", f"{n * n * 100:,}", f"{before:.2f} GB", f"{after:.2f} GB", f"{seconds:.1f}"])
-        _tell(" | ".join(lines[-1]))
-    head = [
-        "n = K",
-        "noise numbers per inner iteration",
-        "peak before",
-        "peak",
-        "processor seconds per inner iteration",
-    ]
-    return table(head, lines)
+        rows.append({"samples": n, "draws": 100, "before_gb": before, "peak_gb": after, "processor_seconds": seconds})
+        tell(str(rows[-1]))
+    return {"paper_memory": rows}
 
 
 def _peak(n: int) -> tuple[float, float, float]:
@@ -167,35 +163,31 @@ def credit_problem(data: Path) -> Credit:
     return Credit(problem, float((predicted == y[rest]).mean()), len(rows))
 
 
-def runs(asked: Asked) -> str:
+def runs(asked: Asked) -> Files:
     credit = credit_problem(asked.data)
     problem = credit.problem.changed(budgets=size_budgets(credit.problem).budgets[0.6])
-    lines = []
+    rows = []
     for kind in (BCMS, KL, MS, CCMS):
         began, own = time.monotonic(), time.process_time()
         plan = solve(problem, kind.paper())
         clock, own = time.monotonic() - began, time.process_time() - own
-        lines.append(_run_line(kind.paper(), plan, own, clock))
-        _tell(" | ".join(lines[-1]))
-    head = ["algorithm", "iterations", "made", "flipped", "after each outer iteration", "how it ended"]
-    head += ["processor seconds", "seconds by the clock"]
-    return table(head, lines)
+        rows.append(_run_row(kind.paper(), plan, own, clock))
+        tell(str(rows[-1]))
+    return {"paper_runs": rows}
 
 
-def _run_line(solver: Any, plan: Plan, own: float, clock: float) -> list[str]:
-    trace = plan.trace
-    counts = " ".join(str(c) for c in trace["selected"])
-    said = next((n for n in plan.notices if "diverged" in n), "ran to its end")
-    return [
-        type(solver).__name__,
-        f"{solver.outer} x {solver.inner:,}",
-        f"{sum(trace['inner']):,}",
-        str(plan.count),
-        counts,
-        said,
-        f"{own:,.1f}",
-        f"{clock:,.0f}",
-    ]
+def _run_row(solver: Any, plan: Plan, own: float, clock: float) -> dict[str, Any]:
+    return {
+        "algorithm": type(solver).__name__,
+        "outer": solver.outer,
+        "inner": solver.inner,
+        "made": sum(plan.trace["inner"]),
+        "count": plan.count,
+        "selected": [int(count) for count in plan.trace["selected"]],
+        "diverged": next((n for n in plan.notices if "diverged" in n), None),
+        "processor_seconds": own,
+        "seconds": clock,
+    }
 
 
 @dataclass(frozen=True)
@@ -212,43 +204,42 @@ class Tuning:
         return self.settings * self.outer * self.inner
 
 
-def credit(asked: Asked) -> str:
-    return _tuned(asked, Tuning(FOUR, settings=10, outer=5, inner=60))
+def credit(asked: Asked) -> Files:
+    return _tuned(asked, Tuning(FOUR, settings=10, outer=5, inner=60), "paper_credit")
 
 
-def longer(asked: Asked) -> str:
+def longer(asked: Asked) -> Files:
     """Without CCMS, which would take most of an hour."""
-    return _tuned(asked, Tuning((MS, BCMS, KL), settings=20, outer=10, inner=100))
+    return _tuned(asked, Tuning((MS, BCMS, KL), settings=20, outer=10, inner=100), "paper_longer")
 
 
-def _tuned(asked: Asked, tuning: Tuning) -> str:
+def _tuned(asked: Asked, tuning: Tuning, name: str) -> Files:
     made = credit_problem(asked.data)
     sizing = size_budgets(made.problem, MORE_SHARES)
-    rows, tried = [], []
+    rows: list[dict[str, Any]] = []
     for share in MORE_SHARES:
         problem = made.problem.changed(budgets=sizing.budgets[share])
-        counts = []
         for kind in tuning.kinds:
             began = _processor_seconds()
             given = kind(outer=tuning.outer, inner=tuning.inner)
             one = tune(problem, given, grid="scale_free", allowance=tuning.allowance, workers=asked.workers)
-            counts.append(one.plan.count)
-            tried.append(_tried_line(share, one, _processor_seconds() - began))
-            _tell(" | ".join(tried[-1]))
-        counts += [solve(problem, Nearest(prices=prices)).count for prices in ("unit", "budgets")]
-        rows.append([f"{100 * share:.0f} %", *map(str, counts), str(solve(problem, Prices()).count)])
-        _tell(" | ".join(rows[-1]))
-    head = ["budgets", *(kind.__name__ for kind in tuning.kinds), "Nearest, unit prices", "Nearest, 1/B", "Prices"]
-    said = (
-        f"Accuracy of the network on the rows it was not trained on: {100 * made.accuracy:.1f} %; {made.found} of them "
-        f"are defaulters whom it recognises, {SAMPLES} are the cohort. Unlimited KL (a = {sizing.a:g}) flips "
-        f"{sizing.plan.count} of {SAMPLES} and draws {sum(sizing.plan.spend.values()):,.0f} squared standard "
-        f"deviations in all. Allowance: {tuning.allowance:,} gradients per sample for each algorithm and budget: "
-        f"{tuning.settings} settings of {tuning.outer} x {tuning.inner} iterations, drawn from the grid (seed 0).\n"
-    )
-    head_tried = ["budgets", "algorithm", "flipped by each setting", "the best setting"]
-    head_tried += ["mean share of the budgets it spends", "processor seconds"]
-    return said + "\n" + table(head, rows) + "\n" + table(head_tried, tried)
+            rows.append(_tried_row(share, one, _processor_seconds() - began))
+            tell(str(rows[-1]))
+        for solver, other in OTHERS.items():
+            rows.append({"share": share, "solver": solver, "count": solve(problem, other).count})
+            tell(str(rows[-1]))
+    setting = {
+        "accuracy": made.accuracy,
+        "recognised": made.found,
+        "samples": SAMPLES,
+        "unlimited_a": sizing.a,
+        "unlimited_count": sizing.plan.count,
+        "unlimited_drawn": sum(sizing.plan.spend.values()),
+        "settings": tuning.settings,
+        "outer": tuning.outer,
+        "inner": tuning.inner,
+    }
+    return {name: rows, f"{name}_setting": [setting]}
 
 
 def _processor_seconds() -> float:
@@ -256,49 +247,33 @@ def _processor_seconds() -> float:
     return sum(os.times()[:4])
 
 
-def _tried_line(share: float, one: Tuned, seconds: float) -> list[str]:
+def _tried_row(share: float, one: Tuned, seconds: float) -> dict[str, Any]:
     best = next(t for t in one.trials if t.solver == one.solver)
-    options = ", ".join(f"{name} {getattr(one.solver, name)}" for name in one.options)
-    counts = " ".join(str(t.count) for t in one.trials)
-    kind = type(one.solver).__name__
-    return [f"{100 * share:.0f} %", kind, counts, options, f"{100 * best.spent:.0f} %", f"{seconds:,.0f}"]
+    return {
+        "share": share,
+        "solver": type(one.solver).__name__,
+        "count": one.plan.count,
+        "tried": [t.count for t in one.trials],
+        "best": ", ".join(f"{name} {getattr(one.solver, name)}" for name in one.options),
+        "spent": best.spent,
+        "processor_seconds": seconds,
+    }
 
 
-SECTIONS: dict[str, Callable[[Asked], str]] = {
-    "speed": speed,
-    "memory": memory,
-    "runs": runs,
-    "credit": credit,
-    "longer": longer,
+SECTIONS = {
+    "speed": Section(speed, "paper.speed"),
+    "memory": Section(memory, "paper.memory"),
+    "runs": Section(runs, "paper.runs"),
+    "credit": Section(credit, "paper.credit"),
+    "longer": Section(longer, "paper.longer"),
 }
 
 
-def _tell(text: str) -> None:
-    sys.stderr.write(text + "\n")
-    sys.stderr.flush()
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--data", type=Path, required=True, help="the folder with the public data sets")
-    parser.add_argument("--only", default=",".join(SECTIONS), help="some of " + ", ".join(SECTIONS))
     parser.add_argument("--workers", type=int, default=1, help="processes that tune")
-    parser.add_argument("--page", type=Path, help="a page with the sections' marks")
-    given = parser.parse_args()
-    unknown = set(given.only.split(",")) - set(SECTIONS)
-    if unknown:
-        parser.error(f"--only: unknown {', '.join(sorted(unknown))}")
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
-    describe = ["git", "describe", "--always", "--dirty"]
-    commit = subprocess.run(describe, check=True, capture_output=True, text=True).stdout.strip()
-    for name in given.only.split(","):
-        began = time.monotonic()
-        text = SECTIONS[name](Asked(given.data, given.workers))
-        text = f"*{date.today():%Y-%m-%d}, commit {commit}; {time.monotonic() - began:,.0f} s.*\n\n{text}"
-        sys.stdout.write(f"## {name}\n\n{text}\n")
-        if given.page:
-            put(given.page, "paper_solvers.py", name, text)
+    run("paper_solvers", parser, SECTIONS, lambda given: Asked(given.data, given.workers))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from flips import MARGIN, TARGET, credit_default, synthetic, trained
+from benchmarks.flips import MARGIN, TARGET, credit_default, synthetic, trained
 from maxflip import Plan, Problem, TorchClassifier, solve
 from maxflip.flips import FeaturePrices, cheapest_flips
 from maxflip.solvers import Solver
@@ -156,8 +156,3 @@ def markets(kind: type[Market] | None = None) -> Iterator[list[Market]]:
 
     with patch.object(prices_solver, "Market", Seen):
         yield seen
-
-
-def table(head: list[str], lines: list[list[str]]) -> str:
-    rows = [head, ["---"] * len(head), *lines]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"

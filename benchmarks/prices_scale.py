@@ -1,4 +1,4 @@
-"""Prices from tensors to judged plan, on any device: `python benchmarks/prices_scale.py SAMPLES [--device cuda]`.
+"""Prices from tensors to judged plan, on any device: `python -m benchmarks.prices_scale SAMPLES ... [--device cuda]`.
 
 A tanh network 20-64-64-2 of float32 with random weights, 20 normal features, a squared budget each of unlike size. One
 solve warms up (kernels are loaded, caches filled); the second is measured: from a Problem to a judged Plan. Its
@@ -10,11 +10,15 @@ from __future__ import annotations
 import argparse
 import resource
 import time
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
+from benchmarks.sections import add_keep, tell
+from evidence.files import made_here
+from evidence.report import report
 from maxflip import Prices, Problem, TorchClassifier, solve
 from maxflip.watch import Event, Finished, Started
 
@@ -76,15 +80,26 @@ class Stages:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("samples", type=int)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("samples", type=int, nargs="+")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--chunk", type=int, default=4096)
+    add_keep(parser)
     given = parser.parse_args()
-    net = network().to(given.device)
-    problem = problem_of(given.samples, net, batch_size=max(8192, given.chunk))
-    solver = Prices(chunk=given.chunk)
-    if given.device != "cpu":
+    if given.keep and given.device == "cpu":
+        parser.error("--keep is for a GPU; benchmarks.prices measures how Prices grows on processors")
+    began = time.monotonic()
+    rows = [measured(samples, given.device, given.chunk) for samples in given.samples]
+    options = f"{' '.join(map(str, given.samples))} --device {given.device} --chunk {given.chunk} --keep"
+    made = made_here(f"python -m benchmarks.prices_scale {options}", time.monotonic() - began)
+    report({"prices_gpu": rows}, made, ["prices.gpu"], keep=given.keep)
+
+
+def measured(samples: int, device: str, chunk: int) -> dict[str, Any]:
+    net = network().to(device)
+    problem = problem_of(samples, net, batch_size=max(8192, chunk))
+    solver = Prices(chunk=chunk)
+    if device != "cpu":
         solve(problem, solver)
         torch.cuda.reset_peak_memory_stats()
     stages = Stages()
@@ -92,19 +107,22 @@ def main() -> None:
     plan = solve(problem, solver, watch=stages)
     seconds = synchronised() - began
     is_open = plan.fates != "already"
-    x = torch.tensor(problem.cohort.values[is_open], dtype=torch.float32, device=given.device)
-    single = one_pass(net, x, given.chunk)
-    gradients, forwards = plan.trace["gradients"][-1] / len(x), plan.trace["forwards"][-1] / len(x)
-    estimate = plan.estimate or float("nan")
-    print(f"{given.samples:,} samples on {given.device}, {len(x):,} of them open: {plan.count:,} flipped")
-    print(f"{plan.count / estimate:.5f} of the estimate {estimate:,.1f}")
-    print(f"{seconds:.2f} s = {seconds / single:.0f} passes of {single:.4f} s over those that are open")
-    print(f"per open sample: {gradients:.1f} gradients, {forwards:.1f} forwards")
-    for stage, spent in stages.seconds.items():
-        print(f"  {stage}: {spent:.2f} s")
-    main_memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
-    own_memory = torch.cuda.max_memory_allocated() / 1024**3 if given.device != "cpu" else 0.0
-    print(f"peak: {main_memory:.2f} GiB of main memory, {own_memory:.2f} GiB of the GPU's")
+    x = torch.tensor(problem.cohort.values[is_open], dtype=torch.float32, device=device)
+    row = {
+        "samples": samples,
+        "open": len(x),
+        "count": plan.count,
+        "of_estimate": plan.count / (plan.estimate or float("nan")),
+        "seconds": seconds,
+        "passes": seconds / one_pass(net, x, chunk),
+        "gradients": plan.trace["gradients"][-1] / len(x),
+        "forwards": plan.trace["forwards"][-1] / len(x),
+        "gpu_gib": torch.cuda.max_memory_allocated() / 1024**3 if device != "cpu" else 0.0,
+        "main_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2,
+        "stages": stages.seconds,
+    }
+    tell(str(row))
+    return row
 
 
 if __name__ == "__main__":

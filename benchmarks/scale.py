@@ -1,4 +1,4 @@
-"""How long a cohort takes from job file to audited plan: `python benchmarks/scale.py [samples] [features]`.
+"""How long a cohort takes from job file to audited plan: `python -m benchmarks.scale [SAMPLES] [FEATURES] [--keep]`.
 
 Writes a job (Parquet cohort, exported 64-64 tanh network, one squared budget per feature), runs `maxflip solve` on
 it in a process of its own, and prints seconds, peak memory and the answer.
@@ -6,6 +6,7 @@ it in a process of its own, and prints seconds, peak memory and the answer.
 
 from __future__ import annotations
 
+import argparse
 import json
 import resource
 import subprocess
@@ -19,6 +20,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 from torch import nn
+
+from benchmarks.sections import add_keep
+from evidence.files import made_here
+from evidence.report import report
 
 
 def write_job(folder: Path, samples: int, features: int) -> Path:
@@ -56,8 +61,12 @@ margin = 0.1
 
 
 def main() -> None:
-    samples = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
-    features = int(sys.argv[2]) if len(sys.argv) > 2 else 20
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("samples", type=int, nargs="?", default=20_000)
+    parser.add_argument("features", type=int, nargs="?", default=20)
+    add_keep(parser)
+    given = parser.parse_args()
+    samples, features = given.samples, given.features
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         job = write_job(folder, samples, features)
@@ -66,9 +75,16 @@ def main() -> None:
         seconds = time.monotonic() - began
         peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024**2
         summary = json.loads((folder / "plan" / "summary.json").read_text())
-    print(f"{samples:,} x {features}: {summary['count']:,} flipped")
-    print(f"{seconds:.1f} s from command to audited plan, of it solving {summary['seconds']:.1f} s")
-    print(f"peak memory {peak:.2f} GiB; {torch.get_num_threads()} threads; {summary['versions']}")
+    row = {
+        "samples": samples,
+        "features": features,
+        "count": summary["count"],
+        "seconds": seconds,
+        "solving_seconds": summary["seconds"],
+        "peak_gib": peak,
+    }
+    made = made_here(f"python -m benchmarks.scale {samples} {features} --keep", seconds)
+    report({"scale": [row]}, made, ["scale.jobs"], keep=given.keep)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """Sequences: whom a search reaches, beside a plain one and an independent, stronger one; and what a plan takes.
 
-    python benchmarks/sequences.py reach [--samples 300] [--device cuda]
-    python benchmarks/sequences.py time [--samples 300] [--steps 150] [--device cuda]
+    python -m benchmarks.sequences reach [--samples 300] [--device cuda] [--keep]
+    python -m benchmarks.sequences time [--samples 300] [--steps 150] [--device cuda] [--keep]
+
+`time --keep` adds a row to the result file, or replaces the one with the same sequences and options.
 
 Insurance-like sequences (maxflip.datasets.insurance): 169 features of which 19 may change, in all of their steps,
 five classes, an LSTM with 128 units: as torch makes it, and trained here for a few epochs. Samples: those that the
@@ -14,12 +16,17 @@ import argparse
 import resource
 import time
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from benchmarks.sections import add_keep, tell
+from evidence.files import made_here
+from evidence.report import report
+from evidence.results import Results
 from maxflip import Fate, Nearest, Prices, Problem, TorchClassifier, solve
 from maxflip.datasets import insurance
 from maxflip.datasets.insurer import CHANGEABLE
@@ -160,9 +167,8 @@ def strong_search(surface: Surface) -> torch.Tensor:
     return reached
 
 
-def reach(samples: int, device: str) -> None:
-    print("| model | wanted | samples | plain steps | ours | gradients | stronger search | gradients | it alone |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+def reach(samples: int, device: str) -> list[dict[str, Any]]:
+    found_rows = []
     for case in cases(samples, device):
         problem = case.problem
         rows = problem.cohort.order
@@ -181,14 +187,24 @@ def reach(samples: int, device: str) -> None:
             stronger = strong_search(strong)
         n = len(rows)
         per = [s.evaluations.gradients / n for s in (ours, strong)]
-        print(
-            f"| {case.name} | {case.target} | {n} | {int(plain.sum())} | {int(found.sum())} | {per[0]:.0f} "
-            f"| {int(stronger.sum())} | {per[1]:.0f} | {int((stronger & ~found).sum())} |",
-            flush=True,
+        found_rows.append(
+            {
+                "model": case.name,
+                "wanted": case.target,
+                "samples": n,
+                "plain": int(plain.sum()),
+                "ours": int(found.sum()),
+                "gradients": per[0],
+                "stronger": int(stronger.sum()),
+                "stronger_gradients": per[1],
+                "stronger_alone": int((stronger & ~found).sum()),
+            }
         )
+        tell(str(found_rows[-1]))
+    return found_rows
 
 
-def timed(samples: int, steps: int, device: str, batch_size: int, *, progress: bool) -> None:
+def timed(samples: int, steps: int, device: str, batch_size: int, *, progress: bool) -> dict[str, Any]:
     """Everyone equally long, or, with 0 steps, as they are; budgets of two fifths of what the nearest flips take that
     are found first."""
     net = trained(device)
@@ -203,13 +219,21 @@ def timed(samples: int, steps: int, device: str, batch_size: int, *, progress: b
         began = time.monotonic()
         plan = solve(asked, Prices(), watch=lambda event: print(event, flush=True) if progress else None)
         seconds = time.monotonic() - began
-        gradients = plan.trace["gradients"][-1] / samples
-        found = plan.count + plan.fate_counts()[Fate.LEFT_OUT]
-        print(
-            f"{samples} sequences of {steps or '1 to 150'} x 169 on {device}: {seconds:.2f} s, {plan.count} flipped, "
-            f"estimate {plan.estimate:.1f}, a flip known for {found}, {gradients:.0f} gradients per sample",
-            flush=True,
-        )
+    options = f"--samples {samples}" + ("" if steps == 150 else f" --steps {steps}")
+    options += "" if device == "cpu" else f" --device {device}"
+    return {
+        "sequences": samples,
+        "steps": str(steps) if steps else "1 to 150",
+        "features": 169,
+        "options": options,
+        "where": "one GPU" if device != "cpu" else f"{torch.get_num_threads()} threads",
+        "seconds": seconds,
+        "count": plan.count,
+        "estimate": plan.estimate,
+        "known": plan.count + plan.fate_counts()[Fate.LEFT_OUT],
+        "gradients": plan.trace["gradients"][-1] / samples,
+        "main_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+    }
 
 
 def lengthened(data: Sequences, steps: int) -> Sequences:
@@ -227,14 +251,21 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--batch-size", type=int, default=8192)
     parser.add_argument("--progress", action="store_true", help="print every event")
+    add_keep(parser)
     given = parser.parse_args()
     began = time.monotonic()
     if given.what == "reach":
-        reach(given.samples, given.device)
+        rows = reach(given.samples, given.device)
+        options = f"--samples {given.samples} --device {given.device}"
     else:
-        timed(given.samples, given.steps, given.device, given.batch_size, progress=given.progress)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"{time.monotonic() - began:.1f} s in all, {peak:.2f} GiB")
+        row = timed(given.samples, given.steps, given.device, given.batch_size, progress=given.progress)
+        before = Results().rows("sequences_time") if given.keep else []
+        rows = [row, *(other for other in before if other["options"] != row["options"])]
+        options = row["options"]
+    made = made_here(f"python -m benchmarks.sequences {given.what} {options} --keep", time.monotonic() - began)
+    if given.what == "time":  # rows of several runs
+        rows[0]["measured"] = f"{made.date}, commit {made.commit}"
+    report({f"sequences_{given.what}": rows}, made, [f"sequences.{given.what}"], keep=given.keep)
 
 
 if __name__ == "__main__":

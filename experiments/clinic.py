@@ -1,6 +1,6 @@
 """Patients in intensive care whom GRU-D predicts to die: which labs would have to be others for it to say otherwise?
 
-    python -m experiments.clinic --data DIR [--patients 75] [--out FOLDER] [--page docs/results/clinic.md]
+    python -m experiments.clinic --data DIR [--patients 75] [--out FOLDER] [--keep]
 
 PhysioNet 2012, set b: the first patients (by record) who died within 30 days and whom the network of
 experiments/weights says so of. Nine labs may change, at any hour at which they were measured, within the range seen in
@@ -14,10 +14,13 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
+from evidence.files import made_here
+from evidence.report import report
 from maxflip import BCMS, CCMS, KL, MS, Nearest, Plan, Prices, Problem, TorchClassifier, solve
 from maxflip.datasets import physionet2012
 from maxflip.datasets.physionet_variables import LABS
@@ -76,6 +79,7 @@ class Result:
     allocation: str
     plan: Plan
     seconds: float
+    unlimited_count: int
 
     @property
     def residual(self) -> float:
@@ -116,7 +120,7 @@ def run(problem: Problem, out: Path) -> list[Result]:
                 began = time.monotonic()
                 parts = {} if allocation == "joint" else {"allocation": "proportional", "groups": GROUPS}
                 plan = solve(asked, solver, **parts)  # type: ignore[arg-type]
-                result = Result(name, share, allocation, plan, time.monotonic() - began)
+                result = Result(name, share, allocation, plan, time.monotonic() - began, sizing.plan.count)
                 audited(asked, plan, out / f"{name.lower()}-{share:g}-{allocation}")
                 results.append(result)
                 print(
@@ -126,22 +130,21 @@ def run(problem: Problem, out: Path) -> list[Result]:
     return results
 
 
-def table(results: list[Result]) -> str:
-    lines = [
-        "| budgets | solver | one pool: flipped | estimate | left over | seconds "
-        "| in 5 groups: flipped | left over | seconds |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+def rows_of(results: list[Result]) -> list[dict[str, Any]]:
+    return [
+        {
+            "patients": len(r.plan.fates),
+            "unlimited_count": r.unlimited_count,
+            "share": r.share,
+            "solver": r.solver,
+            "allocation": r.allocation,
+            "count": r.plan.count,
+            "estimate": r.plan.estimate,
+            "left_over": r.residual,
+            "seconds": r.seconds,
+        }
+        for r in results
     ]
-    by = {(r.share, r.solver, r.allocation): r for r in results}
-    for share in SHARES:
-        for name in SOLVERS:
-            joint, parts = by[share, name, "joint"], by[share, name, "proportional"]
-            estimate = "" if joint.plan.estimate is None else f"{joint.plan.estimate:.1f}"
-            lines.append(
-                f"| {share:.0%} | {name} | {joint.plan.count} | {estimate} | {joint.residual:.0%} "
-                f"| {joint.seconds:.0f} | {parts.plan.count} | {parts.residual:.0%} | {parts.seconds:.0f} |"
-            )
-    return "\n".join(lines)
 
 
 def main() -> None:
@@ -149,17 +152,14 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder that holds physionet2012/")
     parser.add_argument("--patients", type=int, default=75)
     parser.add_argument("--out", type=Path, help="folder for the plans; a temporary one otherwise")
-    parser.add_argument("--page", type=Path, help="page whose table is written anew")
+    parser.add_argument("--keep", action="store_true", help="write the result file and render the pages")
     given = parser.parse_args()
     torch.set_num_threads(1)
+    began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         results = run(patients(given.data / "physionet2012", given.patients), given.out or Path(folder))
-    text = table(results)
-    print(text)
-    if given.page is not None:
-        begin, end = "<!-- written by experiments/clinic.py -->", "<!-- end -->"
-        before, rest = given.page.read_text().split(begin)
-        given.page.write_text(f"{before}{begin}\n{text}\n{end}{rest.split(end)[1]}")
+    made = made_here("python -m experiments.clinic --data DIR --keep", time.monotonic() - began)
+    report({"clinic": rows_of(results)}, made, ["sequences.clinic"], keep=given.keep)
 
 
 if __name__ == "__main__":
