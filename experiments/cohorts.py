@@ -55,7 +55,7 @@ class Pool:
 
     def problem(self, n: int, seed: int, device: str = "cpu") -> Problem:
         """Those drawn, one budget of squared change per feature; the amounts, 1 each, mean nothing yet."""
-        net = load_network(self.weights)
+        net = load_network(self.weights).to(device)
         return Problem(
             classifier=TorchClassifier(
                 net, output="logits", classes=net.class_names, device=device, batch_size=BATCHES[device]

@@ -11,12 +11,13 @@ import pytest
 
 from evidence.files import read
 from experiments import __main__ as program
-from experiments import protocol, runtime, scalability
+from experiments import budget, protocol, runtime, scalability
 from experiments.budget import Plans
 from experiments.cells import with_needs
 from experiments.cohorts import DATASETS
 from experiments.protocol import FULL, KINDS, QUICK, SHARES, Scale, begun, verbatim
 from maxflip import BCMS, KL, MS
+from tests.experiments import stage
 
 TINY = Scale(n=6, tuning_n=6, outer=2, inner=2, allowance=8, paper_limit=3, groups=2)
 
@@ -87,7 +88,8 @@ def test_sizes_are_nested_and_nearest_has_no_warm_start() -> None:
 
 
 def test_a_tiny_study_from_the_generator_to_the_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything on a handful of sequences; a second run computes nothing."""
+    """Everything on a handful of sequences of another model; a second run computes nothing."""
+    monkeypatch.setattr(budget, "problem_of", stage.problem_of)
     monkeypatch.delenv("MAXFLIP_DATA", raising=False)
     monkeypatch.setattr(protocol, "QUICK", {"insurance": TINY})
     monkeypatch.setattr(protocol, "QUICK_GROWTH", protocol.Growth((6, 8), 2, 1))
