@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import replace
 
+import numpy as np
+import torch
+from torch import nn
+
+from maxflip import Problem, TorchClassifier
 from maxflip.datasets import Sequences
 
 
@@ -27,3 +32,32 @@ def small(n: int = 200, seed: int = 0) -> Sequences:
         classes=("low", "high"),
         dropped={},
     )
+
+
+class MeanPressure(nn.Module):
+    """Says "high" where the mean of the first variable is above 100."""
+
+    takes = ("x", "length")
+
+    def forward(self, x: torch.Tensor, length: torch.Tensor) -> torch.Tensor:
+        z = (x[:, :, 0].sum(dim=1) / length - 100.0) / 5.0
+        return torch.stack([torch.zeros_like(z), z], dim=1)
+
+
+def problem_of(dataset: str, data: str | None, n: int, seed: int, device: str = "cpu") -> Problem:
+    """In the place of experiments.cohorts.problem_of: as many of those with low pressure; the rest is not looked at"""
+    everyone = small(40 * n, seed)
+    low = np.flatnonzero(everyone.labels == 0)[:n]
+    return Problem(
+        classifier=TorchClassifier(MeanPressure(), output="logits", dtype=torch.float64),
+        cohort=_complete(everyone.take(low)).cohort(),
+        target=1,
+        margin=0.1,
+        steps="all",
+        budgets={"pressure": 1.0, "glucose": 1.0},
+    )
+
+
+def _complete(data: Sequences) -> Sequences:
+    """MeanPressure knows no missing values."""
+    return replace(data, values=tuple(np.nan_to_num(steps, nan=100.0) for steps in data.values))

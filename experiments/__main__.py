@@ -1,0 +1,193 @@
+"""The study: the paper's experiments on public data, and what maxflip adds to them.
+
+    python -m experiments budget|scalability|runtime|figures|all --data DIR [--quick] [--out FOLDER] [--seeds N]
+                          [--workers N] [--device cpu|cuda] [--only icu,oulad,insurance] [--limit SECONDS]
+
+What is finished is kept in --out, and a second run goes on from there. Result files go to --results
+(docs/results/data), figures to --pictures (docs/pictures). docs/experiments.md says what each file holds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import os
+import sys
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from evidence.files import FOLDER, ROOT, made_here, write
+from experiments import budget, protocol, runtime, scalability
+from experiments.budget import Plans
+from experiments.cells import Cell, Outcome, run_cells, with_needs
+from experiments.cohorts import DATASETS, FOLDERS
+from experiments.protocol import Growth, Scale
+from maxflip.datasets_cli import SOURCES
+
+EXPERIMENTS = ("budget", "scalability", "runtime")
+OTHERS = ("hold",)  # modules with add_arguments(parser) and run(given); `all` runs those that are there
+OUT = Path(__file__).parent / "out"
+GPU_PROCESSES = 4  # the networks step through time: one process leaves most of a GPU idle
+WORTH = {"cpu": 1.0, "cuda": 2.0}  # cores that a process is reckoned as, for the estimate of the time
+console = Console(stderr=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = _parser().parse_args(arguments)
+    if given.what in OTHERS:
+        importlib.import_module(f"experiments.{given.what}").run(given)
+        return 0
+    given.seeds = given.seeds or (protocol.QUICK_SEEDS if given.quick else protocol.FULL_SEEDS)
+    began = time.monotonic()
+    torch.set_num_threads(1)
+    faults = 0
+    if given.what in EXPERIMENTS or given.what == "all":
+        chosen = available(given.only, given.data)
+        for name in EXPERIMENTS if given.what == "all" else (given.what,):
+            faults += carry_out(name, given, chosen, began)
+    if given.what in ("figures", "all"):
+        from experiments.figures import draw_all
+
+        for path in draw_all(given.results, given.pictures):
+            console.print(f"drawn: {path}")
+    if given.what == "all":
+        for name in _others():
+            module = importlib.import_module(f"experiments.{name}")
+            module.run(_parser().parse_args([name, *(["--data", given.data] if given.data else [])]))
+    return 1 if faults else 0
+
+
+def available(only: Sequence[str], data: str | None) -> list[str]:
+    """The datasets that can be run; of the others, what to fetch from where."""
+    chosen = []
+    for name in only:
+        if name not in FOLDERS or (data is not None and (Path(data) / FOLDERS[name]).is_dir()):
+            chosen.append(name)
+            continue
+        folder = FOLDERS[name]
+        why = "no folder was named" if data is None else f"{data} has no folder {folder}"
+        console.print(
+            f"{name} is left out: {why}. Fetch it from {SOURCES[folder].where} into DIR/{folder} (docs/data.md says "
+            f"which files; `maxflip data {folder} --root DIR/{folder}` checks them), and give --data DIR or set "
+            "MAXFLIP_DATA to DIR.",
+            soft_wrap=True,
+            markup=False,
+        )
+    return chosen
+
+
+def carry_out(name: str, given: argparse.Namespace, datasets: Sequence[str], began: float) -> int:
+    """Cells that failed."""
+    cells = cells_of(name, given, datasets)
+    if not cells:
+        console.print(f"{name}: nothing to do for {', '.join(datasets) or 'no dataset'}.")
+        return 0
+    left = None if given.limit is None else max(0.0, given.limit - (time.monotonic() - began))
+    devices = ["cpu"] * given.workers + ([given.device] * GPU_PROCESSES if given.device != "cpu" else [])
+    outcome = _with_progress(name, cells, given, left, [given.device] if name == "runtime" else devices)
+    files = {"budget": budget.FILES, "scalability": scalability.FILES, "runtime": runtime.FILES}[name]
+    words = f"python -m experiments {name}" + (" --quick" if given.quick else "") + f" --seeds {given.seeds}"
+    for file in files:
+        rows = [row for cell in with_needs(cells) for row in (cell.kept(given.out) or {}).get(file, [])]
+        if rows:
+            path = write(file, rows, made_here(words, time.monotonic() - began), given.results)
+            console.print(f"written: {path} ({len(rows)} rows)")
+    for label, fault in outcome.failed.items():
+        console.print(f"{label} failed: {fault}", style="red", markup=False)
+    if outcome.left:
+        console.print(
+            f"{len(outcome.left)} cells of {name} are not done, such as {outcome.left[0]}: run the same again, and it "
+            "goes on from here."
+        )
+    return len(outcome.failed)
+
+
+def cells_of(name: str, given: argparse.Namespace, datasets: Sequence[str]) -> list[Cell]:
+    scales: dict[str, Scale] = protocol.QUICK if given.quick else protocol.FULL
+    growth: Growth = protocol.QUICK_GROWTH if given.quick else protocol.FULL_GROWTH
+    plans = {dataset: Plans(dataset, given.data, scales[dataset]) for dataset in datasets}
+    if name == "budget":
+        return [cell for one in plans.values() for cell in one.cells(given.seeds)]
+    if "insurance" not in plans:
+        return []
+    if name == "scalability":
+        return scalability.cells(plans["insurance"], growth)
+    return runtime.cells(plans["insurance"])
+
+
+def _with_progress(
+    name: str, cells: Sequence[Cell], given: argparse.Namespace, limit: float | None, devices: Sequence[str]
+) -> Outcome:
+    """Cells under way at the limit are given up. devices: of the processes"""
+    todo = [cell for cell in with_needs(cells) if cell.kept(given.out) is None]
+    each = [cell.seconds for cell in todo]
+    expected = max(sum(each) / sum(WORTH[device] for device in devices), max(each, default=0.0))
+    console.print(
+        f"{name}: {len(todo)} cells to do, {len(with_needs(cells)) - len(todo)} done before; about "
+        f"{timedelta(seconds=round(expected))} in {len(devices)} process(es), "
+        "reckoned from what one core takes for a gradient"
+    )
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=console) as progress:
+        bar = progress.add_task(name, total=len(todo))
+
+        def tell(cell: Cell, fault: str | None) -> None:
+            progress.update(bar, advance=1)
+            if not console.is_terminal:
+                console.print(f"{'failed' if fault else 'done'}: {cell.label}", markup=False)
+
+        return run_cells(cells, given.out, devices=devices, limit=limit, tell=tell)
+
+
+def _others() -> list[str]:
+    return [name for name in OTHERS if importlib.util.find_spec(f"experiments.{name}") is not None]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    whats = parser.add_subparsers(dest="what", required=True)
+    for name in (*EXPERIMENTS, "figures", "all"):
+        _add_arguments(whats.add_parser(name))
+    for name in _others():
+        importlib.import_module(f"experiments.{name}").add_arguments(whats.add_parser(name))
+    return parser
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data", default=os.environ.get("MAXFLIP_DATA"), help="folder of public data (MAXFLIP_DATA)")
+    parser.add_argument("--quick", action="store_true", help="small: to see that everything runs")
+    parser.add_argument("--out", type=Path, default=OUT, help="folder of finished cells")
+    parser.add_argument("--results", type=Path, default=FOLDER, help="folder of result files")
+    parser.add_argument("--pictures", type=Path, default=ROOT / "docs" / "pictures", help="folder of figures")
+    parser.add_argument("--seeds", type=_whole, help="draws of samples; 5, or 2 with --quick")
+    parser.add_argument("--workers", type=_whole, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="cuda: for the long sequences")
+    parser.add_argument("--only", type=_datasets, default=DATASETS, help="some of icu,oulad,insurance")
+    parser.add_argument("--limit", type=float, help="seconds after which cells under way are given up")
+
+
+def _whole(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"got {text!r}; wanted a whole number >= 1")
+    return int(text)
+
+
+def _datasets(text: str) -> tuple[str, ...]:
+    names = tuple(part.strip() for part in text.split(","))
+    unknown = [name for name in names if name not in DATASETS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no dataset is called {unknown[0]!r}; there are {', '.join(DATASETS)}")
+    return names
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,232 @@
+"""Units of work that are done once: each is written when it is finished, and a second run skips what is there.
+
+A run that is killed loses the cells under way and no others. What a cell needs of others is handed to it; cells that
+nothing keeps waiting run side by side, in processes of one torch thread each.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from maxflip.files.atomic import write_bytes
+from maxflip.suggest import first_line
+
+Payload = dict[str, Any]
+Work = Callable[[Any, Sequence[Payload], str], Payload]
+Tell = Callable[["Cell", "str | None"], None]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """work(arguments, what `needs` gave, device) -> what is kept, as JSON can hold it
+
+    label: for people   seconds: about what it takes on one core   suits_gpu: whether a GPU is of use to it
+    """
+
+    label: str
+    work: Work
+    arguments: Any
+    needs: tuple[Cell, ...] = ()
+    seconds: float = 1.0
+    suits_gpu: bool = False
+
+    @cached_property
+    def key(self) -> str:
+        """Of all that the result depends on but the code: other arguments, of a need too, make another cell."""
+        story = repr((self.work.__module__, self.work.__qualname__, self.arguments, [need.key for need in self.needs]))
+        return f"{self.label}-{hashlib.sha256(story.encode()).hexdigest()[:10]}"
+
+    def path(self, out: Path) -> Path:
+        return out / f"{self.key}.json"
+
+    def kept(self, out: Path) -> Payload | None:
+        """What an earlier run has written."""
+        path = self.path(out)
+        if not path.is_file():
+            return None
+        found: Payload = json.loads(path.read_text())
+        return found
+
+    def run(self, out: Path, device: str) -> Payload:
+        needs = [need.kept(out) for need in self.needs]
+        if None in needs:
+            raise RuntimeError(f"{self.key}: a cell that it needs is not there")
+        made = self.work(self.arguments, [need for need in needs if need is not None], device)
+        write_bytes(self.path(out), json.dumps(made).encode())
+        return made
+
+
+@dataclass
+class Outcome:
+    """What a run came to. failed: label -> why   left: cells not done, for want of time or of what they need"""
+
+    done: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    left: list[str] = field(default_factory=list)
+
+
+def with_needs(cells: Sequence[Cell]) -> list[Cell]:
+    """Each once, behind all that it needs."""
+    found: dict[str, Cell] = {}
+
+    def add(cell: Cell) -> None:
+        for need in cell.needs:
+            add(need)
+        found.setdefault(cell.key, cell)
+
+    for cell in cells:
+        add(cell)
+    return list(found.values())
+
+
+def run_cells(
+    cells: Sequence[Cell],
+    out: Path,
+    *,
+    devices: Sequence[str] = ("cpu",),
+    limit: float | None = None,
+    tell: Tell | None = None,
+) -> Outcome:
+    """Everything that is not there yet.
+
+    devices: one for each process that works; a single one: this process   limit: seconds after which cells under way
+    are given up
+    tell: told of each cell that is finished, and what went wrong with it; None: nobody is
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    queue = _Queue(out, [cell for cell in with_needs(cells) if cell.kept(out) is None], tell)
+    ends = time.monotonic() + (limit if limit is not None else float("inf"))
+    if len(devices) == 1:
+        _here(queue, devices[0], ends)
+    elif queue.waiting:
+        _side_by_side(queue, devices, ends)
+    queue.outcome.left = [cell.label for cell in queue.waiting]
+    return queue.outcome
+
+
+@dataclass
+class _Queue:
+    out: Path
+    waiting: list[Cell]
+    tell: Tell | None
+    outcome: Outcome = field(default_factory=Outcome)
+
+    def ready(self) -> list[Cell]:
+        """The longest first."""
+        missing = {cell.key for cell in self.waiting}
+        able = [c for c in self.waiting if not any(n.key in missing or n.kept(self.out) is None for n in c.needs)]
+        return sorted(able, key=lambda cell: -cell.seconds)
+
+    def finished(self, cell: Cell, fault: str | None) -> None:
+        if fault is None:
+            self.outcome.done += 1
+        else:
+            self.outcome.failed[cell.label] = fault
+        if self.tell is not None:
+            self.tell(cell, fault)
+
+
+def _here(queue: _Queue, device: str, ends: float) -> None:
+    while time.monotonic() < ends and (able := queue.ready()):
+        cell = able[0]
+        fault = _attempt(cell, queue.out, device)
+        queue.waiting.remove(cell)
+        queue.finished(cell, fault)
+
+
+def _attempt(cell: Cell, out: Path, device: str) -> str | None:
+    """What went wrong."""
+    try:
+        cell.run(out, device)
+    except Exception as error:  # one cell that fails must not end the others
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        return f"{type(error).__name__}: {first_line(error)} ({Path(last.filename).name}, line {last.lineno})"
+    return None
+
+
+@dataclass
+class _Worker:
+    device: str
+    process: BaseProcess
+    line: Connection
+    cell: Cell | None = None
+
+    @classmethod
+    def started(cls, out: Path, device: str) -> _Worker:
+        spawn = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
+        ours, theirs = spawn.Pipe()
+        process = spawn.Process(target=_serve, args=(theirs, out, device), daemon=True)
+        process.start()
+        theirs.close()
+        return cls(device, process, ours)
+
+    def answer(self) -> str | None:
+        try:
+            fault: str | None = self.line.recv()
+        except EOFError:
+            self.process.join()
+            return f"its process ended with exit code {self.process.exitcode}; memory may be short: use fewer workers"
+        return fault
+
+
+def _serve(line: Connection, out: Path, device: str) -> None:
+    torch.set_num_threads(1)
+    while True:
+        try:
+            cell: Cell = line.recv()
+        except (EOFError, KeyboardInterrupt):
+            return
+        line.send(_attempt(cell, out, device))
+
+
+def _side_by_side(queue: _Queue, devices: Sequence[str], ends: float) -> None:
+    has_gpu = any(device != "cpu" for device in devices)
+    staff = [_Worker.started(queue.out, where) for where in devices]
+    given: list[Cell] = []
+    try:
+        while time.monotonic() < ends:
+            for worker in staff:
+                if worker.cell is None and (cell := _next(queue, worker.device, has_gpu, given)) is not None:
+                    worker.cell = cell
+                    given.append(cell)
+                    worker.line.send(cell)
+            busy = {worker.line: worker for worker in staff if worker.cell is not None}
+            if not busy:
+                return
+            for line in wait(list(busy), max(0.0, min(ends - time.monotonic(), 1e6))):
+                worker = busy[line]  # type: ignore[index]
+                assert worker.cell is not None
+                fault = worker.answer()
+                queue.waiting.remove(worker.cell)
+                queue.finished(worker.cell, fault)
+                worker.cell = None
+                if not worker.process.is_alive():
+                    staff[staff.index(worker)] = _Worker.started(queue.out, worker.device)
+    finally:
+        for worker in staff:
+            worker.process.terminate()
+        for worker in staff:
+            worker.process.join()
+
+
+def _next(queue: _Queue, device: str, has_gpu: bool, given: list[Cell]) -> Cell | None:
+    """A GPU takes the longest of those that suit it; a core what does not, and then the shortest of what does."""
+    able = [cell for cell in queue.ready() if cell not in given]
+    suited = [cell for cell in able if cell.suits_gpu]
+    if device != "cpu":
+        return suited[0] if suited else None
+    others = able if not has_gpu else [cell for cell in able if not cell.suits_gpu]
+    return others[0] if others else (suited[-1] if suited else None)

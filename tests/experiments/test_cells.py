@@ -1,0 +1,109 @@
+"""Cells: done once, in the order of their needs, and nothing that is finished is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.cells import Cell, Payload, run_cells, with_needs
+
+
+def add(numbers: tuple[str, int], needs: Sequence[Payload], device: str) -> Payload:
+    """Leaves a line in a diary, so that work done twice is seen."""
+    diary, number = numbers
+    with Path(diary).open("a") as file:
+        file.write(f"{number}\n")
+    return {"sum": number + sum(need["sum"] for need in needs), "device": device}
+
+
+def fail(arguments: Any, needs: Sequence[Payload], device: str) -> Payload:
+    raise ValueError("no such thing")
+
+
+def be_killed(arguments: Any, needs: Sequence[Payload], device: str) -> Payload:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return {}
+
+
+def interrupted(arguments: Any, needs: Sequence[Payload], device: str) -> Payload:
+    raise KeyboardInterrupt
+
+
+def chain(tmp_path: Path) -> tuple[Cell, Cell, Cell]:
+    diary = str(tmp_path / "diary")
+    first = Cell("first", add, (diary, 1))
+    second = Cell("second", add, (diary, 10), (first,))
+    return first, second, Cell("third", add, (diary, 100), (first, second))
+
+
+def diary(tmp_path: Path) -> list[str]:
+    return (tmp_path / "diary").read_text().split()
+
+
+@pytest.mark.parametrize("devices", [("cpu",), ("cpu", "cpu")])
+def test_cells_get_what_they_need(tmp_path: Path, devices: Sequence[str]) -> None:
+    *_, third = chain(tmp_path)
+    outcome = run_cells([third], tmp_path / "out", devices=devices)
+    assert (outcome.done, outcome.failed, outcome.left) == (3, {}, [])
+    assert third.kept(tmp_path / "out") == {"sum": 112, "device": "cpu"}
+    assert diary(tmp_path) == ["1", "10", "100"]
+
+
+def test_a_second_run_does_only_what_is_missing(tmp_path: Path) -> None:
+    _, second, third = chain(tmp_path)
+    run_cells([second], tmp_path / "out")
+    outcome = run_cells([third], tmp_path / "out")
+    assert outcome.done == 1
+    assert diary(tmp_path) == ["1", "10", "100"]
+
+
+def test_a_run_that_is_ended_loses_no_finished_cell(tmp_path: Path) -> None:
+    first, second, _ = chain(tmp_path)
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        run_cells([first, Cell("ended", interrupted, None, (first,)), second], out)
+    assert first.kept(out) is not None
+    assert not list(out.glob("ended*"))
+    run_cells([second], out)
+    assert diary(tmp_path).count("1") == 1
+
+
+def test_a_worker_that_is_killed_takes_its_own_cell_alone(tmp_path: Path) -> None:
+    *_, third = chain(tmp_path)
+    dead = Cell("dead", be_killed, None)
+    outcome = run_cells(
+        [dead, third, Cell("after", add, (str(tmp_path / "diary"), 5), (dead,))], tmp_path, devices=("cpu", "cpu")
+    )
+    assert list(outcome.failed) == ["dead"]
+    assert "exit code -9" in outcome.failed["dead"]
+    assert third.kept(tmp_path) is not None
+    assert outcome.left == ["after"]
+
+
+def test_a_cell_that_fails_is_told_and_not_kept(tmp_path: Path) -> None:
+    told: list[tuple[str, str | None]] = []
+    bad = Cell("bad", fail, None)
+    outcome = run_cells([bad], tmp_path, tell=lambda cell, fault: told.append((cell.label, fault)))
+    assert outcome.failed["bad"].startswith("ValueError: no such thing (test_cells.py, line ")
+    assert told == [("bad", outcome.failed["bad"])]
+    assert bad.kept(tmp_path) is None
+
+
+@pytest.mark.parametrize("devices", [("cpu",), ("cpu", "cpu")])
+def test_nothing_is_begun_after_the_limit(tmp_path: Path, devices: Sequence[str]) -> None:
+    *_, third = chain(tmp_path)
+    outcome = run_cells([third], tmp_path / "out", devices=devices, limit=0.0)
+    assert (outcome.done, outcome.left) == (0, ["first", "second", "third"])
+
+
+def test_other_arguments_of_a_need_make_another_cell() -> None:
+    one, two = Cell("need", add, ("", 1)), Cell("need", add, ("", 2))
+    assert one.key != two.key
+    assert Cell("top", add, ("", 3), (one,)).key != Cell("top", add, ("", 3), (two,)).key
+    assert Cell("top", add, ("", 3), (one,)).key == Cell("top", add, ("", 3), (Cell("need", add, ("", 1)),)).key
+    assert [cell.label for cell in with_needs([Cell("top", add, ("", 3), (one,)), one])] == ["need", "top"]

@@ -1,0 +1,126 @@
+"""Figures from small result files that are made up."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evidence.files import made_here, write
+from experiments.figures import STYLES, draw_all
+from experiments.protocol import BUDGETS, SOURCES
+
+NUMBERS: dict[str, Any] = {
+    "n": 20,
+    "consumption_per_picked": 1.0,
+    "unspent": 0.5,
+    "prediction_gap": 0.2,
+    "bound": None,
+}
+
+
+def row(seed: int, solver: str, count: float) -> dict[str, Any]:
+    own = solver in ("Nearest", "Prices")
+    return NUMBERS | {
+        "seed": seed,
+        "solver": solver,
+        "count": count,
+        "estimate": 17.25 if solver == "Prices" else None,
+        "protocol": "own" if own else "tuned",
+        "allocation": "joint",
+        "groups": 1,
+    }
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    made, places = made_here("test"), list(product((0, 1), STYLES))
+    write(
+        "budget",
+        [
+            row(seed, solver, 5 + at) | {"dataset": "icu", "budget_source": source, "budget": budget}
+            for source, (at, budget) in product(SOURCES, enumerate(BUDGETS))
+            for seed, solver in places
+        ],
+        made,
+        tmp_path,
+    )
+    write(
+        "scalability",
+        [
+            row(seed, solver, 5) | {"n": n, "scaling": "fixed", "start": start, "allocation": allocation, "groups": 3}
+            for n, start, allocation in product((20, 40), ("random", "warm"), ("joint", "proportional"))
+            for seed, solver in places
+        ],
+        made,
+        tmp_path,
+    )
+    write(
+        "iterations",
+        [
+            row(seed, solver, 5 + outer)
+            | {"dataset": "icu", "budget_source": "paper", "budget": "middle", "outer": outer}
+            | {"mean_lambda": 1.0, "mean_mu": 2.0, "grad_mu": 0.5}
+            for outer in (1, 2)
+            for seed, solver in places
+            if solver not in ("Nearest", "Prices")
+        ],
+        made,
+        tmp_path,
+    )
+    write(
+        "prices",
+        [
+            {"dataset": "icu", "seed": 0, "budget_source": "binding", "budget": "middle"}
+            | {"feature": name, "amount": 2.0, "spend": 1.0, "price": 3.0}
+            for name in ("BUN", "Glucose")
+        ],
+        made,
+        tmp_path,
+    )
+    return tmp_path
+
+
+def texts(path: Path) -> str:
+    return " ".join(
+        "".join(element.itertext()).strip()
+        for element in ET.parse(path).getroot().iter()
+        if element.tag.endswith("}text")
+    )
+
+
+def test_every_figure_is_drawn_from_the_result_files(results: Path, tmp_path: Path) -> None:
+    drawn = draw_all(results, tmp_path / "pictures")
+    assert {path.stem for path in drawn} == {
+        "study_budget_icu_paper",
+        "study_budget_icu_binding",
+        "study_frontier",
+        "study_gap",
+        "study_sizes_joint_fixed",
+        "study_sizes_proportional_fixed",
+        "study_improvement",
+        "study_iterations_icu_paper",
+        "study_prices",
+    }
+    assert all(path.stat().st_size < 200_000 for path in drawn)
+    budget = texts(tmp_path / "pictures" / "study_budget_icu_paper.svg")
+    assert all(name in budget for name in (*STYLES, "estimate of the most", "(a)", "(d)", "(60%)"))
+    assert "estimate of the most" in texts(tmp_path / "pictures" / "study_iterations_icu_paper.svg")
+    assert "Glucose" in texts(tmp_path / "pictures" / "study_prices.svg")
+
+
+def test_the_same_results_give_the_same_files(results: Path, tmp_path: Path) -> None:
+    first = {path.name: path.read_bytes() for path in draw_all(results, tmp_path / "one")}
+    assert {path.name: path.read_bytes() for path in draw_all(results, tmp_path / "two")} == first
+
+
+def test_what_was_not_measured_is_not_drawn(tmp_path: Path) -> None:
+    assert draw_all(tmp_path, tmp_path / "pictures") == []
+
+
+def test_solvers_differ_by_more_than_their_colour() -> None:
+    assert len({marker for _, marker, _ in STYLES.values()}) == len(STYLES)
+    assert len({str(line) for *_, line in STYLES.values()}) == len(STYLES)

@@ -1,0 +1,147 @@
+"""The program, and the cells that it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evidence.files import read
+from experiments import __main__ as program
+from experiments import budget, protocol, runtime, scalability
+from experiments.budget import Plans
+from experiments.cells import with_needs
+from experiments.cohorts import DATASETS
+from experiments.protocol import FULL, KINDS, QUICK, SHARES, Scale, begun, verbatim
+from maxflip import BCMS, KL, MS
+from tests.experiments import stage
+
+TINY = Scale(n=6, tuning_n=6, outer=2, inner=2, allowance=8, paper_limit=3, groups=2)
+
+
+def test_without_data_it_is_said_what_to_fetch_and_the_generator_is_left(capsys: Any) -> None:
+    assert program.available(DATASETS, None) == ["insurance"]
+    said = " ".join(capsys.readouterr().err.split())
+    assert "icu is left out: no folder was named. Fetch it from https://physionet.org" in said
+    assert "oulad is left out" in said
+    assert "docs/data.md" in said
+    assert "MAXFLIP_DATA" in said
+
+
+def test_a_folder_that_is_missing_is_named(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "oulad").mkdir()
+    assert program.available(DATASETS, str(tmp_path)) == ["oulad", "insurance"]
+    assert f"{tmp_path} has no folder physionet2012" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [(["budget", "--only", "icu,mars"], "no dataset is called 'mars'"), (["budget", "--seeds", "0"], ">= 1")],
+)
+def test_wrong_words_are_refused(words: Sequence[str], fault: str, capsys: Any) -> None:
+    with pytest.raises(SystemExit):
+        program.main(words)
+    assert fault in capsys.readouterr().err
+
+
+def test_the_paper_s_settings_are_cut_by_gradients_alone() -> None:
+    assert verbatim("BCMS", 5000) == BCMS.paper()
+    assert verbatim("BCMS", 350) == BCMS.paper(outer=3)
+    assert verbatim("MS", 5000) == MS.paper(outer=1, inner=5000)
+    assert verbatim("KL", 50_000) == KL.paper()
+
+
+@pytest.mark.parametrize("scales", [FULL, QUICK])
+def test_every_algorithm_has_the_same_allowance_and_can_spend_it(scales: dict[str, Scale]) -> None:
+    for scale in scales.values():
+        lengths = {begun(name, scale).outer * begun(name, scale).inner for name in KINDS}
+        assert len(lengths) == 1
+        assert scale.allowance % lengths.pop() == 0
+        assert scale.n >= scale.groups
+
+
+def test_every_budget_solver_and_seed_has_its_cell() -> None:
+    cells = Plans("icu", None, TINY).cells(seeds=3)
+    runs = [cell.arguments for cell in cells]
+    assert len({cell.key for cell in cells}) == len(cells) == 3 * 6 * 6 + 3 * 2 * 4 + 4
+    assert {run.draw.seed for run in runs} == {0, 1, 2}
+    # sizing of each draw and of the one for tuning; two tunings per algorithm
+    assert len(with_needs(cells)) == len(cells) + 4 + 2 * 4
+    assert not any(run.draw.seed == protocol.TUNING_SEED for run in runs)
+
+
+def test_sizes_are_nested_and_nearest_has_no_warm_start() -> None:
+    growth = protocol.QUICK_GROWTH
+    assert growth.sizes[0] == QUICK["insurance"].n
+    assert protocol.FULL_GROWTH.sizes[0] == FULL["insurance"].n
+    chains = [cell.arguments for cell in scalability.cells(Plans("insurance", None, QUICK["insurance"]), growth)]
+    assert not any(chain.solver == "Nearest" and chain.start == "warm" for chain in chains)
+    assert {(c.scaling, c.start) for c in chains if c.solver == "BCMS" and c.allocation == "joint"} == {
+        ("fixed", "random"),
+        ("fixed", "warm"),
+        ("scaled", "random"),
+        ("scaled", "warm"),
+    }
+
+
+def test_a_tiny_study_from_the_generator_to_the_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything on a handful of sequences of another model; a second run computes nothing."""
+    monkeypatch.setattr(budget, "problem_of", stage.problem_of)
+    monkeypatch.delenv("MAXFLIP_DATA", raising=False)
+    monkeypatch.setattr(protocol, "QUICK", {"insurance": TINY})
+    monkeypatch.setattr(protocol, "QUICK_GROWTH", protocol.Growth((6, 8), 2, 1))
+    results, out = tmp_path / "results", tmp_path / "out"
+    folders = ["--out", str(out), "--results", str(results), "--pictures", str(tmp_path / "pictures")]
+    words = ["--quick", "--seeds", "1", "--workers", "1", "--only", "insurance", *folders]
+    for name in ("budget", "scalability", "runtime", "figures"):
+        assert program.main([name, *words]) == 0
+    rows = read("budget", results)[0].to_pylist()
+    assert len(rows) == 6 * 6 + 2 * 4 + 4
+    assert all(row["count"] <= 6 and row["spent"] <= 1.0 for row in rows)
+    own = {row["protocol"] for row in rows if row["solver"] in ("Prices", "Nearest")}
+    assert own == {"own"}
+    assert {row["iterations_made"] for row in rows if row["protocol"] == "paper"} == {3}
+    tuning = read("tuning", results)[0].to_pylist()
+    assert len(tuning) == 2 * 4 * 2  # kinds of budgets, algorithms, settings that 8 gradients pay for
+    assert all(sum(r["chosen"] for r in tuning if (r["solver"], r["budget_source"]) == p) == 1 for p in _places(tuning))
+    sizes = read("scalability", results)[0].to_pylist()
+    assert {row["n"] for row in sizes} == {6, 8}
+    first = {(r["solver"], r["allocation"], r["scaling"], r["start"]): r["count"] for r in sizes if r["n"] == 6}
+    assert first["BCMS", "joint", "fixed", "random"] == first["BCMS", "joint", "scaled", "warm"]
+    times = read("runtime", results)[0].to_pylist()
+    assert {row["solver"] for row in times} == set(protocol.SOLVERS)
+    written = {path: path.stat().st_mtime_ns for path in out.iterdir()}
+    assert program.main(["budget", *words]) == 0
+    assert {path: path.stat().st_mtime_ns for path in out.iterdir()} == written
+    assert len(list((tmp_path / "pictures").glob("*.svg"))) >= 6
+
+
+def _places(rows: Sequence[dict[str, Any]]) -> set[tuple[str, str]]:
+    return {(row["solver"], row["budget_source"]) for row in rows}
+
+
+def test_the_total_of_a_run_is_reckoned_from_its_last_outer_iteration() -> None:
+    """5 inner iterations of 0.2 s in an outer one of 1.5 s; 6 gradients each of 3 samples"""
+    trace = {"inner": [5, 5], "seconds_inner": [9.0, 0.2], "seconds": [50.0, 1.5], "gradients": [15, 33]}
+    plan: Any = replace(_plan(), trace=trace)
+    row = runtime.per_iteration(plan, 3, outer=10, inner=100)
+    assert row["seconds_outer"] == pytest.approx(0.5)
+    assert row["gradients_outer"] == pytest.approx(1.0)
+    assert row["seconds_total"] == pytest.approx(10 * (100 * 0.2 + 0.5))
+    assert row["gradients_total"] == pytest.approx(10 * 101)
+    assert not row["is_measured"]
+
+
+def _plan() -> Any:
+    from maxflip import Nearest, solve
+    from tests.experiments.test_measures import problem
+
+    return solve(problem(), Nearest())
+
+
+def test_budgets_are_named_for_their_source() -> None:
+    assert SHARES["paper"] == {"small": 0.4, "middle": 0.6, "large": 0.8}
+    assert SHARES["binding"] == {"small": 0.1, "middle": 0.2, "large": 0.4}
