@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from evidence.files import Made, write
-from evidence.registry import rendered
 from evidence.renderers.prices import interval
+from evidence.rendering import rendered
 from evidence.results import Results
 
 MADE = Made("python -m x", "2026-01-02", "abc1234", "2 cores (x86_64)", {"torch": "2.13.0"}, 3.5)
