@@ -89,6 +89,13 @@ def test_the_interval_is_students_over_cohorts() -> None:
     assert interval(rows, lambda row: float(row["x"]), ".3f") == "2.000 ± 12.706"
 
 
+def test_a_size_without_a_bar_may_be_measured(tmp_path: Path) -> None:
+    write("prices_gpu", [on_gpu(2000, 99.0)], MADE, tmp_path)
+    text = rendered("prices.gpu", Results(tmp_path))
+    assert "| 2,000 | 9 | 8 | 99.999 % | 99.00 | 7 | 3.0 GiB | 2.0 GiB |" in text
+    assert "**met**. Stages of the first: flips 1.00 s." in text
+
+
 def test_an_exponent_is_fitted(tmp_path: Path) -> None:
     write(
         "prices_growth", [grown(1000, 1.0, None), grown(10_000, 10.0, 1.0), grown(100_000, 100.0, 1.0)], MADE, tmp_path
