@@ -1,13 +1,15 @@
 """The claims of the paper's section on experiments, each beside what was measured here.
 
-A claim is tried in places (a dataset with a kind and a size of budgets, say), by means over seeds. It is *confirmed*
-where it holds in every place, *in part* in at least half of them, else *not confirmed*.
+A claim is tried in places (an algorithm, on a dataset with a kind and a size of budgets), by means over seeds. It is
+*confirmed* where it holds in every place, *in part* in at least half of them, else *not confirmed*.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
+from operator import gt, lt
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ import numpy as np
 from evidence.results import Results, Row
 
 FOUR, SAMPLED, OTHERS = ("MS", "BCMS", "CCMS", "KL"), ("BCMS", "CCMS"), ("KL", "MS")
+KINDS = ("paper", "binding")
 BUDGETS = ("small", "middle", "large")
 MARGIN = 0.1
 NEGLIGIBLE = 0.02  # of the count
@@ -25,15 +28,18 @@ TOLD = 3  # places in which a claim fails that are named
 
 @dataclass
 class Claim:
-    """says: the paper   rule: when it holds in one place   places: name -> (does it hold, the numbers)"""
+    """says: the paper   rule: when it holds in one place
+
+    places: (where, of whom) -> (does it hold, the numbers). A claim about several algorithms is tried of each.
+    """
 
     says: str
     rule: str
-    places: dict[str, tuple[bool, str]] = field(default_factory=dict)
+    places: dict[tuple[str, str], tuple[bool, str]] = field(default_factory=dict)
 
-    def tried(self, place: str, holds: bool, numbers: Mapping[str, float], form: str = ".3g") -> None:
+    def tried(self, where: str, holds: bool, numbers: Mapping[str, float], form: str = ".3g", whom: str = "") -> None:
         said = ", ".join(f"{name} {number:{form}}" for name, number in numbers.items())
-        self.places[place] = bool(holds), said
+        self.places[where, whom] = bool(holds), said
 
     @property
     def held(self) -> int:
@@ -48,11 +54,30 @@ class Claim:
         return "in part" if 2 * self.held >= len(self.places) else "not confirmed"
 
     @property
+    def shares(self) -> str:
+        """Of each algorithm, and with each kind of budgets, where there are several."""
+        of_whom = self._tally([whom for _, whom in self.places])
+        of_kind = self._tally([_kind(where) for where, _ in self.places])
+        return "; ".join(part for part in (of_whom, of_kind) if part)
+
+    def _tally(self, names: Sequence[str]) -> str:
+        found: dict[str, list[bool]] = {}
+        for name, (holds, _) in zip(names, self.places.values(), strict=True):
+            found.setdefault(name, []).append(holds)
+        return ", ".join(f"{n} {sum(each)} of {len(each)}" for n, each in found.items()) if len(found) > 1 else ""
+
+    @property
     def why(self) -> str:
         """Where it fails, with numbers."""
-        fails = [f"{place}: {said}" for place, (holds, said) in self.places.items() if not holds]
+        fails = [
+            f"{' '.join(filter(None, place))}: {said}" for place, (holds, said) in self.places.items() if not holds
+        ]
         more = f"; and {len(fails) - TOLD} more" if len(fails) > TOLD else ""
         return "; ".join(fails[:TOLD]) + more
+
+
+def _kind(where: str) -> str:
+    return next((f"{kind} budgets" for kind in KINDS if kind in where.split()), "")
 
 
 Means = dict[tuple[Any, ...], float]
@@ -98,46 +123,42 @@ def _of_four(
     return claim
 
 
-def _below(found: Mapping[str, float]) -> bool:
-    return max(found[s] for s in SAMPLED) < min(found[s] for s in OTHERS)
+def _of_pairs(
+    rows: list[Row], says: str, rule: str, of: str, is_ahead: Callable[[float, float], bool], form: str
+) -> Claim:
+    """BCMS and CCMS, each beside KL and MS."""
+    claim = Claim(says, rule)
+    for place, found in by_place(rows, _WHERE, of).items():
+        for ours, other in product(SAMPLED, OTHERS):
+            pair = {ours: found[ours], other: found[other]}
+            claim.tried(_name(place), is_ahead(*pair.values()), pair, form, f"{ours} beside {other}")
+    return claim
 
 
 def of_budgets(rows: Iterable[Row]) -> list[Claim]:
     four = tuned(rows)
-    larger = Claim(
-        "A larger budget gives a larger |S~|, for all algorithms.", "never fewer with the next larger budget"
-    )
+    larger = Claim("A larger budget flips more, for all algorithms.", "never fewer with the next larger budget")
     by_solver: dict[tuple[Any, ...], dict[str, float]] = {}
     for (*of, budget), mean in means(four, ("dataset", "budget_source", "solver", "budget"), "count").items():
         by_solver.setdefault(tuple(of), {})[budget] = mean
-    for place, found in by_solver.items():
+    for (dataset, source, solver), found in by_solver.items():
         sizes = {budget: found[budget] for budget in BUDGETS if budget in found}
-        larger.tried(_name(place), list(sizes.values()) == sorted(sizes.values()), sizes, ".1f")
-    in_care = [row for row in four if row["dataset"] == "icu"]
+        larger.tried(_name((dataset, source)), list(sizes.values()) == sorted(sizes.values()), sizes, ".1f", solver)
+    gaps = Claim("Their prediction gap is smaller than KL's, yet above the margin.", f"between {MARGIN} and KL's")
+    for place, found in by_place(four, _WHERE, "prediction_gap").items():
+        for solver in SAMPLED:
+            pair = {solver: found[solver], "KL": found["KL"]}
+            gaps.tried(_name(place), MARGIN < found[solver] < found["KL"], pair, ".2f", solver)
     return [
-        _of_four(
-            four,
-            "BCMS and CCMS flip more samples than KL and MS.",
-            "both above both",
-            "count",
-            lambda c: min(c[s] for s in SAMPLED) > max(c[s] for s in OTHERS),
-            ".1f",
-        ),
-        _of_four(four, "Their consumption per sample is lower.", "both below both", "consumption_per_picked", _below),
+        _of_pairs(four, "BCMS and CCMS flip more samples than KL and MS.", "more", "count", gt, ".1f"),
+        _of_pairs(four, "Their consumption per flip is lower.", "less", "consumption_per_picked", lt, ".3g"),
         larger,
-        _of_four(four, "They leave less of the budgets unspent.", "both below both", "unspent", _below, ".2f"),
+        _of_pairs(four, "They leave less of the budgets unspent.", "less", "unspent", lt, ".2f"),
+        gaps,
         _of_four(
-            four,
-            "Their prediction gap is smaller than KL's, yet above the margin.",
-            f"both between {MARGIN} and KL's",
-            "prediction_gap",
-            lambda c: all(MARGIN < c[s] < c["KL"] for s in SAMPLED),
-            ".2f",
-        ),
-        _of_four(
-            in_care,
+            [row for row in four if row["dataset"] == "icu"],
             "Patients in intensive care: KL uses a bigger portion of the budgets than the others.",
-            "above all three",
+            "more than all three",
             "spent",
             lambda c: c["KL"] > max(c[s] for s in ("MS", *SAMPLED)),
             ".2f",
@@ -172,14 +193,15 @@ def of_sizes(rows: Iterable[Row]) -> list[Claim]:
                 if other and (*place, n) in counts:
                     gains[f"n = {n}"] = 100 * (counts[(*place, n)] / other - 1)
             in_order = list(gains.values())
-            grows.tried(_name(place), len(gains) > 1 and in_order == sorted(set(in_order)), gains, "+.1f")
+            where = _name((allocation, scaling))
+            grows.tried(where, len(gains) > 1 and in_order == sorted(set(in_order)), gains, "+.1f", solver)
         if start == "warm":
             for n in sizes[1:]:
                 cold = counts.get((allocation, scaling, "random", solver, n))
                 if cold and (*place, n) in counts:
                     both = {"random": cold, "warm": counts[(*place, n)]}
                     is_small = abs(both["warm"] - cold) <= NEGLIGIBLE * cold
-                    warm.tried(_name((allocation, scaling, solver, n)), is_small, both, ".1f")
+                    warm.tried(_name((allocation, scaling, n)), is_small, both, ".1f", solver)
     return [grows, warm]
 
 
@@ -215,12 +237,10 @@ def erratic(curve: Sequence[float]) -> float:
 
 def of_iterations(rows: Iterable[Row]) -> list[Claim]:
     rows = list(rows)
-    stays = Claim(
-        "|S~| rises with the iterations and stays at its highest.", f"the last at least {STAYS:.0%} of the most"
-    )
-    faster = Claim("BCMS converges faster than CCMS, and so does KL.", f"neither later at {STAYS:.0%} of its most")
-    falls = Claim("lambda falls.", "the last mean below the first, for all four")
-    rises = Claim("mu rises; KL's falls.", "the last mean above the first for MS, BCMS and CCMS, below it for KL")
+    stays = Claim("The number of flips rises and stays at its highest.", f"the last at least {STAYS:.0%} of the most")
+    faster = Claim("BCMS converges faster than CCMS, and so does KL.", f"not later at {STAYS:.0%} of its most")
+    falls = Claim("lambda falls.", "the last mean below the first")
+    rises = Claim("mu rises; KL's falls.", "the last mean above the first; KL's below it")
     shrinks = Claim(
         "The norm of the gradient in mu shrinks to zero (MS, BCMS, CCMS).",
         f"the last at most {SHRUNK:.0%} of the first",
@@ -228,25 +248,27 @@ def of_iterations(rows: Iterable[Row]) -> list[Claim]:
     moves = Claim("MS is erratic.", "it moves more from one iteration to the next than the other three")
     for place, of in curves(rows, "count").items():
         where = _name(place)
-        stays.tried(
-            where,
-            all(c[-1] >= max(c[0], STAYS * max(c)) for c in of.values()),
-            {solver: c[-1] / max(*c, 1.0) for solver, c in of.items()},
-            ".2f",
-        )
         first = {solver: float(arrives(of[solver])) for solver in FOUR}
-        faster.tried(where, max(first["BCMS"], first["KL"]) <= first["CCMS"], first, ".0f")
+        for solver in FOUR:
+            curve = of[solver]
+            ends = {"first": curve[0], "most": max(curve), "last": curve[-1]}
+            stays.tried(where, curve[-1] >= max(curve[0], STAYS * max(curve)), ends, ".1f", solver)
+        for solver in ("BCMS", "KL"):
+            pair = {solver: first[solver], "CCMS": first["CCMS"]}
+            faster.tried(where, first[solver] <= first["CCMS"], pair, ".0f", solver)
         steps = {solver: erratic(of[solver]) for solver in FOUR}
         moves.tried(where, steps["MS"] > max(steps[s] for s in FOUR if s != "MS"), steps, ".2f")
-    for place, of in curves(rows, "mean_lambda").items():
-        change = {solver: of[solver][-1] - of[solver][0] for solver in FOUR}
-        falls.tried(_name(place), max(change.values()) < 0, change, "+.2g")
-    for place, of in curves(rows, "mean_mu").items():
-        change = {solver: of[solver][-1] - of[solver][0] for solver in FOUR}
-        rises.tried(_name(place), change["KL"] < 0 < min(change[s] for s in FOUR if s != "KL"), change, "+.2g")
+    for claim, column in ((falls, "mean_lambda"), (rises, "mean_mu")):
+        for place, of in curves(rows, column).items():
+            for solver in FOUR:
+                begin, end = of[solver][0], of[solver][-1]
+                is_rising = claim is rises and solver != "KL"
+                holds = end > begin if is_rising else end < begin
+                claim.tried(_name(place), holds, {"first": begin, "last": end}, ".3g", solver)
     for place, of in curves(rows, "grad_mu").items():
-        left = {s: of[s][-1] / of[s][0] if of[s][0] else 0.0 for s in ("MS", *SAMPLED)}
-        shrinks.tried(_name(place), max(left.values()) <= SHRUNK, left, ".2f")
+        for solver in ("MS", *SAMPLED):
+            begin, end = of[solver][0], of[solver][-1]
+            shrinks.tried(_name(place), end <= SHRUNK * begin, {"first": begin, "last": end}, ".3g", solver)
     return [stays, faster, falls, rises, shrinks, moves]
 
 
@@ -257,7 +279,7 @@ def of_runtime(rows: Iterable[Row]) -> Claim:
     if set(FOUR) <= set(seconds):
         for solver in SAMPLED:
             some = {name: seconds[name] for name in (solver, *OTHERS)}
-            claim.tried(solver, seconds[solver] <= min(seconds[name] for name in OTHERS), some, ",.0f")
+            claim.tried("", seconds[solver] <= min(seconds[name] for name in OTHERS), some, ",.0f", solver)
     return claim
 
 

@@ -25,7 +25,7 @@ def claims(results: Results) -> str:
 
 
 def _measured(claim: Claim) -> str:
-    held = f"in {claim.held} of {len(claim.places)} places"
+    held = f"in {claim.held} of {len(claim.places)} places" + (f" ({claim.shares})" if claim.shares else "")
     return f"{held}; not in {claim.why}" if claim.why else held
 
 
