@@ -18,6 +18,7 @@ from evidence.results import Results, Row
 
 FOUR, SAMPLED, OTHERS = ("MS", "BCMS", "CCMS", "KL"), ("BCMS", "CCMS"), ("KL", "MS")
 KINDS = ("paper", "binding")
+SOLVERS = (*FOUR, "Nearest", "Prices")
 BUDGETS = ("small", "middle", "large")
 MARGIN = 0.1
 NEGLIGIBLE = 0.02  # of the count
@@ -283,6 +284,25 @@ def of_runtime(rows: Iterable[Row]) -> Claim:
     return claim
 
 
+def of_margins(by_dataset: Mapping[str, Iterable[Row]]) -> Claim:
+    """From flips that models which were learned anew were asked about."""
+    claim = Claim(
+        "The margin avoids a purely adversarial change.", "more flips hold with the largest margin than with none"
+    )
+    for dataset, rows in by_dataset.items():
+        found: dict[str, dict[float, tuple[int, int]]] = {}
+        for row in rows:
+            if row["solver"] in SOLVERS:
+                held, count = found.setdefault(row["solver"], {}).get(row["margin"], (0, 0))
+                found[row["solver"]][row["margin"]] = held + row["held"], count + row["count"]
+        for solver, of in found.items():
+            shares = {margin: held / count for margin, (held, count) in sorted(of.items()) if count}
+            if len(shares) > 1:
+                said = {f"margin {margin:g}": share for margin, share in shares.items()}
+                claim.tried(dataset, shares[max(shares)] > shares[min(shares)], said, ".2f", solver)
+    return claim
+
+
 def all_claims(results: Results) -> list[Claim]:
     """In the order of the paper."""
     of_four = of_budgets(results.rows("budget"))
@@ -292,4 +312,5 @@ def all_claims(results: Results) -> list[Claim]:
         *of_iterations(results.rows("iterations")),
         of_runtime(results.rows("runtime")),
         of_four[-1],
+        of_margins({d: results.rows(f"hold_{d}") for d in ("credit", "icu") if results.has(f"hold_{d}")}),
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evidence.claims import FOUR, Claim, all_claims, means, tuned
+from evidence.claims import SOLVERS, Claim, all_claims, means, tuned
 from evidence.intervals import with_interval
 from evidence.markdown import made_line, table
 from evidence.registry import text
@@ -100,17 +100,16 @@ def counts(results: Results) -> str:
     rows = [row for row in results.rows("budget") if row["allocation"] == "joint" and row["protocol"] != "paper"]
     where = ("dataset", "budget_source", "budget")
     count, estimate = means(rows, (*where, "solver"), "count"), means(rows, (*where, "solver"), "estimate")
-    solvers = (*FOUR, "Nearest", "Prices")
     lines = [
         [
             *place,
-            *(f"{count[(*place, s)]:.1f}" if (*place, s) in count else "" for s in solvers),
+            *(f"{count[(*place, s)]:.1f}" if (*place, s) in count else "" for s in SOLVERS),
             f"{estimate[(*place, 'Prices')]:.1f}" if (*place, "Prices") in estimate else "",
             f"{sum(1 for r in tuned(rows) if r['solver'] == 'BCMS' and tuple(r[w] for w in where) == place)}",
         ]
         for place in dict.fromkeys(tuple(row[name] for name in where) for row in rows)
     ]
-    return table(["dataset", "budgets", "size", *solvers, "estimate", "seeds"], lines)
+    return table(["dataset", "budgets", "size", *SOLVERS, "estimate", "seeds"], lines)
 
 
 @text("results.peers")

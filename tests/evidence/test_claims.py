@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evidence.claims import Claim, arrives, curves, erratic, of_budgets, of_iterations, of_runtime, of_sizes
+from evidence.claims import Claim, arrives, curves, erratic, of_budgets, of_iterations, of_margins, of_runtime, of_sizes
 from evidence.files import Made, write
 from evidence.renderers.results import gain
 from evidence.rendering import rendered
@@ -166,6 +166,20 @@ def test_when_a_curve_arrives_and_how_it_moves() -> None:
 def test_runtime() -> None:
     rows = [{"solver": s, "seconds_total": t} for s, t in {"MS": 19.0, "BCMS": 5.0, "CCMS": 12.0, "KL": 10.0}.items()]
     assert (of_runtime(rows).verdict, of_runtime(rows).why) == ("in part", "CCMS: CCMS 12, KL 10, MS 19")
+
+
+def test_margins() -> None:
+    def held(solver: str, margin: float, count: int, held: int) -> dict[str, Any]:
+        return {"solver": solver, "margin": margin, "count": count, "held": held}
+
+    rows = [held("Prices", 0.0, 10, 2), held("Prices", 0.0, 30, 18), held("Prices", 0.5, 10, 9)]
+    rows += [held("KL", 0.0, 10, 9), held("KL", 0.5, 10, 8), held("unchanged", 0.0, 10, 1), held("MS", 0.5, 0, 0)]
+    claim = of_margins({"credit": rows})
+    assert claim.places == {
+        ("credit", "Prices"): (True, "margin 0 0.50, margin 0.5 0.90"),
+        ("credit", "KL"): (False, "margin 0 0.90, margin 0.5 0.80"),
+    }
+    assert of_margins({}).verdict == "not tried"
 
 
 def test_a_gain_is_paired_over_seeds() -> None:
