@@ -20,6 +20,7 @@ _NO_PROSE = re.compile(
 
 def watched(root: Path = ROOT) -> Iterator[Path]:
     yield root / "README.md"
+    yield root / "docs" / "results.md"
     yield from sorted((root / "docs" / "results").glob("*.md"))
 
 

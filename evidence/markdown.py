@@ -12,8 +12,11 @@ _PROPER = {"python": "Python", "torch": "torch", "foolbox": "foolbox"}
 def table(head: Sequence[str], lines: Iterable[Sequence[str]], right: Sequence[int] = ()) -> str:
     """right: columns that are set flush right"""
     rule = ["---:" if column in right else "---" for column in range(len(head))]
-    rows = [head, rule, *lines]
-    return "\n".join("|" + "|".join(f" {cell} " if cell else " " for cell in row) + "|" for row in rows)
+    return "\n".join("|" + "|".join(map(_cell, row)) + "|" for row in [head, rule, *lines])
+
+
+def _cell(text: str) -> str:
+    return " " + text.replace("|", "\\|") + " " if text else " "
 
 
 def made_line(made: Made) -> str:

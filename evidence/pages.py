@@ -9,24 +9,19 @@ flips <!--= NAME -->100<!--/--> of 442      a value inside a line, also in a tab
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from evidence import renderers
 from evidence.files import ROOT
-from evidence.registry import rendered
+from evidence.rendering import rendered
 from evidence.results import Results
 
 _BLOCK = re.compile(r"^<!-- evidence: (?P<name>[\w.]+) -->\n(?P<text>.*?)^<!-- end -->$", re.MULTILINE | re.DOTALL)
 _VALUE = re.compile(r"<!--= (?P<name>[\w.]+) -->(?P<text>[^\n]*?)<!--/-->")
+_OPENING = re.compile(r"[\s>]*(?:[-*+]\s+|\d+[.)]\s+)?")  # of a line, before its words
 _BEGIN = re.compile(r"<!-- evidence:|<!--=")
-
-for _module in pkgutil.iter_modules(renderers.__path__):
-    importlib.import_module(f"{renderers.__name__}.{_module.name}")
 
 
 class PageError(Exception):
@@ -59,7 +54,7 @@ def marks(page: Path, results: Results) -> list[Mark]:
     marked = []
     for match, form in sorted(found, key=lambda pair: pair[0].start()):
         name, line = match["name"], _line(source, match.start())
-        if form is _value and source[: match.start()].endswith("\n"):
+        if form is _value and _OPENING.fullmatch(source[: match.start()].rpartition("\n")[2]):
             raise PageError(f"{page}:{line}: put a word before the value {name!r}: at a line's start it is no value")
         try:
             ought = form(rendered(name, results))

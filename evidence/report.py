@@ -9,7 +9,7 @@ from typing import Any
 
 from evidence.files import FOLDER, Made, write
 from evidence.pages import rewrite
-from evidence.registry import rendered
+from evidence.rendering import rendered
 from evidence.results import Results
 
 Files = Mapping[str, Sequence[Mapping[str, Any]]]

@@ -23,8 +23,11 @@ class Results:
     def made(self, name: str) -> Made:
         return self._read(name)[1]
 
+    def has(self, name: str) -> bool:
+        return (self.folder / f"{name}.parquet").exists()
+
     def _from_file(self, name: str) -> tuple[list[Row], Made]:
-        if not (self.folder / f"{name}.parquet").exists():
+        if not self.has(name):
             raise FileNotFoundError(f"there is no result file {self.folder / name}.parquet")
         table, made = read(name, self.folder)
         return table.to_pylist(), made

@@ -15,7 +15,7 @@ from benchmarks.flips import Case, rows_of, start_margins
 from benchmarks.prices import Line, Reference, row_of
 from benchmarks.sections import Section, parser_of, run
 from evidence.files import made_here, write
-from evidence.registry import rendered
+from evidence.rendering import rendered
 from evidence.report import Files
 from evidence.results import Results
 from maxflip.flips.surface import Evaluations

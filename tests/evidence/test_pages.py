@@ -13,7 +13,7 @@ from evidence import __main__ as program
 from evidence.files import Made, write
 from evidence.hand_typed import hand_typed, watched
 from evidence.pages import PageError, marks, pages, render, rewrite, stale
-from evidence.registry import names
+from evidence.rendering import names, rendered
 from evidence.report import report
 from evidence.results import Results
 from evidence.settings import SETTINGS
@@ -45,10 +45,16 @@ def test_no_number_is_typed_by_hand() -> None:
     assert [line for page in watched() for line in hand_typed(page, SETTINGS)] == []
 
 
-def test_nothing_is_rendered_that_no_page_shows() -> None:
+def test_what_can_be_rendered_is_shown_by_a_page() -> None:
+    """Where a result file is not there yet, its place in a page waits: `<!-- to come: NAME -->`."""
     results = Results()
     asked = {mark.name for page in pages() for mark in marks(page, results)}
-    assert names(results) - asked == set()
+    waiting = {name for page in pages() for name in re.findall(r"<!-- to come: ([\w.]+) -->", page.read_text())}
+    rest = names(results) - asked
+    assert rest - waiting == set()
+    for name in rest:
+        with pytest.raises(FileNotFoundError):
+            rendered(name, results)
 
 
 def test_a_block_and_a_value_are_put_where_their_marks_are(tmp_path: Path, results: Results) -> None:
@@ -81,6 +87,7 @@ def test_a_check_names_page_line_and_mark(tmp_path: Path, results: Results) -> N
         ),
         ("<!-- evidence: scale.job -->\n<!-- end -->", "nothing renders 'scale.job'; did you mean 'scale.jobs'?"),
         ("x\n<!--= demo.count -->7<!--/-->", "README.md:2: put a word before the value 'demo.count'"),
+        ("- <!--= demo.count -->7<!--/-->", "README.md:1: put a word before the value 'demo.count'"),
         ("<!-- evidence: scale.jobs -->\nnever ended", "README.md:1: a mark that is not ended"),
         ("x <!--=demo.count-->7<!--/-->", "README.md:1: a mark that is not ended, or not written as"),
         ("<!-- evidence: scale.choose -->\n<!-- end -->", "choose.parquet"),

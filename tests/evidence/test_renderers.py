@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from evidence.files import Made, write
-from evidence.registry import rendered
 from evidence.renderers.prices import interval
+from evidence.rendering import rendered
 from evidence.results import Results
 
 MADE = Made("python -m x", "2026-01-02", "abc1234", "2 cores (x86_64)", {"torch": "2.13.0"}, 3.5)
@@ -87,6 +87,13 @@ def test_the_interval_is_students_over_cohorts() -> None:
     """Cohort means 1 and 3: mean 2, deviation sqrt(2), t of one degree of freedom 12.706, so half 12.706."""
     rows = [{"cohort": 0, "x": 0.0}, {"cohort": 0, "x": 2.0}, {"cohort": 1, "x": 3.0}]
     assert interval(rows, lambda row: float(row["x"]), ".3f") == "2.000 ± 12.706"
+
+
+def test_a_size_without_a_bar_may_be_measured(tmp_path: Path) -> None:
+    write("prices_gpu", [on_gpu(2000, 99.0)], MADE, tmp_path)
+    text = rendered("prices.gpu", Results(tmp_path))
+    assert "| 2,000 | 9 | 8 | 99.999 % | 99.00 | 7 | 3.0 GiB | 2.0 GiB |" in text
+    assert "**met**. Stages of the first: flips 1.00 s." in text
 
 
 def test_an_exponent_is_fitted(tmp_path: Path) -> None:

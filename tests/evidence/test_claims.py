@@ -1,0 +1,228 @@
+"""Verdicts on the paper's claims, on made-up rows whose answers are plain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evidence.claims import Claim, arrives, curves, erratic, of_budgets, of_iterations, of_margins, of_runtime, of_sizes
+from evidence.files import Made, write
+from evidence.renderers.results import gain
+from evidence.rendering import rendered
+from evidence.results import Results
+
+MADE = Made("python -m x", "2026-01-02", "abc1234", "2 cores (x86_64)", {"torch": "2.13.0"}, 3.5)
+COUNTS = {"MS": 10.0, "BCMS": 30.0, "CCMS": 20.0, "KL": 10.0}
+SIZES = {"small": 0, "middle": 5, "large": 9}
+
+
+def cell(solver: str, count: float, **other: Any) -> dict[str, Any]:
+    row = {"dataset": "icu", "seed": 0, "n": 75, "budget": "small", "budget_source": "paper", "allocation": "joint"}
+    row |= {"solver": solver, "protocol": "tuned", "count": count, "estimate": None}
+    row |= {"consumption_per_picked": 1.0, "unspent": 0.5, "spent": 0.5, "prediction_gap": 0.2}
+    return row | other
+
+
+def verdicts(claims: list[Claim]) -> dict[str, str]:
+    return {claim.says.split()[0] + " " + claim.says.split()[-1]: claim.verdict for claim in claims}
+
+
+def test_a_verdict_is_of_all_places() -> None:
+    claim = Claim("x", "y")
+    assert claim.verdict == "not tried"
+    claim.tried("a", True, {"MS": 1.0})
+    assert (claim.verdict, claim.why) == ("confirmed", "")
+    claim.tried("b", False, {"MS": 2.0, "KL": 3.5})
+    assert (claim.verdict, claim.why) == ("in part", "b: MS 2, KL 3.5")
+    claim.tried("c", False, {"MS": 4.0})
+    assert (claim.verdict, claim.held) == ("not confirmed", 1)
+
+
+def test_algorithms_and_kinds_of_budgets_are_told_apart() -> None:
+    claim = Claim("x", "y")
+    claim.tried("icu paper small", True, {}, whom="BCMS")
+    assert claim.shares == ""
+    claim.tried("icu binding small", False, {"BCMS": 3.0}, whom="BCMS")
+    claim.tried("icu binding small", True, {}, whom="CCMS")
+    assert claim.shares == "BCMS 1 of 2, CCMS 1 of 1; paper budgets 1 of 1, binding budgets 1 of 2"
+    assert claim.why == "icu binding small BCMS: BCMS 3"
+
+
+def test_what_the_paper_says_of_budgets_is_confirmed_where_it_is_so() -> None:
+    low, high = {"BCMS": 1.0, "CCMS": 1.5}, {"KL": 3.0, "MS": 2.0}
+    of = {**low, **high}
+    rows = [
+        cell(
+            solver,
+            count + more,
+            budget=budget,
+            consumption_per_picked=of[solver],
+            unspent=of[solver] / 10,
+            spent=of[solver] / 10,
+            prediction_gap=of[solver] / 5,
+        )
+        for budget, more in SIZES.items()
+        for solver, count in COUNTS.items()
+    ]
+    assert {claim.verdict for claim in of_budgets(rows)} == {"confirmed"}
+    assert [len(claim.places) for claim in of_budgets(rows)] == [12, 12, 4, 12, 6, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("at", "changed"),
+    [
+        (0, {"MS": {"count": 25.0}}),
+        (1, {"BCMS": {"consumption_per_picked": 9.0}}),
+        (3, {"CCMS": {"unspent": 0.9}}),
+        (4, {"BCMS": {"prediction_gap": 0.05}}),
+        (4, {"CCMS": {"prediction_gap": 0.9}}),
+        (5, {"MS": {"spent": 0.9}}),
+        (6, {"CCMS": {"count": 31.0}}),
+    ],
+)
+def test_what_is_not_so_is_not_confirmed(at: int, changed: dict[str, dict[str, float]]) -> None:
+    """Everything else holds: only the claim that was made wrong falls, or those that say the same of counts."""
+    fine = {"BCMS": (1.0, 0.2, 0.2), "CCMS": (1.0, 0.2, 0.2), "KL": (3.0, 0.6, 0.6), "MS": (2.0, 0.4, 0.4)}
+    rows = [
+        cell(s, n, consumption_per_picked=fine[s][0], unspent=fine[s][1], spent=fine[s][1], prediction_gap=fine[s][2])
+        | changed.get(s, {})
+        for s, n in COUNTS.items()
+    ]
+    claims = of_budgets(rows)
+    assert claims[at].verdict in ("in part", "not confirmed")
+    others = [claim.verdict for k, claim in enumerate(claims) if k not in (at, 0, 6)]
+    assert set(others) == {"confirmed"}
+
+
+def test_seeds_are_averaged_and_runs_with_the_papers_settings_left_out() -> None:
+    rows = [cell(s, n, seed=seed) for s, n in COUNTS.items() for seed in (0, 1)]
+    rows += [cell("KL", 999.0, protocol="paper"), cell("KL", 999.0, allocation="proportional")]
+    rows[-4:-2] = [cell("KL", 0.0, seed=0), cell("KL", 38.0, seed=1)]  # mean 19, below CCMS's 20
+    assert of_budgets(rows)[0].verdict == "confirmed"
+    rows[-3] = cell("KL", 44.0, seed=1)
+    assert of_budgets(rows)[0].why == "icu paper small CCMS beside KL: CCMS 20.0, KL 22.0"
+
+
+def size(solver: str, n: int, count: float, start: str = "random") -> dict[str, Any]:
+    return cell(solver, count, n=n, scaling="fixed", start=start)
+
+
+def test_growth_and_warm_starts() -> None:
+    rows = [size("KL", n, 100.0) for n in (300, 600, 900)]
+    rows += [size("BCMS", 300, 110.0), size("BCMS", 600, 120.0), size("BCMS", 900, 130.0)]
+    rows += [size("CCMS", 300, 110.0), size("CCMS", 600, 120.0), size("CCMS", 900, 115.0)]
+    rows += [size("BCMS", 300, 1.0, "warm"), size("BCMS", 600, 121.0, "warm"), size("BCMS", 900, 140.0, "warm")]
+    grows, warm = of_sizes(rows)
+    assert (grows.verdict, grows.held, len(grows.places)) == ("in part", 1, 2)
+    assert grows.why == "joint fixed CCMS: n = 300 +10.0, n = 600 +20.0, n = 900 +15.0"
+    assert (warm.held, len(warm.places)) == (1, 2)
+    assert warm.why == "joint fixed 900 BCMS: random 130.0, warm 140.0"
+
+
+def steps(
+    solver: str, counts: list[float], mu: list[float], grad: list[float], lam: list[float]
+) -> list[dict[str, Any]]:
+    numbers = zip(counts, mu, grad, lam, strict=True)
+    return [
+        cell(solver, count, outer=k, mean_mu=m, grad_mu=g, mean_lambda=la)
+        for k, (count, m, g, la) in enumerate(numbers, 1)
+    ]
+
+
+def test_iterations() -> None:
+    rising, shrinking, falling = [1.0, 2.0, 3.0], [10.0, 2.0, 0.5], [3.0, 2.0, 1.0]
+    rows = steps("MS", [50.0, 10.0, 50.0], rising, shrinking, falling)
+    rows += steps("BCMS", [10.0, 30.0, 30.0], rising, shrinking, falling)
+    rows += steps("CCMS", [10.0, 20.0, 30.0], rising, shrinking, falling)
+    rows += steps("KL", [20.0, 20.0, 20.0], falling, shrinking, falling)
+    assert {claim.verdict for claim in of_iterations(rows)} == {"confirmed"}
+    wrong = [row | {"mean_mu": row["outer"], "grad_mu": 1.0, "mean_lambda": row["outer"]} for row in rows]
+    claims = of_iterations(wrong)
+    assert [claim.verdict for claim in claims] == [
+        "confirmed",
+        "confirmed",
+        "not confirmed",
+        "in part",
+        "not confirmed",
+        "confirmed",
+    ]
+
+
+def test_a_run_that_ended_early_stays_as_it_ended() -> None:
+    rows = [cell(s, 4.0, outer=1, seed=0) for s in COUNTS] + [
+        cell("MS", c, outer=k, seed=1) for k, c in ((1, 0.0), (2, 8.0))
+    ]
+    assert curves(rows, "count")["icu", "paper", "small"]["MS"] == [2.0, 6.0]
+
+
+def test_when_a_curve_arrives_and_how_it_moves() -> None:
+    assert arrives([10.0, 94.0, 95.0, 100.0]) == 3
+    assert erratic([0.0, 10.0, 5.0]) == pytest.approx(0.75)
+    assert erratic([5.0]) == 0.0
+
+
+def test_runtime() -> None:
+    rows = [{"solver": s, "seconds_total": t} for s, t in {"MS": 19.0, "BCMS": 5.0, "CCMS": 12.0, "KL": 10.0}.items()]
+    assert (of_runtime(rows).verdict, of_runtime(rows).why) == ("in part", "CCMS: CCMS 12, KL 10, MS 19")
+
+
+def test_margins() -> None:
+    def held(solver: str, margin: float, count: int, held: int) -> dict[str, Any]:
+        return {"solver": solver, "margin": margin, "count": count, "held": held}
+
+    rows = [held("Prices", 0.0, 10, 2), held("Prices", 0.0, 30, 18), held("Prices", 0.5, 10, 9)]
+    rows += [held("KL", 0.0, 10, 9), held("KL", 0.5, 10, 8), held("unchanged", 0.0, 10, 1), held("MS", 0.5, 0, 0)]
+    claim = of_margins({"credit": rows})
+    assert claim.places == {
+        ("credit", "Prices"): (True, "margin 0 0.50, margin 0.5 0.90"),
+        ("credit", "KL"): (False, "margin 0 0.90, margin 0.5 0.80"),
+    }
+    assert of_margins({}).verdict == "not tried"
+
+
+def test_a_gain_is_paired_over_seeds() -> None:
+    """+100 % and +50 %: mean 75, deviation 35.36, over sqrt 2 and times 12.706: 317.7."""
+    rows = [cell("BCMS", 20.0, seed=0), cell("KL", 10.0, seed=0), cell("BCMS", 15.0, seed=1), cell("KL", 10.0, seed=1)]
+    assert gain(rows, "BCMS") == "+75.0 ± 317.7 %"
+    assert gain(rows[:2], "BCMS") == "+100.0 %"
+    assert gain(rows[:1], "BCMS") == ""
+
+
+def test_the_page_is_made_of_these(tmp_path: Path) -> None:
+    cells = [cell(s, n) for s, n in COUNTS.items()]
+    cells += [cell("Prices", 33.0, protocol="own", estimate=33.5), cell("Nearest", 22.0, protocol="own")]
+    write("budget", cells, MADE, tmp_path)
+    write("scalability", [size(s, n, c) for s, c in COUNTS.items() for n in (300, 600)], MADE, tmp_path)
+    curve = [row for s in COUNTS for row in steps(s, [1.0, 2.0], [1.0, 2.0], [1.0, 0.0], [2.0, 1.0])]
+    write("iterations", curve, MADE, tmp_path)
+    timed = {"seconds_inner": 0.5, "seconds_outer": 2.0, "outer": 10, "inner": 5000, "gradients_total": 50_010.0}
+    write(
+        "runtime",
+        [{"solver": s, "seconds_total": 25_020.0, "is_measured": False, **timed} for s in COUNTS],
+        MADE,
+        tmp_path,
+    )
+    peers = [("maxflip", "Prices", 20), ("maxflip", "Nearest", 15), ("foolbox", "DDN", 10), ("foolbox", "FMN", 8)]
+    of_peers = [{"n": 300, "shape": "40 %", "draw": 0, "tool": t, "method": m, "count": c} for t, m, c in peers]
+    write("peers_budgets", of_peers, MADE, tmp_path)
+    results = Results(tmp_path)
+    assert (
+        "| BCMS and CCMS flip more samples than KL and MS. | more | in 4 of 4 places (BCMS beside KL 1 of 1, BCMS "
+        "beside MS 1 of 1, CCMS beside KL 1 of 1, CCMS beside MS 1 of 1) | **confirmed** |"
+        in rendered("results.claims", results)
+    )
+    over_kl = rendered("results.over_kl", results)
+    assert (
+        "| icu | paper | all | +0.0 % | +200.0 % | +100.0 % | +230.0 % | MS +5 %, BCMS +19 %, CCMS +19 % |" in over_kl
+    )
+    assert "| icu | paper | small | 10.0 | 30.0 | 20.0 | 10.0 | 22.0 | 33.0 | 33.5 | 1 |" in rendered(
+        "results.counts", results
+    )
+    assert "| joint | fixed | 600 | +200.0 % | +100.0 % | | |" in rendered("results.growth", results)
+    assert "| KL | 0.50 | 2.00 | 10 x 5,000 | 25,020 (reckoned) | 50,010 |" in rendered("results.runtime", results)
+    assert "| 300 | 40 % | 20.0 | 10.0 | foolbox, DDN | +100 % |" in rendered("results.peers", results)
+    assert "| `runtime` | `python -m x` | 2026-01-02 | abc1234 | 2 cores (x86_64) | torch 2.13.0 |" in rendered(
+        "results.made", results
+    )
