@@ -220,7 +220,8 @@ class Plans:
 
     def run(self, seed: int, source: str, budget: str, solver: str, protocol: str, allocation: str = "joint") -> Cell:
         chosen = (self.tuning(source, solver),) if protocol == "tuned" else ()
-        length = self.scale.paper_limit if protocol == "paper" else self.length
+        shown = verbatim(solver, self.scale.paper_limit) if protocol == "paper" else self.scale
+        length = shown.outer * shown.inner
         return Cell(
             f"budget-{self.dataset}-s{seed}-{source}-{budget}-{solver}-{protocol}-{allocation}",
             compare,

@@ -79,11 +79,15 @@ def test_sizes_are_nested_and_nearest_has_no_warm_start() -> None:
     assert protocol.FULL_GROWTH.sizes[0] == FULL["insurance"].n
     chains = [cell.arguments for cell in scalability.cells(Plans("insurance", None, QUICK["insurance"]), growth)]
     assert not any(chain.solver == "Nearest" and chain.start == "warm" for chain in chains)
-    assert {(c.scaling, c.start) for c in chains if c.solver == "BCMS" and c.allocation == "joint"} == {
-        ("fixed", "random"),
-        ("fixed", "warm"),
-        ("scaled", "random"),
-        ("scaled", "warm"),
+    pooled = [c for c in chains if (c.solver, c.allocation, c.seed) == ("BCMS", "joint", 0)]
+    assert {(c.sizes, c.scaling, c.start) for c in pooled} == {
+        ((20,), "both", "random"),
+        ((40,), "fixed", "random"),
+        ((60,), "fixed", "random"),
+        ((40,), "scaled", "random"),
+        ((60,), "scaled", "random"),
+        ((20, 40, 60), "fixed", "warm"),
+        ((20, 40, 60), "scaled", "warm"),
     }
 
 
@@ -111,6 +115,7 @@ def test_a_tiny_study_from_the_generator_to_the_figures(tmp_path: Path, monkeypa
     assert {row["n"] for row in sizes} == {6, 8}
     first = {(r["solver"], r["allocation"], r["scaling"], r["start"]): r["count"] for r in sizes if r["n"] == 6}
     assert first["BCMS", "joint", "fixed", "random"] == first["BCMS", "joint", "scaled", "warm"]
+    assert first["BCMS", "joint", "fixed", "random"] == first["BCMS", "joint", "scaled", "random"]
     times = read("runtime", results)[0].to_pylist()
     assert {row["solver"] for row in times} == set(protocol.SOLVERS)
     written = {path: path.stat().st_mtime_ns for path in out.iterdir()}
