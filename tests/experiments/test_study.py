@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evidence.files import read
+from evidence.files import ROOT, read
 from experiments import __main__ as program
 from experiments import budget, protocol, runtime, scalability
 from experiments.budget import Plans
@@ -52,6 +53,14 @@ def test_the_paper_s_settings_are_cut_by_gradients_alone() -> None:
     assert verbatim("BCMS", 350) == BCMS.paper(outer=3)
     assert verbatim("MS", 5000) == MS.paper(outer=1, inner=5000)
     assert verbatim("KL", 50_000) == KL.paper()
+
+
+def test_made_up_data_are_the_same_in_any_folder() -> None:
+    def keys(*words: str) -> list[str]:
+        given = program._parser().parse_args(["scalability", "--quick", *words])
+        return [cell.key for cell in program.cells_of("scalability", given, ["insurance"])]
+
+    assert keys("--data", "here") == keys("--data", "there")
 
 
 @pytest.mark.parametrize("scales", [FULL, QUICK])
@@ -118,10 +127,43 @@ def test_a_tiny_study_from_the_generator_to_the_figures(tmp_path: Path, monkeypa
     assert first["BCMS", "joint", "fixed", "random"] == first["BCMS", "joint", "scaled", "random"]
     times = read("runtime", results)[0].to_pylist()
     assert {row["solver"] for row in times} == set(protocol.SOLVERS)
+    _page_names_its_columns(results)
     written = {path: path.stat().st_mtime_ns for path in out.iterdir()}
     assert program.main(["budget", *words]) == 0
     assert {path: path.stat().st_mtime_ns for path in out.iterdir()} == written
     assert len(list((tmp_path / "pictures").glob("*.svg"))) >= 6
+
+
+PAGE = (ROOT / "docs" / "experiments.md").read_text()
+
+
+def _page_names_its_columns(results: Path) -> None:
+    rows = re.findall(r"^\| `(\w+)` \| [^|]* \| ([^|]*) \|$", PAGE.split("## Result files")[1], re.MULTILINE)
+    assert {name for name, _ in rows} == {path.stem for path in results.glob("*.parquet")}
+    for name, columns in rows:
+        assert set(re.findall(r"`(\w+)`", columns)) <= set(read(name, results)[0].column_names), name
+
+
+def test_the_page_has_the_numbers_of_the_protocol() -> None:
+    scales = [FULL[name] for name in DATASETS]
+
+    def line(head: str, cells: Sequence[str]) -> str:
+        return f"| {head} | {' | '.join(cells)} |"
+
+    for head, cells in (
+        ("drawn for each seed", [f"{s.n}" for s in scales]),
+        ("iterations of a tuned run, outer x inner", [f"{s.outer} x {s.inner}" for s in scales]),
+        (
+            "gradients per sample for tuning one algorithm: settings",
+            [f"{s.allowance:,}: {s.allowance // (s.outer * s.inner)}" for s in scales],
+        ),
+        ("tuned on samples", [f"{s.tuning_n}" for s in scales]),
+        ("a run with the paper's settings ends after gradients", [f"{s.paper_limit:,}" for s in scales]),
+    ):
+        assert line(head, cells) in PAGE
+    smallest, middle, largest = protocol.FULL_GROWTH.sizes
+    assert f"{smallest} samples that are among {middle} that are among {largest}" in PAGE
+    assert f"R = {protocol.FULL_GROWTH.groups} groups" in PAGE
 
 
 def _places(rows: Sequence[dict[str, Any]]) -> set[tuple[str, str]]:
