@@ -32,6 +32,8 @@ from experiments.protocol import Growth, Scale
 from maxflip.datasets_cli import SOURCES
 
 EXPERIMENTS = ("budget", "scalability", "runtime")
+ALONE = ("runtime",)  # what takes the time has the machine for itself
+FILES = {"budget": budget.FILES, "scalability": scalability.FILES, "runtime": runtime.FILES}
 OTHERS = ("hold",)  # modules with add_arguments(parser) and run(given); `all` runs those that are there
 OUT = Path(__file__).parent / "out"
 GPU_PROCESSES = 4  # the networks step through time: one process leaves most of a GPU idle
@@ -50,8 +52,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     faults = 0
     if given.what in EXPERIMENTS or given.what == "all":
         chosen = available(given.only, given.data)
-        for name in EXPERIMENTS if given.what == "all" else (given.what,):
-            faults += carry_out(name, given, chosen, began)
+        names = EXPERIMENTS if given.what == "all" else (given.what,)
+        together = [name for name in names if name not in ALONE]
+        for part in ([together] if together else []) + [[name] for name in names if name in ALONE]:
+            faults += carry_out(part, given, chosen, began)
     if given.what in ("figures", "all"):
         from experiments.figures import draw_all
 
@@ -83,27 +87,26 @@ def available(only: Sequence[str], data: str | None) -> list[str]:
     return chosen
 
 
-def carry_out(name: str, given: argparse.Namespace, datasets: Sequence[str], began: float) -> int:
-    """Cells that failed."""
-    cells = cells_of(name, given, datasets)
-    if not cells:
-        console.print(f"{name}: nothing to do for {', '.join(datasets) or 'no dataset'}.")
-        return 0
-    left = None if given.limit is None else max(0.0, given.limit - (time.monotonic() - began))
+def carry_out(names: Sequence[str], given: argparse.Namespace, datasets: Sequence[str], began: float) -> int:
+    """Experiments side by side, and their result files. Returns how many cells failed."""
+    cells = {name: with_needs(cells_of(name, given, datasets)) for name in names}
+    alone = all(name in ALONE for name in names)
     devices = ["cpu"] * given.workers + ([given.device] * GPU_PROCESSES if given.device != "cpu" else [])
-    outcome = _with_progress(name, cells, given, left, [given.device] if name == "runtime" else devices)
-    files = {"budget": budget.FILES, "scalability": scalability.FILES, "runtime": runtime.FILES}[name]
-    words = f"python -m experiments {name}" + (" --quick" if given.quick else "") + f" --seeds {given.seeds}"
-    for file in files:
-        rows = [row for cell in with_needs(cells) for row in (cell.kept(given.out) or {}).get(file, [])]
-        if rows:
-            path = write(file, rows, made_here(words, time.monotonic() - began), given.results)
-            console.print(f"written: {path} ({len(rows)} rows)")
+    left = None if given.limit is None else max(0.0, given.limit - (time.monotonic() - began))
+    everything = [cell for each in cells.values() for cell in each]
+    outcome = _with_progress(" and ".join(names), everything, given, left, [given.device] if alone else devices)
+    for name, each in cells.items():
+        words = f"python -m experiments {name}" + (" --quick" if given.quick else "") + f" --seeds {given.seeds}"
+        for file in FILES[name]:
+            rows = [row for cell in each for row in (cell.kept(given.out) or {}).get(file, [])]
+            if rows:
+                path = write(file, rows, made_here(words, time.monotonic() - began), given.results)
+                console.print(f"written: {path} ({len(rows)} rows)")
     for label, fault in outcome.failed.items():
         console.print(f"{label} failed: {fault}", style="red", markup=False)
     if outcome.left:
         console.print(
-            f"{len(outcome.left)} cells of {name} are not done, such as {outcome.left[0]}: run the same again, and it "
+            f"{len(outcome.left)} cells are not done, such as {outcome.left[0]}: run the same again, and it "
             "goes on from here."
         )
     return len(outcome.failed)
@@ -111,26 +114,26 @@ def carry_out(name: str, given: argparse.Namespace, datasets: Sequence[str], beg
 
 def cells_of(name: str, given: argparse.Namespace, datasets: Sequence[str]) -> list[Cell]:
     scales: dict[str, Scale] = protocol.QUICK if given.quick else protocol.FULL
-    growth: Growth = protocol.QUICK_GROWTH if given.quick else protocol.FULL_GROWTH
-    plans = {dataset: Plans(dataset, given.data, scales[dataset]) for dataset in datasets}
+    growth: dict[str, Growth] = protocol.QUICK_GROWTH if given.quick else protocol.FULL_GROWTH
+    folders = {dataset: given.data if dataset in FOLDERS else None for dataset in datasets}
+    plans = {dataset: Plans(dataset, folder, scales[dataset]) for dataset, folder in folders.items()}
     if name == "budget":
         return [cell for one in plans.values() for cell in one.cells(given.seeds)]
-    if "insurance" not in plans:
-        return []
     if name == "scalability":
-        return scalability.cells(plans["insurance"], growth)
-    return runtime.cells(plans["insurance"])
+        return [cell for one in growth if one in plans for cell in scalability.cells(plans[one], growth[one])]
+    return runtime.cells(plans["insurance"]) if "insurance" in plans else []
 
 
 def _with_progress(
     name: str, cells: Sequence[Cell], given: argparse.Namespace, limit: float | None, devices: Sequence[str]
 ) -> Outcome:
     """Cells under way at the limit are given up. devices: of the processes"""
-    todo = [cell for cell in with_needs(cells) if cell.kept(given.out) is None]
+    once = with_needs(cells)
+    todo = [cell for cell in once if cell.kept(given.out) is None]
     each = [cell.seconds for cell in todo]
     expected = max(sum(each) / sum(WORTH[device] for device in devices), max(each, default=0.0))
     console.print(
-        f"{name}: {len(todo)} cells to do, {len(with_needs(cells)) - len(todo)} done before; about "
+        f"{name}: {len(todo)} cells to do, {len(once) - len(todo)} done before; about "
         f"{timedelta(seconds=round(expected))} in {len(devices)} process(es), "
         "reckoned from what one core takes for a gradient"
     )

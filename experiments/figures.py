@@ -42,6 +42,7 @@ CURVES = (
 )
 TITLES = {"icu": "ICU patients", "oulad": "students (OULAD)", "insurance": "insurance-like sequences"}
 KINDS = {"paper": "the paper's budgets (of unlimited KL)", "binding": "our binding budgets (of the cheapest flips)"}
+LEGEND = 0.55  # inches below the panels
 Point = tuple[float, Interval]
 
 
@@ -120,7 +121,7 @@ DRAWN: dict[str, Callable[[Path], Drawn]] = {
 def _panels(rows: Sequence[Row], title: str, place: Callable[[Row], float], ticks: Sequence[str] | None) -> Figure:
     figure, axes = _sheet(2, 2, title)
     for axis, (column, label) in zip(axes, PANELS, strict=True):
-        axis.set_title(label)
+        axis.set_title(label, fontsize=9)
         for start in ("random", "warm"):
             part = [row for row in rows if row.get("start", "random") == start]
             _lines(axis, part, column, place, is_open=start == "warm")
@@ -130,7 +131,7 @@ def _panels(rows: Sequence[Row], title: str, place: Callable[[Row], float], tick
             axis.set_xticks(range(len(ticks)), ticks)
         else:
             axis.set_xticks(sorted({place(row) for row in rows}))
-            axis.set_xlabel("samples")
+            axis.set_xlabel("samples", fontsize=8)
     return _with_legend(figure, axes[0])
 
 
@@ -191,11 +192,11 @@ def _frontier(rows: Sequence[Row]) -> Figure:
 
     for axis, dataset in zip(axes, datasets, strict=True):
         here = _where(rows, dataset=dataset)
-        axis.set_title(TITLES[dataset])
+        axis.set_title(TITLES[dataset], fontsize=9)
         _lines(axis, here, "count", share, is_open=False)
         _estimate(axis, here, share)
         axis.set_xticks(sorted({share(row) for row in here}))
-        axis.set_xlabel("% of what the cheapest flips consume")
+        axis.set_xlabel("% of what the cheapest flips consume", fontsize=8)
     return _with_legend(figure, axes[0])
 
 
@@ -213,7 +214,7 @@ def _gaps(rows: Sequence[Row]) -> Figure:
             for row in _where(rows, dataset=dataset)
             if (row["dataset"], row["budget"], row["seed"]) in most
         ]
-        axis.set_title(TITLES[dataset])
+        axis.set_title(TITLES[dataset], fontsize=9)
         _lines(axis, here, "gap", _budget_place, is_open=False)
         axis.axhline(0.0, color="black", linewidth=0.8, label="estimate of the most")
         axis.set_xticks(range(len(BUDGETS)), [f"{name}\n({SHARES['binding'][name]:.0%})" for name in BUDGETS])
@@ -225,7 +226,7 @@ def _improvement(gains: Sequence[Gain]) -> Figure:
     scalings = list(dict.fromkeys(gain.where[1] for gain in gains))
     figure, axes = _sheet(1, max(1, len(scalings)), "More samples flipped than by KL, in %")
     for axis, scaling in zip(axes, scalings, strict=False):
-        axis.set_title(f"middle budget {scaling}")
+        axis.set_title(f"middle budget {scaling}", fontsize=9)
         here = [gain for gain in gains if gain.where[1:] == (scaling, "random")]
         for number, solver in enumerate(dict.fromkeys(gain.solver for gain in here)):
             points = sorted(
@@ -234,19 +235,19 @@ def _improvement(gains: Sequence[Gain]) -> Figure:
             _line(axis, solver, points, number - 1)
         axis.axhline(0.0, color="black", linewidth=0.8, label="KL")
         axis.set_xticks(sorted({float(gain.where[0]) for gain in here}))
-        axis.set_xlabel("samples")
+        axis.set_xlabel("samples", fontsize=8)
     return _with_legend(figure, axes[0])
 
 
 def _curves(rows: Sequence[Row], title: str, ceiling: float | None) -> Figure:
     figure, axes = _sheet(2, 2, title)
     for axis, (column, label) in zip(axes, CURVES, strict=True):
-        axis.set_title(label)
+        axis.set_title(label, fontsize=9)
         _lines(axis, rows, column, lambda row: float(row["outer"]), is_open=False)
         if column == "count" and ceiling is not None:
             axis.axhline(ceiling, color="black", linewidth=0.8, label="estimate of the most")
         axis.set_xticks(sorted({row["outer"] for row in rows}))
-        axis.set_xlabel("outer iteration")
+        axis.set_xlabel("outer iteration", fontsize=8)
     return _with_legend(figure, axes[0])
 
 
@@ -278,8 +279,8 @@ def _prices(rows: Sequence[Row]) -> Figure:
         )
         axis.set_yticks(range(len(features)), features, fontsize=6)
         axis.invert_yaxis()
-        axis.set_title(TITLES[dataset])
-        axis.set_xlabel("price x amount")
+        axis.set_title(TITLES[dataset], fontsize=9)
+        axis.set_xlabel("price x amount", fontsize=8)
     figure.tight_layout()
     return figure
 
@@ -290,7 +291,6 @@ def _sheet(rows: int, columns: int, title: str) -> tuple[Figure, list[Axes]]:
     figure.suptitle(title, fontsize=10)
     axes: list[Axes] = list(found.reshape(-1))
     for axis in axes:
-        axis.title.set_fontsize(9)
         axis.tick_params(labelsize=8)
         axis.grid(visible=True, linewidth=0.3, color="#bbbbbb")
         axis.set_axisbelow(True)
@@ -299,7 +299,7 @@ def _sheet(rows: int, columns: int, title: str) -> tuple[Figure, list[Axes]]:
 
 def _with_legend(figure: Figure, axis: Axes) -> Figure:
     handles, labels = axis.get_legend_handles_labels()
-    figure.tight_layout(rect=(0, 0.09, 1, 1))
+    figure.tight_layout(rect=(0, LEGEND / figure.get_figheight(), 1, 1))
     figure.legend(handles, labels, loc="lower center", ncol=4, fontsize=8, frameon=False)
     return figure
 

@@ -1,4 +1,4 @@
-"""The scalability experiment: insurance-like sequences, each set of samples part of the next larger one.
+"""The scalability experiment: students and insurance-like sequences, each set of samples part of the next larger one.
 
 Random start, or warm: from the plan of the next smaller set. The middle budget of the smallest set, fixed or as much
 more as there are more samples. One pool for all, or the paper's groups by length.
@@ -6,8 +6,9 @@ more as there are more samples. One pool for all, or the paper's groups by lengt
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from experiments.budget import Plans, allotted, asked, tuned
 from experiments.cells import Cell, Payload
@@ -16,16 +17,22 @@ from experiments.protocol import KINDS, OWN, Growth
 from maxflip import Plan
 
 FILES = ("scalability",)
-DATASET, SOURCE = "insurance", "binding"
+SOURCE = "binding"
+SCALINGS = ("fixed", "scaled")
 ALGORITHMS = ("BCMS", "CCMS", "KL")  # the paper leaves MS out
 
 
 @dataclass(frozen=True)
 class Chain:
-    """All sizes, one after the other, with one solver. scaling: "fixed" or "scaled"   start: "random" or "warm" """
+    """Some sizes, one after the other, with one solver.
+
+    scaling: "fixed" or "scaled"; of the smallest set both are the same, and one run stands for "both"
+    start: "random", or "warm", from the plan of the size before
+    """
 
     plans: Plans
     growth: Growth
+    sizes: tuple[int, ...]
     seed: int
     solver: str
     allocation: str
@@ -35,54 +42,65 @@ class Chain:
 
 def grow(task: Chain, needs: Sequence[Payload], device: str) -> Payload:
     solver = tuned(task.solver, needs[1]) if task.solver in KINDS else OWN[task.solver]
-    rows, before = [], None
-    for n in task.growth.sizes:
+    rows: list[dict[str, Any]] = []
+    before: Plan | None = None
+    for n in task.sizes:
         times = n / task.growth.sizes[0] if task.scaling == "scaled" else 1.0
         problem = asked(task.plans.draw(task.seed, n), needs[0], SOURCE, "middle", device, times)
-        earlier: Plan | None = before if task.start == "warm" else None
-        before = allotted(problem, solver, task.seed, task.allocation, task.growth.groups, earlier)
-        rows.append(
-            {
-                "dataset": DATASET,
-                "seed": task.seed,
-                "budget": "middle",
-                "budget_source": SOURCE,
-                "scaling": task.scaling,
-                "start": task.start,
-                "allocation": task.allocation,
-                "groups": task.growth.groups if task.allocation == "proportional" else 1,
-                "solver": task.solver,
-                "protocol": "tuned" if task.solver in KINDS else "own",
-                "options": repr(solver),
-                "device": device,
-                **measured(problem, before),
-            }
-        )
+        before = allotted(problem, solver, task.seed, task.allocation, task.growth.groups, before)
+        row = {
+            "dataset": task.plans.dataset,
+            "seed": task.seed,
+            "budget": "middle",
+            "budget_source": SOURCE,
+            "start": task.start,
+            "allocation": task.allocation,
+            "groups": task.growth.groups if task.allocation == "proportional" else 1,
+            "solver": task.solver,
+            "protocol": "tuned" if task.solver in KINDS else "own",
+            "options": repr(solver),
+            "device": device,
+            **measured(problem, before),
+        }
+        scalings = SCALINGS if task.scaling == "both" else (task.scaling,)
+        rows += [row | {"scaling": scaling} for scaling in scalings]
     return {"scalability": rows}
 
 
 def cells(plans: Plans, growth: Growth) -> list[Cell]:
-    found = []
+    """Of the paper's groups, with budgets that grow, its own algorithms; in one pool, everything."""
+    found: list[Cell] = []
     for seed in range(growth.seeds):
-        for scaling in ("fixed", "scaled"):
-            for solver in (*ALGORITHMS, *OWN):
-                found.append(_cell(plans, growth, Chain(plans, growth, seed, solver, "joint", scaling, "random")))
-                if solver != "Nearest":  # it begins nowhere
-                    found.append(_cell(plans, growth, Chain(plans, growth, seed, solver, "joint", scaling, "warm")))
-        for start in ("random", "warm"):
-            for solver in ALGORITHMS:
-                chain = Chain(plans, growth, seed, solver, "proportional", "scaled", start)
-                found.append(_cell(plans, growth, chain))
+        for solver in (*ALGORITHMS, *OWN):
+            found += _cells(plans, growth, seed, solver, "joint", SCALINGS)
+            if solver in ALGORITHMS:
+                found += _cells(plans, growth, seed, solver, "proportional", ("scaled",))
     return found
 
 
-def _cell(plans: Plans, growth: Growth, chain: Chain) -> Cell:
+def _cells(
+    plans: Plans, growth: Growth, seed: int, solver: str, allocation: str, scalings: Sequence[str]
+) -> Iterator[Cell]:
+    smallest, *others = growth.sizes
+    about: dict[str, Any] = {"plans": plans, "growth": growth, "seed": seed, "solver": solver, "allocation": allocation}
+    first = "both" if len(scalings) > 1 else scalings[0]
+    yield _cell(Chain(**about, sizes=(smallest,), scaling=first, start="random"))
+    for scaling in scalings:
+        for n in others:
+            yield _cell(Chain(**about, sizes=(n,), scaling=scaling, start="random"))
+        if solver != "Nearest":  # it begins nowhere
+            yield _cell(Chain(**about, sizes=growth.sizes, scaling=scaling, start="warm"))
+
+
+def _cell(chain: Chain) -> Cell:
+    plans = chain.plans
     chosen = (plans.tuning(SOURCE, chain.solver),) if chain.solver in KINDS else ()
+    sizes = "-".join(map(str, chain.sizes))
     return Cell(
-        f"scalability-s{chain.seed}-{chain.solver}-{chain.allocation}-{chain.scaling}-{chain.start}",
+        f"scalability-{plans.dataset}-s{chain.seed}-{chain.solver}-{chain.allocation}-{chain.scaling}-{chain.start}-{sizes}",
         grow,
         chain,
         (plans.sizing(chain.seed), *chosen),
-        sum(plans.seconds(chain.solver, n, plans.length) for n in growth.sizes),
-        chain.allocation == "joint",
+        sum(plans.seconds(chain.solver, n, plans.length) for n in chain.sizes),
+        plans.is_long and chain.allocation == "joint",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evidence.files import read
+from evidence.files import ROOT, read
 from experiments import __main__ as program
 from experiments import budget, protocol, runtime, scalability
 from experiments.budget import Plans
@@ -54,6 +55,14 @@ def test_the_paper_s_settings_are_cut_by_gradients_alone() -> None:
     assert verbatim("KL", 50_000) == KL.paper()
 
 
+def test_made_up_data_are_the_same_in_any_folder() -> None:
+    def keys(*words: str) -> list[str]:
+        given = program._parser().parse_args(["scalability", "--quick", *words])
+        return [cell.key for cell in program.cells_of("scalability", given, ["insurance"])]
+
+    assert keys("--data", "here") == keys("--data", "there")
+
+
 @pytest.mark.parametrize("scales", [FULL, QUICK])
 def test_every_algorithm_has_the_same_allowance_and_can_spend_it(scales: dict[str, Scale]) -> None:
     for scale in scales.values():
@@ -79,11 +88,15 @@ def test_sizes_are_nested_and_nearest_has_no_warm_start() -> None:
     assert protocol.FULL_GROWTH.sizes[0] == FULL["insurance"].n
     chains = [cell.arguments for cell in scalability.cells(Plans("insurance", None, QUICK["insurance"]), growth)]
     assert not any(chain.solver == "Nearest" and chain.start == "warm" for chain in chains)
-    assert {(c.scaling, c.start) for c in chains if c.solver == "BCMS" and c.allocation == "joint"} == {
-        ("fixed", "random"),
-        ("fixed", "warm"),
-        ("scaled", "random"),
-        ("scaled", "warm"),
+    pooled = [c for c in chains if (c.solver, c.allocation, c.seed) == ("BCMS", "joint", 0)]
+    assert {(c.sizes, c.scaling, c.start) for c in pooled} == {
+        ((20,), "both", "random"),
+        ((40,), "fixed", "random"),
+        ((60,), "fixed", "random"),
+        ((40,), "scaled", "random"),
+        ((60,), "scaled", "random"),
+        ((20, 40, 60), "fixed", "warm"),
+        ((20, 40, 60), "scaled", "warm"),
     }
 
 
@@ -111,12 +124,46 @@ def test_a_tiny_study_from_the_generator_to_the_figures(tmp_path: Path, monkeypa
     assert {row["n"] for row in sizes} == {6, 8}
     first = {(r["solver"], r["allocation"], r["scaling"], r["start"]): r["count"] for r in sizes if r["n"] == 6}
     assert first["BCMS", "joint", "fixed", "random"] == first["BCMS", "joint", "scaled", "warm"]
+    assert first["BCMS", "joint", "fixed", "random"] == first["BCMS", "joint", "scaled", "random"]
     times = read("runtime", results)[0].to_pylist()
     assert {row["solver"] for row in times} == set(protocol.SOLVERS)
+    _page_names_its_columns(results)
     written = {path: path.stat().st_mtime_ns for path in out.iterdir()}
     assert program.main(["budget", *words]) == 0
     assert {path: path.stat().st_mtime_ns for path in out.iterdir()} == written
     assert len(list((tmp_path / "pictures").glob("*.svg"))) >= 6
+
+
+PAGE = (ROOT / "docs" / "experiments.md").read_text()
+
+
+def _page_names_its_columns(results: Path) -> None:
+    rows = re.findall(r"^\| `(\w+)` \| [^|]* \| ([^|]*) \|$", PAGE.split("## Result files")[1], re.MULTILINE)
+    assert {name for name, _ in rows} == {path.stem for path in results.glob("*.parquet")}
+    for name, columns in rows:
+        assert set(re.findall(r"`(\w+)`", columns)) <= set(read(name, results)[0].column_names), name
+
+
+def test_the_page_has_the_numbers_of_the_protocol() -> None:
+    scales = [FULL[name] for name in DATASETS]
+
+    def line(head: str, cells: Sequence[str]) -> str:
+        return f"| {head} | {' | '.join(cells)} |"
+
+    for head, cells in (
+        ("drawn for each seed", [f"{s.n}" for s in scales]),
+        ("iterations of a tuned run, outer x inner", [f"{s.outer} x {s.inner}" for s in scales]),
+        (
+            "gradients per sample for tuning one algorithm: settings",
+            [f"{s.allowance:,}: {s.allowance // (s.outer * s.inner)}" for s in scales],
+        ),
+        ("tuned on samples", [f"{s.tuning_n}" for s in scales]),
+        ("a run with the paper's settings ends after gradients", [f"{s.paper_limit:,}" for s in scales]),
+    ):
+        assert line(head, cells) in PAGE
+    smallest, middle, largest = protocol.FULL_GROWTH.sizes
+    assert f"{smallest} samples that are among {middle} that are among {largest}" in PAGE
+    assert f"R = {protocol.FULL_GROWTH.groups} groups" in PAGE
 
 
 def _places(rows: Sequence[dict[str, Any]]) -> set[tuple[str, str]]:
