@@ -50,7 +50,7 @@ class Growth:
 
 FULL = {
     "icu": Scale(75, 75, 5, 60, 3000, 5000),
-    "oulad": Scale(300, 300, 5, 40, 2000, 2000),
+    "oulad": Scale(300, 300, 5, 30, 1500, 2000),
     "insurance": Scale(300, 100, 5, 20, 600, 300),
 }
 QUICK = {
