@@ -49,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given.seeds = given.seeds or (protocol.QUICK_SEEDS if given.quick else protocol.FULL_SEEDS)
     began = time.monotonic()
     torch.set_num_threads(1)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the processes that are started: as many as there are cores
     faults = 0
     if given.what in EXPERIMENTS or given.what == "all":
         chosen = available(given.only, given.data)
