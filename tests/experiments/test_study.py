@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -187,6 +191,28 @@ def _plan() -> Any:
     from tests.experiments.test_measures import problem
 
     return solve(problem(), Nearest())
+
+
+@pytest.mark.parametrize("what", ["hold", "all"])
+def test_another_experiment_takes_part_where_its_module_is_there(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Any] = []
+    other: Any = ModuleType("experiments.hold")
+    other.__spec__ = ModuleSpec("experiments.hold", None)
+    other.add_arguments = _takes_data
+    other.run = told.append
+    monkeypatch.setitem(sys.modules, "experiments.hold", other)
+    monkeypatch.setattr(program, "carry_out", lambda *_: 0)
+    monkeypatch.setattr(program, "OUT", tmp_path)
+    assert program.main([what, "--data", str(tmp_path), "--workers", "3", "--quick"]) == 0
+    assert [(given.data, given.workers, given.quick) for given in told] == [(str(tmp_path), 3, True)]
+
+
+def _takes_data(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data")
+    parser.add_argument("--workers", type=int)
+    parser.add_argument("--quick", action="store_true")
 
 
 def test_budgets_are_named_for_their_source() -> None:
