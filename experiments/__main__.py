@@ -49,7 +49,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     given.results = given.results or (given.out / "results" if given.quick else FOLDER)
     given.pictures = given.pictures or (given.out / "pictures" if given.quick else ROOT / "docs" / "pictures")
-    given.seeds = given.seeds or (protocol.QUICK_SEEDS if given.quick else protocol.FULL_SEEDS)
     began = time.monotonic()
     torch.set_num_threads(1)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the processes that are started: as many as there are cores
@@ -103,7 +102,7 @@ def carry_out(names: Sequence[str], given: argparse.Namespace, datasets: Sequenc
     everything = [cell for each in cells.values() for cell in each]
     outcome = _with_progress(" and ".join(names), everything, given, left, [given.device] if alone else devices)
     for name, each in cells.items():
-        words = f"python -m experiments {name}" + (" --quick" if given.quick else "") + f" --seeds {given.seeds}"
+        words = f"python -m experiments {name} --seeds {seeds_of(name, given)}" + (" --quick" if given.quick else "")
         for file in FILES[name]:
             rows = [row for cell in each for row in (cell.kept(given.out) or {}).get(file, [])]
             if rows:
@@ -124,13 +123,24 @@ def cells_of(name: str, given: argparse.Namespace, datasets: Sequence[str]) -> l
     growth: Growth = protocol.QUICK_GROWTH if given.quick else protocol.FULL_GROWTH
     folders = {dataset: given.data if dataset in FOLDERS else None for dataset in datasets}
     plans = {dataset: Plans(dataset, folder, scales[dataset]) for dataset, folder in folders.items()}
+    seeds = seeds_of(name, given)
     if name == "budget":
-        return [cell for one in plans.values() for cell in one.cells(given.seeds)]
+        return [cell for one in plans.values() for cell in one.cells(seeds)]
     if "insurance" not in plans:
         return []
     if name == "scalability":
-        return scalability.cells(plans["insurance"], growth)
+        return scalability.cells(plans["insurance"], growth, seeds)
     return runtime.cells(plans["insurance"])
+
+
+def seeds_of(name: str, given: argparse.Namespace) -> int:
+    """As many as asked for; of `all`, the scalability experiment has its own few, because it is so long."""
+    growth: Growth = protocol.QUICK_GROWTH if given.quick else protocol.FULL_GROWTH
+    if name == "runtime":
+        return 1
+    if name == "scalability" and (given.what == "all" or given.seeds is None):
+        return growth.seeds
+    return given.seeds or (protocol.QUICK_SEEDS if given.quick else protocol.FULL_SEEDS)
 
 
 def _with_progress(
@@ -180,7 +190,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=OUT, help="folder of finished cells")
     parser.add_argument("--results", type=Path, help="folder of result files; with --quick: in --out")
     parser.add_argument("--pictures", type=Path, help="folder of figures; with --quick: in --out")
-    parser.add_argument("--seeds", type=_whole, help="draws of samples; 5, or 2 with --quick")
+    parser.add_argument("--seeds", type=_whole, help="draws of samples; 5, of scalability and with --quick 2")
     parser.add_argument("--workers", type=_whole, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="cuda: for the long sequences")
     parser.add_argument("--only", type=_datasets, default=DATASETS, help="some of icu,oulad,insurance")

@@ -81,14 +81,15 @@ def of_budgets(results: Path) -> Drawn:
 
 
 def of_sizes(results: Path) -> Drawn:
-    rows = compared(rows_of("scalability", results)), compared(rows_of("scalability", results), "proportional")
-    for part in rows:
+    """One pool and the paper's groups; the estimate is that of one pool, which can do whatever groups can."""
+    joint, groups = (compared(rows_of("scalability", results), allocation) for allocation in ("joint", "proportional"))
+    for part in (joint, groups):
         for scaling in _seen(part, "scaling"):
             here = _where(part, scaling=scaling)
             name = f"{here[0]['allocation']}_{scaling}"
             pool = "one pool" if here[0]["allocation"] == "joint" else f"{here[0]['groups']} groups"
             title = f"{TITLES['insurance']}, {pool}, middle budget {scaling}; open markers: warm start"
-            yield f"study_sizes_{name}", _panels(here, title, lambda row: float(row["n"]), None)
+            yield f"study_sizes_{name}", _panels(here, title, _size, None, _where(joint, scaling=scaling))
     yield "study_improvement", _improvement(gains_over_kl_by_size(results))
 
 
@@ -118,7 +119,14 @@ DRAWN: dict[str, Callable[[Path], Drawn]] = {
 }
 
 
-def _panels(rows: Sequence[Row], title: str, place: Callable[[Row], float], ticks: Sequence[str] | None) -> Figure:
+def _panels(
+    rows: Sequence[Row],
+    title: str,
+    place: Callable[[Row], float],
+    ticks: Sequence[str] | None,
+    estimated: Sequence[Row] | None = None,
+) -> Figure:
+    """estimated: the rows that the estimate is taken from; None: the same"""
     figure, axes = _sheet(2, 2, title)
     for axis, (column, label) in zip(axes, PANELS, strict=True):
         axis.set_title(label, fontsize=9)
@@ -126,13 +134,18 @@ def _panels(rows: Sequence[Row], title: str, place: Callable[[Row], float], tick
             part = [row for row in rows if row.get("start", "random") == start]
             _lines(axis, part, column, place, is_open=start == "warm")
         if column == "count":
-            _estimate(axis, [row for row in rows if row.get("start", "random") == "random"], place)
+            ceiling = rows if estimated is None else estimated
+            _estimate(axis, [row for row in ceiling if row.get("start", "random") == "random"], place)
         if ticks is not None:
             axis.set_xticks(range(len(ticks)), ticks)
         else:
             axis.set_xticks(sorted({place(row) for row in rows}))
             axis.set_xlabel("samples", fontsize=8)
     return _with_legend(figure, axes[0])
+
+
+def _size(row: Row) -> float:
+    return float(row["n"])
 
 
 def _budget_place(row: Row) -> float:

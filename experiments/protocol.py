@@ -41,7 +41,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Growth:
-    """Of the scalability experiment."""
+    """Of the scalability experiment. seeds: unless another number is asked for"""
 
     sizes: tuple[int, ...]
     groups: int

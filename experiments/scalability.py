@@ -67,10 +67,10 @@ def grow(task: Chain, needs: Sequence[Payload], device: str) -> Payload:
     return {"scalability": rows}
 
 
-def cells(plans: Plans, growth: Growth) -> list[Cell]:
+def cells(plans: Plans, growth: Growth, seeds: int) -> list[Cell]:
     """Of the paper's groups, with budgets that grow, its own algorithms; in one pool, everything."""
     found: list[Cell] = []
-    for seed in range(growth.seeds):
+    for seed in range(seeds):
         for solver in (*ALGORITHMS, *OWN):
             found += _cells(plans, growth, seed, solver, "joint", SCALINGS)
             if solver in ALGORITHMS:

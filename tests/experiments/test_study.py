@@ -67,6 +67,15 @@ def test_made_up_data_are_the_same_in_any_folder() -> None:
     assert keys("--data", "here") == keys("--data", "there")
 
 
+@pytest.mark.parametrize(
+    ("words", "seeds"),
+    [("all", (5, 2)), ("all --seeds 7", (7, 2)), ("scalability --seeds 3", (3, 3)), ("all --quick", (2, 2))],
+)
+def test_scalability_has_few_seeds_unless_it_is_asked_for_more(words: str, seeds: tuple[int, int]) -> None:
+    given = program._parser().parse_args(words.split())
+    assert (program.seeds_of("budget", given), program.seeds_of("scalability", given)) == seeds
+
+
 @pytest.mark.parametrize("scales", [FULL, QUICK])
 def test_every_algorithm_has_the_same_allowance_and_can_spend_it(scales: dict[str, Scale]) -> None:
     for scale in scales.values():
@@ -90,7 +99,7 @@ def test_sizes_are_nested_and_nearest_has_no_warm_start() -> None:
     growth = protocol.QUICK_GROWTH
     assert growth.sizes[0] == QUICK["insurance"].n
     assert protocol.FULL_GROWTH.sizes[0] == FULL["insurance"].n
-    chains = [cell.arguments for cell in scalability.cells(Plans("insurance", None, QUICK["insurance"]), growth)]
+    chains = [cell.arguments for cell in scalability.cells(Plans("insurance", None, QUICK["insurance"]), growth, 1)]
     assert not any(chain.solver == "Nearest" and chain.start == "warm" for chain in chains)
     pooled = [c for c in chains if (c.solver, c.allocation, c.seed) == ("BCMS", "joint", 0)]
     assert {(c.sizes, c.scaling, c.start) for c in pooled} == {
