@@ -47,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.what in OTHERS:
         importlib.import_module(f"experiments.{given.what}").run(given)
         return 0
+    given.seeds = given.seeds or (protocol.QUICK_SEEDS if given.quick else protocol.FULL_SEEDS)
     given.results = given.results or (given.out / "results" if given.quick else FOLDER)
     given.pictures = given.pictures or (given.out / "pictures" if given.quick else ROOT / "docs" / "pictures")
     began = time.monotonic()
@@ -102,7 +103,7 @@ def carry_out(names: Sequence[str], given: argparse.Namespace, datasets: Sequenc
     everything = [cell for each in cells.values() for cell in each]
     outcome = _with_progress(" and ".join(names), everything, given, left, [given.device] if alone else devices)
     for name, each in cells.items():
-        words = f"python -m experiments {name} --seeds {seeds_of(name, given)}" + (" --quick" if given.quick else "")
+        words = f"python -m experiments {name}" + (" --quick" if given.quick else "") + f" --seeds {given.seeds}"
         for file in FILES[name]:
             rows = [row for cell in each for row in (cell.kept(given.out) or {}).get(file, [])]
             if rows:
@@ -120,27 +121,14 @@ def carry_out(names: Sequence[str], given: argparse.Namespace, datasets: Sequenc
 
 def cells_of(name: str, given: argparse.Namespace, datasets: Sequence[str]) -> list[Cell]:
     scales: dict[str, Scale] = protocol.QUICK if given.quick else protocol.FULL
-    growth: Growth = protocol.QUICK_GROWTH if given.quick else protocol.FULL_GROWTH
+    growth: dict[str, Growth] = protocol.QUICK_GROWTH if given.quick else protocol.FULL_GROWTH
     folders = {dataset: given.data if dataset in FOLDERS else None for dataset in datasets}
     plans = {dataset: Plans(dataset, folder, scales[dataset]) for dataset, folder in folders.items()}
-    seeds = seeds_of(name, given)
     if name == "budget":
-        return [cell for one in plans.values() for cell in one.cells(seeds)]
-    if "insurance" not in plans:
-        return []
+        return [cell for one in plans.values() for cell in one.cells(given.seeds)]
     if name == "scalability":
-        return scalability.cells(plans["insurance"], growth, seeds)
-    return runtime.cells(plans["insurance"])
-
-
-def seeds_of(name: str, given: argparse.Namespace) -> int:
-    """As many as asked for; of `all`, the scalability experiment has its own few, because it is so long."""
-    growth: Growth = protocol.QUICK_GROWTH if given.quick else protocol.FULL_GROWTH
-    if name == "runtime":
-        return 1
-    if name == "scalability" and (given.what == "all" or given.seeds is None):
-        return growth.seeds
-    return given.seeds or (protocol.QUICK_SEEDS if given.quick else protocol.FULL_SEEDS)
+        return [cell for one in growth if one in plans for cell in scalability.cells(plans[one], growth[one])]
+    return runtime.cells(plans["insurance"]) if "insurance" in plans else []
 
 
 def _with_progress(
@@ -190,7 +178,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=OUT, help="folder of finished cells")
     parser.add_argument("--results", type=Path, help="folder of result files; with --quick: in --out")
     parser.add_argument("--pictures", type=Path, help="folder of figures; with --quick: in --out")
-    parser.add_argument("--seeds", type=_whole, help="draws of samples; 5, of scalability and with --quick 2")
+    parser.add_argument("--seeds", type=_whole, help="draws of samples; 5, or 2 with --quick")
     parser.add_argument("--workers", type=_whole, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="cuda: for the long sequences")
     parser.add_argument("--only", type=_datasets, default=DATASETS, help="some of icu,oulad,insurance")

@@ -181,7 +181,7 @@ class Plans:
     scale: Scale
 
     @property
-    def _is_long(self) -> bool:
+    def is_long(self) -> bool:
         return self.dataset == "insurance"
 
     def draw(self, seed: int, n: int | None = None) -> Draw:
@@ -204,7 +204,7 @@ class Plans:
             Sizing(self.draw(seed, n), self.scale),
             () if is_first else (self.sizing(TUNING_SEED),),
             self.seconds("KL", n, runs) + self.seconds("Nearest", n, 0),
-            self._is_long,
+            self.is_long,
         )
 
     def tuning(self, source: str, solver: str) -> Cell:
@@ -215,7 +215,7 @@ class Plans:
             Tuning(self.draw(TUNING_SEED, n), self.scale, source, solver),
             (self.sizing(TUNING_SEED),),
             self.seconds(solver, n, self.scale.allowance),
-            self._is_long,
+            self.is_long,
         )
 
     def run(self, seed: int, source: str, budget: str, solver: str, protocol: str, allocation: str = "joint") -> Cell:
@@ -228,7 +228,7 @@ class Plans:
             Run(self.draw(seed), self.scale, source, budget, solver, protocol, allocation),
             (self.sizing(seed), *chosen),
             self.seconds(solver, self.scale.n, length),
-            self._is_long and allocation == "joint",  # groups are too small for a GPU
+            self.is_long and allocation == "joint",  # groups are too small for a GPU
         )
 
     def cells(self, seeds: int) -> list[Cell]:

@@ -41,7 +41,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Growth:
-    """Of the scalability experiment. seeds: unless another number is asked for"""
+    """Of the scalability experiment."""
 
     sizes: tuple[int, ...]
     groups: int
@@ -50,15 +50,16 @@ class Growth:
 
 FULL = {
     "icu": Scale(75, 75, 5, 60, 3000, 5000),
-    "oulad": Scale(300, 300, 5, 60, 3000, 5000),
-    "insurance": Scale(300, 100, 5, 20, 1000, 300),
+    "oulad": Scale(300, 300, 5, 30, 1500, 2000),
+    "insurance": Scale(300, 100, 5, 20, 600, 300),
 }
 QUICK = {
     "icu": Scale(25, 25, 3, 20, 180, 200),
     "oulad": Scale(40, 40, 3, 20, 180, 200),
     "insurance": Scale(20, 20, 3, 10, 90, 60),
 }
-FULL_GROWTH, QUICK_GROWTH = Growth((300, 600, 900), 15, 2), Growth((20, 40, 60), 3, 2)
+FULL_GROWTH = {"oulad": Growth((300, 600, 900), 15, 5), "insurance": Growth((300, 600, 900), 15, 1)}
+QUICK_GROWTH = {"oulad": Growth((20, 40, 60), 3, 2), "insurance": Growth((10, 20, 30), 3, 1)}
 FULL_SEEDS, QUICK_SEEDS = 5, 2
 
 # Seconds on one core (x86-64, 2026) for a gradient of one sample, and for the noise of CCMS per pair of samples.

@@ -1,4 +1,4 @@
-"""The scalability experiment: insurance-like sequences, each set of samples part of the next larger one.
+"""The scalability experiment: students and insurance-like sequences, each set of samples part of the next larger one.
 
 Random start, or warm: from the plan of the next smaller set. The middle budget of the smallest set, fixed or as much
 more as there are more samples. One pool for all, or the paper's groups by length.
@@ -17,7 +17,7 @@ from experiments.protocol import KINDS, OWN, Growth
 from maxflip import Plan
 
 FILES = ("scalability",)
-DATASET, SOURCE = "insurance", "binding"
+SOURCE = "binding"
 SCALINGS = ("fixed", "scaled")
 ALGORITHMS = ("BCMS", "CCMS", "KL")  # the paper leaves MS out
 
@@ -45,11 +45,12 @@ def grow(task: Chain, needs: Sequence[Payload], device: str) -> Payload:
     rows: list[dict[str, Any]] = []
     before: Plan | None = None
     for n in task.sizes:
-        times = n / task.growth.sizes[0] if task.scaling == "scaled" else 1.0
+        held = n if task.scaling == "scaled" else task.growth.sizes[0]
+        times = held / task.plans.scale.n
         problem = asked(task.plans.draw(task.seed, n), needs[0], SOURCE, "middle", device, times)
         before = allotted(problem, solver, task.seed, task.allocation, task.growth.groups, before)
         row = {
-            "dataset": DATASET,
+            "dataset": task.plans.dataset,
             "seed": task.seed,
             "budget": "middle",
             "budget_source": SOURCE,
@@ -67,10 +68,10 @@ def grow(task: Chain, needs: Sequence[Payload], device: str) -> Payload:
     return {"scalability": rows}
 
 
-def cells(plans: Plans, growth: Growth, seeds: int) -> list[Cell]:
+def cells(plans: Plans, growth: Growth) -> list[Cell]:
     """Of the paper's groups, with budgets that grow, its own algorithms; in one pool, everything."""
     found: list[Cell] = []
-    for seed in range(seeds):
+    for seed in range(growth.seeds):
         for solver in (*ALGORITHMS, *OWN):
             found += _cells(plans, growth, seed, solver, "joint", SCALINGS)
             if solver in ALGORITHMS:
@@ -97,10 +98,10 @@ def _cell(chain: Chain) -> Cell:
     chosen = (plans.tuning(SOURCE, chain.solver),) if chain.solver in KINDS else ()
     sizes = "-".join(map(str, chain.sizes))
     return Cell(
-        f"scalability-s{chain.seed}-{chain.solver}-{chain.allocation}-{chain.scaling}-{chain.start}-{sizes}",
+        f"scalability-{plans.dataset}-s{chain.seed}-{chain.solver}-{chain.allocation}-{chain.scaling}-{chain.start}-{sizes}",
         grow,
         chain,
         (plans.sizing(chain.seed), *chosen),
         sum(plans.seconds(chain.solver, n, plans.length) for n in chain.sizes),
-        chain.allocation == "joint",
+        plans.is_long and chain.allocation == "joint",
     )

@@ -21,7 +21,7 @@ from experiments.budget import Plans
 from experiments.cells import with_needs
 from experiments.cohorts import DATASETS
 from experiments.protocol import FULL, KINDS, QUICK, SHARES, Scale, begun, verbatim
-from maxflip import BCMS, KL, MS
+from maxflip import BCMS, KL, MS, Problem
 from tests.experiments import stage
 
 TINY = Scale(n=6, tuning_n=6, outer=2, inner=2, allowance=8, paper_limit=3, groups=2)
@@ -67,15 +67,6 @@ def test_made_up_data_are_the_same_in_any_folder() -> None:
     assert keys("--data", "here") == keys("--data", "there")
 
 
-@pytest.mark.parametrize(
-    ("words", "seeds"),
-    [("all", (5, 2)), ("all --seeds 7", (7, 2)), ("scalability --seeds 3", (3, 3)), ("all --quick", (2, 2))],
-)
-def test_scalability_has_few_seeds_unless_it_is_asked_for_more(words: str, seeds: tuple[int, int]) -> None:
-    given = program._parser().parse_args(words.split())
-    assert (program.seeds_of("budget", given), program.seeds_of("scalability", given)) == seeds
-
-
 @pytest.mark.parametrize("scales", [FULL, QUICK])
 def test_every_algorithm_has_the_same_allowance_and_can_spend_it(scales: dict[str, Scale]) -> None:
     for scale in scales.values():
@@ -96,10 +87,8 @@ def test_every_budget_solver_and_seed_has_its_cell() -> None:
 
 
 def test_sizes_are_nested_and_nearest_has_no_warm_start() -> None:
-    growth = protocol.QUICK_GROWTH
-    assert growth.sizes[0] == QUICK["insurance"].n
-    assert protocol.FULL_GROWTH.sizes[0] == FULL["insurance"].n
-    chains = [cell.arguments for cell in scalability.cells(Plans("insurance", None, QUICK["insurance"]), growth, 1)]
+    growth = protocol.Growth((20, 40, 60), 3, 1)
+    chains = [cell.arguments for cell in scalability.cells(Plans("insurance", None, QUICK["insurance"]), growth)]
     assert not any(chain.solver == "Nearest" and chain.start == "warm" for chain in chains)
     pooled = [c for c in chains if (c.solver, c.allocation, c.seed) == ("BCMS", "joint", 0)]
     assert {(c.sizes, c.scaling, c.start) for c in pooled} == {
@@ -118,7 +107,7 @@ def test_a_tiny_study_from_the_generator_to_the_figures(tmp_path: Path, monkeypa
     monkeypatch.setattr(budget, "problem_of", stage.problem_of)
     monkeypatch.delenv("MAXFLIP_DATA", raising=False)
     monkeypatch.setattr(protocol, "QUICK", {"insurance": TINY})
-    monkeypatch.setattr(protocol, "QUICK_GROWTH", protocol.Growth((6, 8), 2, 1))
+    monkeypatch.setattr(protocol, "QUICK_GROWTH", {"insurance": protocol.Growth((6, 8), 2, 1)})
     out = tmp_path / "out"
     results = out / "results"  # of a quick run: those of the repository stay as they are
     words = ["--quick", "--seeds", "1", "--workers", "1", "--only", "insurance", "--out", str(out)]
@@ -174,9 +163,11 @@ def test_the_page_has_the_numbers_of_the_protocol() -> None:
         ("a run with the paper's settings ends after gradients", [f"{s.paper_limit:,}" for s in scales]),
     ):
         assert line(head, cells) in PAGE
-    smallest, middle, largest = protocol.FULL_GROWTH.sizes
-    assert f"{smallest} samples that are among {middle} that are among {largest}" in PAGE
-    assert f"R = {protocol.FULL_GROWTH.groups} groups" in PAGE
+    for growth in protocol.FULL_GROWTH.values():
+        assert "{} samples that are among {} that are among {}".format(*growth.sizes) in PAGE
+        assert f"R = {growth.groups} groups" in PAGE
+    seeds = {name: growth.seeds for name, growth in protocol.FULL_GROWTH.items()}
+    assert f"{seeds['oulad']} draws of students and {seeds['insurance']} of the insurer's sequences" in PAGE
 
 
 def _places(rows: Sequence[dict[str, Any]]) -> set[tuple[str, str]]:
@@ -200,6 +191,25 @@ def _plan() -> Any:
     from tests.experiments.test_measures import problem
 
     return solve(problem(), Nearest())
+
+
+def test_the_middle_budget_is_that_of_the_smallest_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 20 samples there are 100; the smallest set has 10 of them."""
+    monkeypatch.setattr(budget, "problem_of", stage.problem_of)
+    plans, growth = Plans("insurance", None, replace(TINY, n=20)), protocol.Growth((10, 20), 2, 1)
+    sizing = {"amounts": {"binding": {"middle": {"pressure": 100.0, "glucose": 100.0}}}}
+    amounts: list[float] = []
+
+    def noted(problem: Problem, *rest: Any) -> Any:
+        amounts.append(problem.budgets["pressure"].amount)
+        return allotted(problem, *rest)
+
+    allotted = budget.allotted
+    monkeypatch.setattr(scalability, "allotted", noted)
+    for scaling in scalability.SCALINGS:
+        chain = scalability.Chain(plans, growth, growth.sizes, 0, "Nearest", "joint", scaling, "random")
+        scalability.grow(chain, [sizing], "cpu")
+    assert amounts == [50.0, 50.0, 50.0, 100.0]
 
 
 @pytest.mark.parametrize("what", ["hold", "all"])
