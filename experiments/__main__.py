@@ -4,7 +4,8 @@
                           [--workers N] [--device cpu|cuda] [--only icu,oulad,insurance] [--limit SECONDS]
 
 What is finished is kept in --out, and a second run goes on from there. Result files go to --results
-(docs/results/data), figures to --pictures (docs/pictures). docs/experiments.md says what each file holds.
+(docs/results/data), figures to --pictures (docs/pictures), those of --quick into --out. docs/experiments.md says what
+each file holds.
 """
 
 from __future__ import annotations
@@ -47,8 +48,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         importlib.import_module(f"experiments.{given.what}").run(given)
         return 0
     given.seeds = given.seeds or (protocol.QUICK_SEEDS if given.quick else protocol.FULL_SEEDS)
+    given.results = given.results or (given.out / "results" if given.quick else FOLDER)
+    given.pictures = given.pictures or (given.out / "pictures" if given.quick else ROOT / "docs" / "pictures")
     began = time.monotonic()
     torch.set_num_threads(1)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the processes that are started: as many as there are cores
     faults = 0
     if given.what in EXPERIMENTS or given.what == "all":
         chosen = available(given.only, given.data)
@@ -63,8 +67,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             console.print(f"drawn: {path}")
     if given.what == "all":
         for name in _others():
-            module = importlib.import_module(f"experiments.{name}")
-            module.run(_parser().parse_args([name, *(["--data", given.data] if given.data else [])]))
+            if given.data is None:
+                console.print(f"{name} is left out: it needs --data DIR.")
+                continue
+            words = [name, "--data", given.data, "--workers", str(given.workers), *(["--quick"] if given.quick else [])]
+            importlib.import_module(f"experiments.{name}").run(_parser().parse_args(words))
     return 1 if faults else 0
 
 
@@ -169,8 +176,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", default=os.environ.get("MAXFLIP_DATA"), help="folder of public data (MAXFLIP_DATA)")
     parser.add_argument("--quick", action="store_true", help="small: to see that everything runs")
     parser.add_argument("--out", type=Path, default=OUT, help="folder of finished cells")
-    parser.add_argument("--results", type=Path, default=FOLDER, help="folder of result files")
-    parser.add_argument("--pictures", type=Path, default=ROOT / "docs" / "pictures", help="folder of figures")
+    parser.add_argument("--results", type=Path, help="folder of result files; with --quick: in --out")
+    parser.add_argument("--pictures", type=Path, help="folder of figures; with --quick: in --out")
     parser.add_argument("--seeds", type=_whole, help="draws of samples; 5, or 2 with --quick")
     parser.add_argument("--workers", type=_whole, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="cuda: for the long sequences")

@@ -107,31 +107,42 @@ def run_cells(
     tell: told of each cell that is finished, and what went wrong with it; None: nobody is
     """
     out.mkdir(parents=True, exist_ok=True)
-    queue = _Queue(out, [cell for cell in with_needs(cells) if cell.kept(out) is None], tell)
+    everything = with_needs(cells)
+    missing = {cell.key: cell for cell in everything if not cell.path(out).is_file()}
+    queue = _Queue(out, missing, {cell.key for cell in everything} - missing.keys(), tell)
     ends = time.monotonic() + (limit if limit is not None else float("inf"))
     if len(devices) == 1:
         _here(queue, devices[0], ends)
     elif queue.waiting:
         _side_by_side(queue, devices, ends)
-    queue.outcome.left = [cell.label for cell in queue.waiting]
+    queue.outcome.left = [cell.label for cell in queue.waiting.values()]
     return queue.outcome
 
 
 @dataclass
 class _Queue:
     out: Path
-    waiting: list[Cell]
+    waiting: dict[str, Cell]  # by key, with those under way
+    there: set[str]  # keys of what is finished
     tell: Tell | None
+    under_way: set[str] = field(default_factory=set)
     outcome: Outcome = field(default_factory=Outcome)
 
     def ready(self) -> list[Cell]:
-        """The longest first."""
-        missing = {cell.key for cell in self.waiting}
-        able = [c for c in self.waiting if not any(n.key in missing or n.kept(self.out) is None for n in c.needs)]
-        return sorted(able, key=lambda cell: -cell.seconds)
+        """Those that others wait for first, then the longest."""
+        needed = {need.key for cell in self.waiting.values() for need in cell.needs}
+        able = [
+            cell
+            for key, cell in self.waiting.items()
+            if key not in self.under_way and all(need.key in self.there for need in cell.needs)
+        ]
+        return sorted(able, key=lambda cell: (cell.key not in needed, -cell.seconds))
 
     def finished(self, cell: Cell, fault: str | None) -> None:
+        del self.waiting[cell.key]
+        self.under_way.discard(cell.key)
         if fault is None:
+            self.there.add(cell.key)
             self.outcome.done += 1
         else:
             self.outcome.failed[cell.label] = fault
@@ -141,10 +152,7 @@ class _Queue:
 
 def _here(queue: _Queue, device: str, ends: float) -> None:
     while time.monotonic() < ends and (able := queue.ready()):
-        cell = able[0]
-        fault = _attempt(cell, queue.out, device)
-        queue.waiting.remove(cell)
-        queue.finished(cell, fault)
+        queue.finished(able[0], _attempt(able[0], queue.out, device))
 
 
 def _attempt(cell: Cell, out: Path, device: str) -> str | None:
@@ -195,13 +203,12 @@ def _serve(line: Connection, out: Path, device: str) -> None:
 def _side_by_side(queue: _Queue, devices: Sequence[str], ends: float) -> None:
     has_gpu = any(device != "cpu" for device in devices)
     staff = [_Worker.started(queue.out, where) for where in devices]
-    given: list[Cell] = []
     try:
         while time.monotonic() < ends:
             for worker in staff:
-                if worker.cell is None and (cell := _next(queue, worker.device, has_gpu, given)) is not None:
+                if worker.cell is None and (cell := _next(queue, worker.device, has_gpu)) is not None:
                     worker.cell = cell
-                    given.append(cell)
+                    queue.under_way.add(cell.key)
                     worker.line.send(cell)
             busy = {worker.line: worker for worker in staff if worker.cell is not None}
             if not busy:
@@ -210,7 +217,6 @@ def _side_by_side(queue: _Queue, devices: Sequence[str], ends: float) -> None:
                 worker = busy[line]  # type: ignore[index]
                 assert worker.cell is not None
                 fault = worker.answer()
-                queue.waiting.remove(worker.cell)
                 queue.finished(worker.cell, fault)
                 worker.cell = None
                 if not worker.process.is_alive():
@@ -222,9 +228,9 @@ def _side_by_side(queue: _Queue, devices: Sequence[str], ends: float) -> None:
             worker.process.join()
 
 
-def _next(queue: _Queue, device: str, has_gpu: bool, given: list[Cell]) -> Cell | None:
+def _next(queue: _Queue, device: str, has_gpu: bool) -> Cell | None:
     """A GPU takes the longest of those that suit it; a core what does not, and then the shortest of what does."""
-    able = [cell for cell in queue.ready() if cell not in given]
+    able = queue.ready()
     suited = [cell for cell in able if cell.suits_gpu]
     if device != "cpu":
         return suited[0] if suited else None

@@ -81,15 +81,19 @@ def of_budgets(results: Path) -> Drawn:
 
 
 def of_sizes(results: Path) -> Drawn:
-    rows = compared(rows_of("scalability", results)), compared(rows_of("scalability", results), "proportional")
-    for part in rows:
-        for scaling in _seen(part, "scaling"):
-            here = _where(part, scaling=scaling)
-            name = f"{here[0]['allocation']}_{scaling}"
-            pool = "one pool" if here[0]["allocation"] == "joint" else f"{here[0]['groups']} groups"
-            title = f"{TITLES['insurance']}, {pool}, middle budget {scaling}; open markers: warm start"
-            yield f"study_sizes_{name}", _panels(here, title, lambda row: float(row["n"]), None)
-    yield "study_improvement", _improvement(gains_over_kl_by_size(results))
+    """One pool and the paper's groups; the estimate is that of one pool, which can do whatever groups can."""
+    joint, groups = (compared(rows_of("scalability", results), allocation) for allocation in ("joint", "proportional"))
+    for part in (joint, groups):
+        for dataset, scaling in itertools.product(_seen(part, "dataset"), _seen(part, "scaling")):
+            here = _where(part, dataset=dataset, scaling=scaling)
+            if here:
+                pool = "one pool" if part is joint else f"{here[0]['groups']} groups"
+                title = f"{TITLES[dataset]}, {pool}, middle budget {scaling}; open markers: warm start"
+                name = f"study_sizes_{dataset}_{here[0]['allocation']}_{scaling}"
+                yield name, _panels(here, title, _size, None, _where(joint, dataset=dataset, scaling=scaling))
+    gains = gains_over_kl_by_size(results)
+    for dataset in dict.fromkeys(gain.where[0] for gain in gains):
+        yield f"study_improvement_{dataset}", _improvement([gain for gain in gains if gain.where[0] == dataset])
 
 
 def of_iterations(results: Path) -> Drawn:
@@ -118,7 +122,14 @@ DRAWN: dict[str, Callable[[Path], Drawn]] = {
 }
 
 
-def _panels(rows: Sequence[Row], title: str, place: Callable[[Row], float], ticks: Sequence[str] | None) -> Figure:
+def _panels(
+    rows: Sequence[Row],
+    title: str,
+    place: Callable[[Row], float],
+    ticks: Sequence[str] | None,
+    estimated: Sequence[Row] | None = None,
+) -> Figure:
+    """estimated: the rows that the estimate is taken from; None: the same"""
     figure, axes = _sheet(2, 2, title)
     for axis, (column, label) in zip(axes, PANELS, strict=True):
         axis.set_title(label, fontsize=9)
@@ -126,13 +137,18 @@ def _panels(rows: Sequence[Row], title: str, place: Callable[[Row], float], tick
             part = [row for row in rows if row.get("start", "random") == start]
             _lines(axis, part, column, place, is_open=start == "warm")
         if column == "count":
-            _estimate(axis, [row for row in rows if row.get("start", "random") == "random"], place)
+            ceiling = rows if estimated is None else estimated
+            _estimate(axis, [row for row in ceiling if row.get("start", "random") == "random"], place)
         if ticks is not None:
             axis.set_xticks(range(len(ticks)), ticks)
         else:
             axis.set_xticks(sorted({place(row) for row in rows}))
             axis.set_xlabel("samples", fontsize=8)
     return _with_legend(figure, axes[0])
+
+
+def _size(row: Row) -> float:
+    return float(row["n"])
 
 
 def _budget_place(row: Row) -> float:
@@ -223,18 +239,18 @@ def _gaps(rows: Sequence[Row]) -> Figure:
 
 def _improvement(gains: Sequence[Gain]) -> Figure:
     """Random start; budgets fixed and growing side by side"""
-    scalings = list(dict.fromkeys(gain.where[1] for gain in gains))
-    figure, axes = _sheet(1, max(1, len(scalings)), "More samples flipped than by KL, in %")
-    for axis, scaling in zip(axes, scalings, strict=False):
+    scalings = list(dict.fromkeys(gain.where[2] for gain in gains))
+    figure, axes = _sheet(1, len(scalings), f"{TITLES[gains[0].where[0]]}: more samples flipped than by KL, in %")
+    for axis, scaling in zip(axes, scalings, strict=True):
         axis.set_title(f"middle budget {scaling}", fontsize=9)
-        here = [gain for gain in gains if gain.where[1:] == (scaling, "random")]
+        here = [gain for gain in gains if gain.where[2:] == (scaling, "random")]
         for number, solver in enumerate(dict.fromkeys(gain.solver for gain in here)):
             points = sorted(
-                ((float(gain.where[0]), gain.percent) for gain in here if gain.solver == solver), key=lambda p: p[0]
+                ((float(gain.where[1]), gain.percent) for gain in here if gain.solver == solver), key=lambda p: p[0]
             )
             _line(axis, solver, points, number - 1)
         axis.axhline(0.0, color="black", linewidth=0.8, label="KL")
-        axis.set_xticks(sorted({float(gain.where[0]) for gain in here}))
+        axis.set_xticks(sorted({float(gain.where[1]) for gain in here}))
         axis.set_xlabel("samples", fontsize=8)
     return _with_legend(figure, axes[0])
 

@@ -45,7 +45,8 @@ def grow(task: Chain, needs: Sequence[Payload], device: str) -> Payload:
     rows: list[dict[str, Any]] = []
     before: Plan | None = None
     for n in task.sizes:
-        times = n / task.growth.sizes[0] if task.scaling == "scaled" else 1.0
+        held = n if task.scaling == "scaled" else task.growth.sizes[0]
+        times = held / task.plans.scale.n
         problem = asked(task.plans.draw(task.seed, n), needs[0], SOURCE, "middle", device, times)
         before = allotted(problem, solver, task.seed, task.allocation, task.growth.groups, before)
         row = {

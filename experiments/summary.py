@@ -95,8 +95,8 @@ def gains_over_kl(folder: Path = FOLDER) -> list[Gain]:
 
 
 def gains_over_kl_by_size(folder: Path = FOLDER, allocation: str = "joint") -> list[Gain]:
-    """The paper's percentages, per number of samples: place = (n, scaling, start)"""
-    by = ("n", "scaling", "start")
+    """The paper's percentages, per number of samples: place = (dataset, n, scaling, start)"""
+    by = ("dataset", "n", "scaling", "start")
     pairs = [(name, "KL") for name in ("BCMS", "CCMS", "Prices")]
     return gains(rows_of("scalability", folder), pairs, by, allocation)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from experiments.cells import Cell, Payload, run_cells, with_needs
+from experiments.cells import Cell, Payload, _next, _Queue, run_cells, with_needs
 
 
 def add(numbers: tuple[str, int], needs: Sequence[Payload], device: str) -> Payload:
@@ -99,6 +99,29 @@ def test_nothing_is_begun_after_the_limit(tmp_path: Path, devices: Sequence[str]
     *_, third = chain(tmp_path)
     outcome = run_cells([third], tmp_path / "out", devices=devices, limit=0.0)
     assert (outcome.done, outcome.left) == (0, ["first", "second", "third"])
+
+
+def test_what_others_wait_for_comes_first_and_then_the_longest(tmp_path: Path) -> None:
+    book = str(tmp_path / "diary")
+    need = Cell("need", add, (book, 1), seconds=1)
+    cells = [Cell("short", add, (book, 2), seconds=2), Cell("long", add, (book, 3), seconds=3)]
+    run_cells([*cells, Cell("after", add, (book, 4), (need,), seconds=2.5)], tmp_path / "out")
+    assert diary(tmp_path) == ["1", "3", "4", "2"]
+
+
+def test_a_gpu_takes_the_longest_that_suits_it_and_a_core_the_shortest_of_the_rest(tmp_path: Path) -> None:
+    cells = [Cell(f"{t}-{gpu}", add, ("", t), seconds=t, suits_gpu=gpu) for t in (1, 2, 3) for gpu in (False, True)]
+
+    def taken(device: str, cells: Sequence[Cell], *, has_gpu: bool) -> str | None:
+        cell = _next(_Queue(tmp_path, {c.key: c for c in cells}, set(), None), device, has_gpu)
+        return None if cell is None else cell.label
+
+    suited = [cell for cell in cells if cell.suits_gpu]
+    assert taken("cuda", cells, has_gpu=True) == "3-True"
+    assert taken("cpu", cells, has_gpu=True) == "3-False"
+    assert taken("cpu", suited, has_gpu=True) == "1-True"
+    assert taken("cpu", suited, has_gpu=False) == "3-True"
+    assert taken("cuda", cells[:1], has_gpu=True) is None
 
 
 def test_other_arguments_of_a_need_make_another_cell() -> None:

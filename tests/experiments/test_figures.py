@@ -51,9 +51,11 @@ def results(tmp_path: Path) -> Path:
     write(
         "scalability",
         [
-            row(seed, solver, 5) | {"n": n, "scaling": "fixed", "start": start, "allocation": allocation, "groups": 3}
+            row(seed, solver, 5)
+            | {"dataset": "oulad", "n": n, "scaling": "fixed", "start": start, "allocation": allocation, "groups": 3}
             for n, start, allocation in product((20, 40), ("random", "warm"), ("joint", "proportional"))
             for seed, solver in places
+            if allocation == "joint" or solver not in ("Nearest", "Prices")
         ],
         made,
         tmp_path,
@@ -99,9 +101,9 @@ def test_every_figure_is_drawn_from_the_result_files(results: Path, tmp_path: Pa
         "study_budget_icu_binding",
         "study_frontier",
         "study_gap",
-        "study_sizes_joint_fixed",
-        "study_sizes_proportional_fixed",
-        "study_improvement",
+        "study_sizes_oulad_joint_fixed",
+        "study_sizes_oulad_proportional_fixed",
+        "study_improvement_oulad",
         "study_iterations_icu_paper",
         "study_prices",
     }
@@ -109,6 +111,7 @@ def test_every_figure_is_drawn_from_the_result_files(results: Path, tmp_path: Pa
     budget = texts(tmp_path / "pictures" / "study_budget_icu_paper.svg")
     assert all(name in budget for name in (*STYLES, "estimate of the most", "(a)", "(d)", "(60%)"))
     assert "estimate of the most" in texts(tmp_path / "pictures" / "study_iterations_icu_paper.svg")
+    assert "estimate of the most" in texts(tmp_path / "pictures" / "study_sizes_oulad_proportional_fixed.svg")
     assert "Glucose" in texts(tmp_path / "pictures" / "study_prices.svg")
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -17,7 +21,7 @@ from experiments.budget import Plans
 from experiments.cells import with_needs
 from experiments.cohorts import DATASETS
 from experiments.protocol import FULL, KINDS, QUICK, SHARES, Scale, begun, verbatim
-from maxflip import BCMS, KL, MS
+from maxflip import BCMS, KL, MS, Problem
 from tests.experiments import stage
 
 TINY = Scale(n=6, tuning_n=6, outer=2, inner=2, allowance=8, paper_limit=3, groups=2)
@@ -83,9 +87,7 @@ def test_every_budget_solver_and_seed_has_its_cell() -> None:
 
 
 def test_sizes_are_nested_and_nearest_has_no_warm_start() -> None:
-    growth = protocol.QUICK_GROWTH
-    assert growth.sizes[0] == QUICK["insurance"].n
-    assert protocol.FULL_GROWTH.sizes[0] == FULL["insurance"].n
+    growth = protocol.Growth((20, 40, 60), 3, 1)
     chains = [cell.arguments for cell in scalability.cells(Plans("insurance", None, QUICK["insurance"]), growth)]
     assert not any(chain.solver == "Nearest" and chain.start == "warm" for chain in chains)
     pooled = [c for c in chains if (c.solver, c.allocation, c.seed) == ("BCMS", "joint", 0)]
@@ -105,10 +107,10 @@ def test_a_tiny_study_from_the_generator_to_the_figures(tmp_path: Path, monkeypa
     monkeypatch.setattr(budget, "problem_of", stage.problem_of)
     monkeypatch.delenv("MAXFLIP_DATA", raising=False)
     monkeypatch.setattr(protocol, "QUICK", {"insurance": TINY})
-    monkeypatch.setattr(protocol, "QUICK_GROWTH", protocol.Growth((6, 8), 2, 1))
-    results, out = tmp_path / "results", tmp_path / "out"
-    folders = ["--out", str(out), "--results", str(results), "--pictures", str(tmp_path / "pictures")]
-    words = ["--quick", "--seeds", "1", "--workers", "1", "--only", "insurance", *folders]
+    monkeypatch.setattr(protocol, "QUICK_GROWTH", {"insurance": protocol.Growth((6, 8), 2, 1)})
+    out = tmp_path / "out"
+    results = out / "results"  # of a quick run: those of the repository stay as they are
+    words = ["--quick", "--seeds", "1", "--workers", "1", "--only", "insurance", "--out", str(out)]
     for name in ("budget", "scalability", "runtime", "figures"):
         assert program.main([name, *words]) == 0
     rows = read("budget", results)[0].to_pylist()
@@ -128,10 +130,10 @@ def test_a_tiny_study_from_the_generator_to_the_figures(tmp_path: Path, monkeypa
     times = read("runtime", results)[0].to_pylist()
     assert {row["solver"] for row in times} == set(protocol.SOLVERS)
     _page_names_its_columns(results)
-    written = {path: path.stat().st_mtime_ns for path in out.iterdir()}
+    written = {path: path.stat().st_mtime_ns for path in out.glob("*.json")}
     assert program.main(["budget", *words]) == 0
-    assert {path: path.stat().st_mtime_ns for path in out.iterdir()} == written
-    assert len(list((tmp_path / "pictures").glob("*.svg"))) >= 6
+    assert {path: path.stat().st_mtime_ns for path in out.glob("*.json")} == written
+    assert len(list((out / "pictures").glob("*.svg"))) >= 6
 
 
 PAGE = (ROOT / "docs" / "experiments.md").read_text()
@@ -161,9 +163,11 @@ def test_the_page_has_the_numbers_of_the_protocol() -> None:
         ("a run with the paper's settings ends after gradients", [f"{s.paper_limit:,}" for s in scales]),
     ):
         assert line(head, cells) in PAGE
-    smallest, middle, largest = protocol.FULL_GROWTH.sizes
-    assert f"{smallest} samples that are among {middle} that are among {largest}" in PAGE
-    assert f"R = {protocol.FULL_GROWTH.groups} groups" in PAGE
+    for growth in protocol.FULL_GROWTH.values():
+        assert "{} samples that are among {} that are among {}".format(*growth.sizes) in PAGE
+        assert f"R = {growth.groups} groups" in PAGE
+    seeds = {name: growth.seeds for name, growth in protocol.FULL_GROWTH.items()}
+    assert f"{seeds['oulad']} draws of students and {seeds['insurance']} of the insurer's sequences" in PAGE
 
 
 def _places(rows: Sequence[dict[str, Any]]) -> set[tuple[str, str]]:
@@ -187,6 +191,47 @@ def _plan() -> Any:
     from tests.experiments.test_measures import problem
 
     return solve(problem(), Nearest())
+
+
+def test_the_middle_budget_is_that_of_the_smallest_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 20 samples there are 100; the smallest set has 10 of them."""
+    monkeypatch.setattr(budget, "problem_of", stage.problem_of)
+    plans, growth = Plans("insurance", None, replace(TINY, n=20)), protocol.Growth((10, 20), 2, 1)
+    sizing = {"amounts": {"binding": {"middle": {"pressure": 100.0, "glucose": 100.0}}}}
+    amounts: list[float] = []
+
+    def noted(problem: Problem, *rest: Any) -> Any:
+        amounts.append(problem.budgets["pressure"].amount)
+        return allotted(problem, *rest)
+
+    allotted = budget.allotted
+    monkeypatch.setattr(scalability, "allotted", noted)
+    for scaling in scalability.SCALINGS:
+        chain = scalability.Chain(plans, growth, growth.sizes, 0, "Nearest", "joint", scaling, "random")
+        scalability.grow(chain, [sizing], "cpu")
+    assert amounts == [50.0, 50.0, 50.0, 100.0]
+
+
+@pytest.mark.parametrize("what", ["hold", "all"])
+def test_another_experiment_takes_part_where_its_module_is_there(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Any] = []
+    other: Any = ModuleType("experiments.hold")
+    other.__spec__ = ModuleSpec("experiments.hold", None)
+    other.add_arguments = _takes_data
+    other.run = told.append
+    monkeypatch.setitem(sys.modules, "experiments.hold", other)
+    monkeypatch.setattr(program, "carry_out", lambda *_: 0)
+    monkeypatch.setattr(program, "OUT", tmp_path)
+    assert program.main([what, "--data", str(tmp_path), "--workers", "3", "--quick"]) == 0
+    assert [(given.data, given.workers, given.quick) for given in told] == [(str(tmp_path), 3, True)]
+
+
+def _takes_data(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data")
+    parser.add_argument("--workers", type=int)
+    parser.add_argument("--quick", action="store_true")
 
 
 def test_budgets_are_named_for_their_source() -> None:
