@@ -7,6 +7,7 @@ from functools import cache
 import jinja2
 from markupsafe import Markup
 
+from maxflip.insight import Insight, People
 from maxflip.plan import Plan
 from maxflip.report import tables
 from maxflip.report.answer import answer
@@ -18,7 +19,7 @@ __all__ = ["is_report", "render"]
 _GENERATOR = Markup('<meta name="generator" content="maxflip">')
 
 
-def render(plan: Plan) -> str:
+def render(plan: Plan, insight: Insight | None = None, people: People = "full") -> str:  # noqa: ARG001
     """The page as text; the same plan gives the same page."""
     return _template().render(
         plan=plan,
