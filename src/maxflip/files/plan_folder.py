@@ -28,7 +28,7 @@ from maxflip.files.insight_file import insight_bytes, parse_insight
 from maxflip.files.job_out import relative_path, write_job
 from maxflip.files.models import as_ours
 from maxflip.files.opening import missing_file
-from maxflip.files.page import page
+from maxflip.files.page import check_people, page
 from maxflip.insight import Insight, People
 from maxflip.plan import Fate, Plan, Status
 from maxflip.problem import Problem
@@ -139,7 +139,7 @@ def write_plan(
     put_bytes(folder / "fates.parquet", _parquet(_fates_table(plan)))
     put_bytes(folder / "trace.parquet", _parquet(pa.table({k: list(v) for k, v in plan.trace.items()})))
     put_bytes(folder / "report.html", page(plan, insight, people))
-    summary_of = _summary(plan, stated)
+    summary_of = _summary(plan, stated) | ({} if people == "full" else {"people": people})
     if insight is not None:
         beside = insight_bytes(insight)
         put_bytes(folder / INSIGHT, beside)
@@ -170,10 +170,21 @@ def load_plan(folder: str | Path) -> Plan:
         raise InputError(f"{place}: is no readable plan folder: {error}") from error
 
 
-def load_insight(folder: str | Path) -> Insight | None:
+def load_people(folder: str | Path) -> People:
+    """What the folder's report shows of single samples."""
+    place = Path(folder)
+    try:
+        people: People = json.loads((place / "summary.json").read_text(encoding="utf-8")).get("people", "full")
+        check_people(people)
+    except (OSError, ValueError, AttributeError) as error:
+        raise InputError(f"{place}: is no readable plan folder: summary.json: {error}") from error
+    return people
+
+
+def load_insight(folder: str | Path, plan: Plan | None = None) -> Insight | None:
     """What was found out about the plan in the folder beyond the plan itself; None where there is nothing."""
     place = Path(folder)
-    plan = load_plan(place)
+    plan = load_plan(place) if plan is None else plan
     try:
         stated = json.loads((place / "summary.json").read_text(encoding="utf-8")).get("insight")
         if stated is None:
