@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from maxflip.errors import InputError
-from maxflip.insight import Insight, People, for_people
+from maxflip.insight import Insight, People
 from maxflip.plan import Plan
 from maxflip.report import render
 from maxflip.suggest import did_you_mean, listed, shown
@@ -15,7 +15,7 @@ def page(plan: Plan, insight: Insight | None, people: People) -> bytes:
     check_people(people)
     if insight is not None and not isinstance(insight, Insight):
         raise InputError(f"insight: got {shown(insight)}; wanted what look(problem, plan) returns.")
-    return render(plan, insight=for_people(insight, people), people=people).encode()
+    return render(plan, insight=insight, people=people).encode()
 
 
 def check_people(people: Any) -> None:
