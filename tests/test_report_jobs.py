@@ -21,8 +21,11 @@ from maxflip.errors import ProblemError, Terminated
 from maxflip.files.insight_file import insight_bytes
 from maxflip.files.job import read_job
 from maxflip.insight import SCALES
+from maxflip.jobs import run_job
+from maxflip.watch import Event, Started, silent
 from tests.examples import net_problem, small_net
 from tests.jobs import export, job_text
+from tests.sequences.stays import edited, static_table, write_stays
 
 JOB = job_text(["age", "bmi", "bp"], {"bmi": 20.0, "bp": 10.0})
 
@@ -156,6 +159,49 @@ def test_a_reference_of_the_users_is_compared_with(folder: Path) -> None:
     assert invoke("verify", folder / "plan").exit_code == 0
 
 
+def test_of_sequences_groups_stand_in_the_static_file(tmp_path: Path) -> None:
+    """With a proportional allocation, each scale is divided among the groups too."""
+    report = 'frontier = [0.5, 1.0]\ngroup = "wish"\n'
+    divided = '[solver]\nallocation = "proportional"\ngroups = 2\n'
+    path = write_stays(tmp_path, edited(("frontier = false\n", f"{report}{divided}")))
+    events: list[Event] = []
+    plan = run_job(path, tmp_path / "plan", overwrite=False, watch=events.append).plan
+    insight = Insight.load(tmp_path / "plan")
+    assert insight is not None
+    assert insight.groups is not None
+    wishes = dict(zip(static_table()["stay"], static_table()["wish"], strict=True))
+    picked = [wishes[str(i)] for i in plan.ids]
+    assert [(g.name, g.size, g.picked) for g in insight.groups.groups] == [
+        (name, 12, picked.count(name)) for name in ("stable", "worse")
+    ]
+    assert insight.frontier is not None
+    assert insight.frontier.counts[1] == plan.count
+    job = read_job(path)
+    problem = job.problem(job.read_cohort(), job.load_classifier(silent))
+    halved = {name: budget.amount / 2 for name, budget in problem.budgets.items()}
+    alone = solve(problem.changed(budgets=halved), allocation="proportional", groups=2)
+    assert insight.frontier.counts[0] == alone.count
+    assert Started("Asking what other budgets buy", 1) in events
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            ('static = "static.parquet"\n', ""),
+            "report.group: of sequences, what there is one of per id stands in a file",
+        ),
+        (('group = "wish"', 'group = "wisch"'), "static.parquet: has no column 'wisch'. Did you mean 'wish'?"),
+        (('group = "wish"', 'reference = "stays.csv"'), "report.reference: only tables have it in a job"),
+    ],
+)
+def test_what_sequences_cannot_have_is_named(tmp_path: Path, change: tuple[str, str], said: str) -> None:
+    path = write_stays(tmp_path, edited(("frontier = false\n", 'group = "wish"\n')).replace(*change))
+    with pytest.raises(InputError) as raised:
+        read_job(path).read_cohort()
+    assert said in str(raised.value)
+
+
 @pytest.mark.parametrize(
     ("table", "said"),
     [
@@ -191,7 +237,7 @@ def test_what_stops_the_frontier_leaves_the_audited_plan(
     (folder / "job.toml").write_text(asked('group = "sex"'))
     if isinstance(fault, Terminated):
         with pytest.raises(Terminated):
-            maxflip.jobs.run_job(folder / "job.toml", folder / "plan", overwrite=False, watch=lambda _event: None)
+            run_job(folder / "job.toml", folder / "plan", overwrite=False, watch=silent)
     else:
         done = invoke("solve", folder / "job.toml", "--out", folder / "plan")
         assert done.exit_code == code
