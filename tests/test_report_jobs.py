@@ -241,15 +241,29 @@ def test_what_stops_the_frontier_leaves_the_audited_plan(
     else:
         done = invoke("solve", folder / "job.toml", "--out", folder / "plan")
         assert done.exit_code == code
-        assert "The plan is audited and released without it." in done.stderr
+        assert "The plan is audited and released; its report lacks some of what was asked for." in done.stderr
+        assert (str(fault) or "interrupted.") in done.stderr
     insight = Insight.load(folder / "plan")
     assert insight is not None
     assert insight.frontier is None
     assert insight.groups is not None
-    assert insight.notices[-1].startswith("What other budgets would buy is not known: ")
+    how = "ended with an error" if code == 0 else "was interrupted"
+    assert insight.notices[-1] == f"Not all that was asked for stands here: the search for it {how}."
     assert Plan.load(folder / "plan").count > 0
     assert invoke("verify", folder / "plan").exit_code == 0
     assert sorted(p.name for p in folder.iterdir()) == ["cohort.csv", "job.toml", "model.pt2", "plan"]
+
+
+def test_a_reference_that_the_model_cannot_take_leaves_the_plan(folder: Path) -> None:
+    """Its numbers are beyond float32."""
+    (folder / "others.csv").write_text("who,age,bmi,bp\n" + "".join(f"x{j},1e39,0,0\n" for j in range(20)))
+    done = solved(folder, 'frontier = false\nreference = "others.csv"')
+    assert done.exit_code == 0, done.stderr
+    assert "1e+39" in done.stderr
+    insight = Insight.load(folder / "plan")
+    assert insight is not None
+    assert insight.plausibility is None
+    assert insight.notices
 
 
 def test_a_signal_in_the_midst_of_the_frontier_is_no_other(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

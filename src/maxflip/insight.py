@@ -177,6 +177,11 @@ def _check(problem: Any, plan: Any) -> None:
     people = problem.cohort
     if people.features != plan.features or not np.array_equal(people.ids, plan.all_ids):
         raise InputError("plan: has other samples or features than the problem. Give the problem it was made for.")
+    if {name: b.amount for name, b in problem.budgets.items()} != {name: b.amount for name, b in plan.budgets.items()}:
+        raise InputError(
+            "problem: has other budgets than the plan. Give the one that the plan was made for; after `resolve` or "
+            "`frontier` that is problem.changed(budgets=...)."
+        )
 
 
 # What other budgets buy

@@ -6,9 +6,11 @@ import hashlib
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import maxflip_verify
 import maxflip_wall
+from maxflip.cohort import Cohort
 from maxflip.demo import is_demo, write_demo_inputs
 from maxflip.errors import MaxflipError, OutputError, Terminated, VerifyError
 from maxflip.files.atomic import write_bytes
@@ -77,29 +79,33 @@ def _solve(job: Job, watch: Watch) -> _Answer:
     reading, reference = job.read_cohort(), job.read_reference()
     problem = job.problem(reading, classifier)
     plan = solve(problem, job.solver, seed=job.seed, watch=watch, allocation=job.allocation, groups=job.groups)
-    insight = look(problem, plan, scales=None, group=job.group(reading), reference=reference)
-    return _with_frontier(_Answer(plan, insight), job, problem, watch)
+    return _looked(plan, job, problem, job.group(reading), reference, watch)
 
 
-def _with_frontier(answer: _Answer, job: Job, problem: Problem, watch: Watch) -> _Answer:
-    """What else goes wrong here is a note in the report: the plan is made and judged."""
+def _looked(
+    plan: Plan, job: Job, problem: Problem, group: dict[str, Any] | None, reference: Cohort | None, watch: Watch
+) -> _Answer:
+    """What goes wrong here costs no plan, which is made and judged: the report says that something is not known.
+
+    Why is told to whoever watches: the reason may name samples that the report does not.
+    """
+    insight = Insight()
+    signal: BaseException | None = None
     scales, solver = job.scales(len(problem)), job.solver
-    if scales is None:
-        return answer
     if job.groups is not None:
         solver = Grouped(solver, read_groups(job.groups, problem.cohort))
-    signal: BaseException | None = None
     try:
-        ahead = outlook(problem, answer.plan, scales, solver=solver, watch=watch)
-        return replace(answer, insight=replace(answer.insight, frontier=ahead))
+        insight = look(problem, plan, scales=None, group=group, reference=reference)
+        if scales is not None:
+            insight = replace(insight, frontier=outlook(problem, plan, scales, solver=solver, watch=watch))
+        return _Answer(plan, insight)
     except (KeyboardInterrupt, Terminated) as came:
-        signal, reason = came, "interrupted"
+        signal, ended, reason = came, "was interrupted", "interrupted."
     except MaxflipError as error:
-        reason = error.problems[0]
-    text = f"What other budgets would buy is not known: {reason}."
-    watch(Notice(f"{text} The plan is audited and released without it."))
-    insight = replace(answer.insight, notices=(*answer.insight.notices, text))
-    return replace(answer, insight=insight, signal=signal)
+        ended, reason = "ended with an error", error.problems[0]
+    watch(Notice(f"{reason} The plan is audited and released; its report lacks some of what was asked for."))
+    text = f"Not all that was asked for stands here: the search for it {ended}."
+    return _Answer(plan, replace(insight, notices=(*insight.notices, text)), signal)
 
 
 def _written(

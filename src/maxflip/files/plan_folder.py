@@ -189,9 +189,9 @@ def load_insight(folder: str | Path, plan: Plan | None = None) -> Insight | None
         stated = json.loads((place / "summary.json").read_text(encoding="utf-8")).get("insight")
         if stated is None:
             return None
+        if not (place / INSIGHT).is_file():
+            raise InputError(f"{place}: has no {INSIGHT}, which its summary.json names. Solve the job again.")
         data = (place / INSIGHT).read_bytes()
-    except FileNotFoundError:
-        raise InputError(f"{place}: has no {INSIGHT}, which its summary.json names. Solve the job again.") from None
     except OSError as error:
         raise OutputError(f"{place / INSIGHT}: cannot be read: {error.strerror}. Check its permissions.") from error
     if hashlib.sha256(data).hexdigest() != stated:
