@@ -314,8 +314,11 @@ def test_in_a_report_without_people_small_groups_stand_together() -> None:
     assert a == groups[0]
     assert others.confidence == pytest.approx(0.2)
     assert replace(others, confidence=None) == Group("small groups", 6, 1, 3, 2, None)
-    alone = Groups("ward", groups[:2]).merged()
-    assert alone.groups == groups[:1]  # four are too few to be told at all
+    large = Group("d", 90, 0, 9, 9, None)
+    four = Groups("ward", (large, *groups[:2])).merged()  # four alone would be what the others lack of the cohort
+    assert [(g.name, g.size, g.picked) for g in four.groups] == [("d", 90, 9), ("small groups", 24, 5)]
+    assert Groups("ward", groups[1:2]).merged().groups == ()
+    assert Groups("ward", (large,)).merged().groups == (large,)
     full = for_people(Insight(groups=Groups("ward", groups)), "pseudonyms")
     assert full is not None
     assert full.groups is not None

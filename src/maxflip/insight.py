@@ -107,17 +107,31 @@ class Groups:
     groups: tuple[Group, ...]
 
     def merged(self, least: int = PRIVATE_GROUP) -> Groups:
-        """With the groups of fewer than so many samples as one; without numbers, where even that is too small."""
-        small = [g for g in self.groups if g.size < least]
+        """With the groups of fewer than so many samples as one.
+
+        Where they are too few even together, the smallest of the others joins them: left out, they would be what the
+        others lack of the whole.
+        """
+        by_size = sorted(self.groups, key=lambda group: group.size)
+        small = [group for group in by_size if group.size < least]
+        while small and sum(group.size for group in small) < least and len(small) < len(by_size):
+            small.append(by_size[len(small)])
         if not small:
             return self
-        size = sum(g.size for g in small)
-        known = [(g.size, g.confidence) for g in small if g.confidence is not None]
-        mean = sum(n * c for n, c in known) / sum(n for n, _ in known) if known else None
-        reachable, already = sum(g.reachable for g in small), sum(g.already for g in small)
-        one = Group(SMALL_ONES, size, already, reachable, sum(g.picked for g in small), mean)
-        kept = tuple(g for g in self.groups if g.size >= least)
-        return Groups(self.column, (*kept, one) if size >= least else kept)
+        kept = tuple(group for group in self.groups if group not in small)
+        return Groups(self.column, (*kept, _together(small)) if sum(g.size for g in small) >= least else kept)
+
+
+def _together(groups: list[Group]) -> Group:
+    known = [(g.size, g.confidence) for g in groups if g.confidence is not None]
+    return Group(
+        name=SMALL_ONES,
+        size=sum(g.size for g in groups),
+        already=sum(g.already for g in groups),
+        reachable=sum(g.reachable for g in groups),
+        picked=sum(g.picked for g in groups),
+        confidence=sum(n * c for n, c in known) / sum(n for n, _ in known) if known else None,
+    )
 
 
 @dataclass(frozen=True, eq=False)
