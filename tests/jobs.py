@@ -10,7 +10,10 @@ from torch import nn
 
 
 def job_text(features: list[str], budgets: Mapping[str, float]) -> str:
-    """cohort.csv with the ids in `who`, model.pt2 with logits for worse and stable, stable wanted by 0.1."""
+    """cohort.csv with the ids in `who`, model.pt2 with logits for worse and stable, stable wanted by 0.1.
+
+    Without a frontier, whose solves take their time.
+    """
     head = f"""format = 1
 [cohort]
 file = "cohort.csv"
@@ -23,6 +26,8 @@ classes = ["worse", "stable"]
 [goal]
 target = "stable"
 margin = 0.1
+[report]
+frontier = false
 """
     return head.replace("'", '"') + "".join(f"[budgets.{name}]\namount = {a}\n" for name, a in budgets.items())
 

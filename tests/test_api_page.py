@@ -34,7 +34,19 @@ def test_every_public_name_is_on_the_page(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("Budget", "Problem", "solve", "Nearest", "Prices", "resolve", "frontier", "Frontier", "tune", "Tuned"),
+        *(
+            "Budget",
+            "Problem",
+            "solve",
+            "Nearest",
+            "Prices",
+            "resolve",
+            "frontier",
+            "Frontier",
+            "look",
+            "tune",
+            "Tuned",
+        ),
         *("MS", "BCMS", "CCMS", "KL"),
         *("TorchClassifier", "SklearnClassifier", "Ensemble", "Tempered", "Tempered.fit", "Cohort.table"),
     ],
@@ -55,8 +67,9 @@ def test_signatures_are_the_true_ones(name: str) -> None:
         (maxflip.Budget, maxflip.Budget.__doc__),
         (maxflip.solve, maxflip.solve.__doc__),
         (maxflip.tune, maxflip.tune.__doc__),
+        (maxflip.look, maxflip.look.__doc__),
     ],
-    ids=["Problem", "Budget", "solve", "tune"],
+    ids=["Problem", "Budget", "solve", "tune", "look"],
 )
 def test_help_has_a_line_for_every_argument(thing: Any, text: str) -> None:
     for name in inspect.signature(thing).parameters:

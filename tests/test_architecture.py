@@ -34,6 +34,7 @@ ROOMS = [
     ["solvers"],
     ["pipeline"],
     ["study", "sizing", "tuning"],
+    ["insight"],
     ["report"],
     ["files"],
     ["demo", "datasets"],
@@ -42,8 +43,8 @@ ROOMS = [
     ["__main__"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
-# A plan can save and report itself, a network can be saved and loaded; these imports happen when it is asked for.
-DEFERRED = {("plan", "files"), ("plan", "report"), ("networks", "files")}
+# A plan can save and report itself, an insight be loaded, a network both; these imports happen when it is asked for.
+DEFERRED = {("plan", "files"), ("plan", "report"), ("plan", "insight"), ("insight", "files"), ("networks", "files")}
 
 
 def room_of(path: Path) -> str:

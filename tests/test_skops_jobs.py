@@ -45,6 +45,8 @@ file = "model.skops"
 [goal]
 target = "stable"
 margin = 0.1
+[report]
+frontier = false
 [budgets.bmi]
 amount = 60.0
 [budgets.bp]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         UnsafeError,
         VerifyError,
     )
+    from maxflip.insight import Insight, look
     from maxflip.pipeline import solve
     from maxflip.plan import Fate, Plan, Status
     from maxflip.problem import Problem
@@ -40,6 +41,7 @@ __all__ = [
     "Fate",
     "Frontier",
     "InputError",
+    "Insight",
     "MaxflipError",
     "ModelError",
     "Nearest",
@@ -57,6 +59,7 @@ __all__ = [
     "UnsafeError",
     "VerifyError",
     "frontier",
+    "look",
     "resolve",
     "solve",
     "tune",
@@ -66,6 +69,7 @@ _HOMES = {
     "budgets": ["Budget"],
     "classifiers": ["Ensemble", "SklearnClassifier", "Tempered", "TorchClassifier"],
     "cohort": ["Cohort"],
+    "insight": ["Insight", "look"],
     "pipeline": ["solve"],
     "plan": ["Fate", "Plan", "Status"],
     "problem": ["Problem"],

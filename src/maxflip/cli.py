@@ -33,6 +33,10 @@ app = typer.Typer(
 )
 # Paths are `readable=False`: whether they may be read is found by whoever opens them, with our words and exit codes.
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+People = Annotated[
+    str | None,
+    typer.Option(help="What the report shows of single samples: none, pseudonyms or full; else as the job says."),
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
@@ -66,6 +70,7 @@ def solve(
         Path, typer.Argument(readable=False, help="The job file (TOML); docs/formats.md says what is in it.")
     ],
     out: Annotated[Path, typer.Option(readable=False, help="The plan folder to write.")],
+    people: People = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is in the folder.")] = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -75,7 +80,7 @@ def solve(
         from maxflip.jobs import run_job
 
         with _progress(quiet) as watch:
-            released = run_job(job, out, overwrite=overwrite, watch=watch)
+            released = run_job(job, out, overwrite=overwrite, watch=watch, people=_people(people))
         _show(released, quiet)
 
 
@@ -120,20 +125,25 @@ def report(
     out: Annotated[
         Path | None, typer.Option(readable=False, help="The page to write; report.html in the folder if not given.")
     ] = None,
+    people: People = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is no report.")] = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Write a plan's report again."""
     with _errors(debug):
-        from maxflip.files.plan_folder import check_page
+        from maxflip.files.plan_folder import check_page, load_insight, load_people
         from maxflip.plan import Plan
 
+        shown = _people(people)
+        if shown is not None and out is None:
+            raise InputError("--people: say where such a page is to be written, with --out; the plan keeps its own.")
         target = out or folder / "report.html"
         plan = Plan.load(folder)
+        insight = load_insight(folder, plan)
         if out is not None and not overwrite:
             check_page(out)
-        plan.report(target)
+        plan.report(target, insight=insight, people=shown or load_people(folder))
         if not quiet:
             _say(one_line(str(target)))
 
@@ -158,6 +168,18 @@ def data(
                 text = describe(name, root, watch)
         if not quiet:
             _say(text)
+
+
+def _people(given: str | None) -> Any:
+    """Checked before any work begins."""
+    from maxflip.files.page import check_people
+
+    if given is not None:
+        try:
+            check_people(given)
+        except InputError as error:
+            raise InputError([f"--{sentence}" for sentence in error.problems]) from None
+    return given
 
 
 def _missing_inputs(folder: Path, given: dict[str, Path | None]) -> list[str]:
@@ -188,12 +210,22 @@ def _missing_files(folder: Path) -> list[str]:
 
 def _stale_report(folder: Path) -> list[str]:
     """A finding if report.html is not what this version writes for the plan; other versions may word it otherwise."""
+    from maxflip.files.page import page as page_of
+    from maxflip.files.plan_folder import load_insight, load_people
     from maxflip.plan import Plan
-    from maxflip.report import render
 
     page = folder / "report.html"
     plan = Plan.load(folder)
-    if plan.versions.get("maxflip") != __version__ or page.read_bytes() == render(plan).encode():
+    if plan.versions.get("maxflip") != __version__:
+        return []
+    try:
+        insight, people = load_insight(folder, plan), load_people(folder)
+    except InputError as error:
+        return list(error.problems)
+    if people == "pseudonyms":
+        _tell("note: the report has pseudonyms that were made up for it, so it cannot be compared with the plan.")
+        return []
+    if page.read_bytes() == page_of(plan, insight, people):
         return []
     return [f"{page}: does not show this plan: it or summary.json was changed after the plan was released."]
 

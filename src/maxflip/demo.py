@@ -89,6 +89,10 @@ observed = true
 observed = true
 [limits.glu]
 observed = true
+
+[report]
+group = "sex"           # who is picked, by this column; and what more or less of all budgets would buy
+frontier = true
 """
 
 

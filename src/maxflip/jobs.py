@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import maxflip_verify
 import maxflip_wall
+from maxflip.cohort import Cohort
 from maxflip.demo import is_demo, write_demo_inputs
-from maxflip.errors import OutputError, VerifyError
+from maxflip.errors import MaxflipError, OutputError, Terminated, VerifyError
 from maxflip.files.atomic import write_bytes
 from maxflip.files.job import Job, read_job
 from maxflip.files.plan_folder import check_target, staged, write_plan
+from maxflip.insight import Insight, People, look, outlook
 from maxflip.pipeline import solve
 from maxflip.plan import Plan
-from maxflip.watch import Finished, Started, Watch
+from maxflip.problem import Problem
+from maxflip.solvers.grouped import Grouped, read_groups
+from maxflip.watch import Finished, Notice, Started, Watch
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,13 +33,23 @@ class Released:
     audit: maxflip_verify.Audit
 
 
-def run_job(path: Path, folder: Path, *, overwrite: bool, watch: Watch) -> Released:
+@dataclass(frozen=True, eq=False)
+class _Answer:
+    """signal: what came while the insight was sought; the plan was there already, and is not lost by it"""
+
+    plan: Plan
+    insight: Insight
+    signal: BaseException | None = None
+
+
+def run_job(path: Path, folder: Path, *, overwrite: bool, watch: Watch, people: People | None = None) -> Released:
+    """people: what the report shows of single samples; None: what the job says"""
     job = read_job(path)
     check_target(folder, overwrite=overwrite)
-    plan = _solve(job, watch)
+    answer = _solve(job, watch)
     with staged(folder, overwrite=overwrite) as stage:
-        audit = _written(plan, job, stage, folder, watch)
-    return Released(plan, folder, audit)
+        audit = _written(answer, job, stage, folder, watch, people)
+    return _released(answer, folder, audit)
 
 
 def run_demo(folder: Path, watch: Watch) -> Released:
@@ -47,21 +62,57 @@ def run_demo(folder: Path, watch: Watch) -> Released:
         watch(Started("Training a small network", 1))
         job = read_job(write_demo_inputs(stage))
         watch(Finished("Training a small network"))
-        plan = _solve(job, watch)
-        audit = _written(plan, job, stage, folder, watch)
-    return Released(plan, folder, audit)
+        answer = _solve(job, watch)
+        audit = _written(answer, job, stage, folder, watch)
+    return _released(answer, folder, audit)
 
 
-def _solve(job: Job, watch: Watch) -> Plan:
+def _released(answer: _Answer, folder: Path, audit: maxflip_verify.Audit) -> Released:
+    if answer.signal is not None:  # whoever sent it expects the program to end, and by that signal
+        raise answer.signal
+    return Released(answer.plan, folder, audit)
+
+
+def _solve(job: Job, watch: Watch) -> _Answer:
     classifier = job.load_classifier(watch)
     job = job.with_classes_of(classifier)
-    problem = job.problem(job.read_cohort(), classifier)
-    return solve(problem, job.solver, seed=job.seed, watch=watch, allocation=job.allocation, groups=job.groups)
+    reading, reference = job.read_cohort(), job.read_reference()
+    problem = job.problem(reading, classifier)
+    plan = solve(problem, job.solver, seed=job.seed, watch=watch, allocation=job.allocation, groups=job.groups)
+    return _looked(plan, job, problem, job.group(reading), reference, watch)
 
 
-def _written(plan: Plan, job: Job, stage: Path, folder: Path, watch: Watch) -> maxflip_verify.Audit:
+def _looked(
+    plan: Plan, job: Job, problem: Problem, group: dict[str, Any] | None, reference: Cohort | None, watch: Watch
+) -> _Answer:
+    """What goes wrong here costs no plan, which is made and judged: the report says that something is not known.
+
+    Why is told to whoever watches: the reason may name samples that the report does not.
+    """
+    insight = Insight()
+    signal: BaseException | None = None
+    scales, solver = job.scales(len(problem)), job.solver
+    if job.groups is not None:
+        solver = Grouped(solver, read_groups(job.groups, problem.cohort))
+    try:
+        insight = look(problem, plan, scales=None, group=group, reference=reference)
+        if scales is not None:
+            insight = replace(insight, frontier=outlook(problem, plan, scales, solver=solver, watch=watch))
+        return _Answer(plan, insight)
+    except (KeyboardInterrupt, Terminated) as came:
+        signal, ended, reason = came, "was interrupted", "interrupted."
+    except MaxflipError as error:
+        ended, reason = "ended with an error", error.problems[0]
+    watch(Notice(f"{reason} The plan is audited and released; its report lacks some of what was asked for."))
+    text = f"Not all that was asked for stands here: the search for it {ended}."
+    return _Answer(plan, replace(insight, notices=(*insight.notices, text)), signal)
+
+
+def _written(
+    answer: _Answer, job: Job, stage: Path, folder: Path, watch: Watch, people: People | None = None
+) -> maxflip_verify.Audit:
     """The plan's files, and the audit of their bytes; a plan that fails is set aside with the reason, not released."""
-    write_plan(plan, stage, job.files)
+    write_plan(answer.plan, stage, job.files, answer.insight, people or job.report.people)
     watch(Started("Auditing the plan", 1))
     try:
         audit = maxflip_verify.audit(stage)

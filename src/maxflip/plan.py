@@ -22,6 +22,7 @@ from maxflip.suggest import did_you_mean, shown
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from maxflip.insight import Insight, People
     from maxflip.problem import Problem
 
 Columns = Mapping[str, Sequence[Any]]
@@ -288,22 +289,25 @@ class Plan:
         inputs: Mapping[str, str | Path] | None = None,
         problem: Problem | None = None,
         model: str | Path | None = None,
+        insight: Insight | None = None,
+        people: People = "full",
         overwrite: bool = False,
     ) -> None:
         """Write the plan folder of docs/formats.md.
 
         So that it can be audited, say what it was made from: `inputs` names the files of cohort, model and job; or
         give the `problem` and the path of its `model` as a .pt2, .skops or .safetensors file, and cohort and job are
-        written too.
+        written too. `insight` is what `look` found; it and `people` are for the report, as in `plan.report`.
         """
         from maxflip.files.plan_folder import save_asked, save_plan
 
+        page: Any = {"insight": insight, "people": people}
         if problem is None and model is None:
-            save_plan(self, folder, inputs=inputs, overwrite=overwrite)
+            save_plan(self, folder, inputs=inputs, overwrite=overwrite, **page)
         elif problem is None or model is None or inputs is not None:
             raise InputError("save: give `problem` and `model` together, or `inputs` instead of them.")
         else:
-            save_asked(self, folder, problem=problem, model=model, overwrite=overwrite)
+            save_asked(self, folder, problem=problem, model=model, overwrite=overwrite, **page)
 
     @classmethod
     def load(cls, folder: str | Path) -> Plan:
@@ -317,9 +321,14 @@ class Plan:
 
         write_csv(self.table(), path)
 
-    def report(self, path: str | Path) -> None:
-        """One self-contained HTML page."""
-        from maxflip.files.atomic import write_bytes
-        from maxflip.report import render
+    def report(self, path: str | Path, *, insight: Insight | None = None, people: People = "full") -> None:
+        """One self-contained HTML page.
 
-        write_bytes(path, render(self).encode())
+        insight  what `look` found; None: the page does without
+        people   "full": everyone by their id; "pseudonyms": by names made up for this page alone, in an order that
+                 says nothing; "none": nobody, and groups of fewer than five are not told apart
+        """
+        from maxflip.files.atomic import write_bytes
+        from maxflip.files.page import page
+
+        write_bytes(path, page(self, insight, people))

@@ -80,7 +80,7 @@ def frontier(
     watch: Watch | None = None,
 ) -> Frontier:
     """Solve with every budget multiplied by each of the scales, from the smallest up, each from the one before."""
-    ascending = sorted(set(_checked(scales)))
+    ascending = sorted(set(checked_scales(scales)))
     plans: list[Plan] = []
     for scale in ascending:
         scaled = {n: Budget(b.amount * scale, b.uses, b.cost) for n, b in problem.budgets.items()}
@@ -90,7 +90,7 @@ def frontier(
     return Frontier(tuple(ascending), tuple(plans))
 
 
-def _checked(scales: Any) -> list[float]:
+def checked_scales(scales: Any) -> list[float]:
     if not isinstance(scales, Iterable):
         raise InputError(f"scales: got {shown(scales)}; wanted a list of finite numbers > 0.")
     listed = list(scales)

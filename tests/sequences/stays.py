@@ -36,6 +36,9 @@ file = "model.safetensors"
 target = "stable"
 margin = 0.1
 
+[report]
+frontier = false
+
 [budgets.bp]
 amount = 900.0
 

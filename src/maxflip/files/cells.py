@@ -155,6 +155,10 @@ class Extra(Protocol):
     @property
     def wanted(self) -> str: ...
 
+    def accepts(self, cells: Cells) -> bool:
+        """Whether a column of this type can hold it at all."""
+        ...
+
     def read(self, cells: Cells) -> tuple[NDArray[Any], dict[int, str]]:
         """One value per row, and for each faulty row what is wrong with its cell."""
         ...
@@ -170,6 +174,9 @@ class Label:
     @property
     def wanted(self) -> str:
         return f"wanted one of {listed(self.classes)}, or an output column from 0 to {len(self.classes) - 1}"
+
+    def accepts(self, cells: Cells) -> bool:
+        return cells.holds_labels
 
     def read(self, cells: Cells) -> tuple[NDArray[Any], dict[int, str]]:
         place = {str(i): i for i in range(len(self.classes))} | {name: i for i, name in enumerate(self.classes)}
@@ -197,6 +204,9 @@ class Amount:
     column: str
     wanted: str = "wanted a finite number >= 0"
 
+    def accepts(self, cells: Cells) -> bool:
+        return cells.holds_numbers
+
     def read(self, cells: Cells) -> tuple[NDArray[Any], dict[int, str]]:
         values, wrong = cells.numbers().numbers()
         bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0))).tolist()
@@ -210,7 +220,34 @@ class Limit:
     column: str
     wanted: str = "wanted a number, or nothing for an open side"
 
+    def accepts(self, cells: Cells) -> bool:
+        return cells.holds_numbers
+
     def read(self, cells: Cells) -> tuple[NDArray[Any], dict[int, str]]:
         values, wrong = cells.numbers().numbers()
         bad = np.flatnonzero(np.isnan(values) & ~cells.gaps()).tolist()
         return values, {j: wrong.get(j, "NaN") for j in bad}
+
+
+@dataclass(frozen=True)
+class Category:
+    """What samples are grouped by: numbers where all cells are numbers, else texts; None where the cell is empty."""
+
+    column: str
+    wanted: str = "wanted texts or numbers"
+
+    def accepts(self, cells: Cells) -> bool:
+        return not pa.types.is_nested(cells.data.type) and not pa.types.is_binary(cells.data.type)
+
+    def read(self, cells: Cells) -> tuple[NDArray[Any], dict[int, str]]:
+        gaps = cells.gaps()
+        found = np.full(len(cells.data), None, dtype=object)
+        is_flag = pa.types.is_boolean(cells.data.type)
+        if cells.holds_numbers and not is_flag and (cells.is_csv or not _is_text(cells.data.type)):
+            values, wrong, _ = cells.measurements()
+            if not wrong and np.isfinite(values[~gaps]).all():
+                found[~gaps] = values[~gaps].tolist()
+                return found, {}
+        texts = pc.cast(cells.data, pa.large_string()).to_pylist()
+        found[~gaps] = [text for text, gap in zip(texts, gaps.tolist(), strict=True) if not gap]
+        return found, {}

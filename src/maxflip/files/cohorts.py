@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from maxflip.cohort import Cohort, name_faults
 from maxflip.errors import InputError, ResourceError
-from maxflip.files.cells import Cells, Extra, Label
+from maxflip.files.cells import Cells, Extra
 from maxflip.files.csv_layout import BLOCK, Layout
 from maxflip.files.opening import open_file
 from maxflip.frames import Column
@@ -90,7 +90,7 @@ def id_column(cells: Cells, source: str) -> tuple[Column, list[str]]:
 
 def read_extra(extra: Extra, cells: Cells, ids: Column, source: str) -> tuple[NDArray[Any], list[str]]:
     column = f"{source}: column {extra.column!r}"
-    if not (cells.holds_labels if isinstance(extra, Label) else cells.holds_numbers):
+    if not extra.accepts(cells):
         return np.empty(0), [f"{column} has type {cells.data.type}; {extra.wanted}."]
     values, wrong = extra.read(cells)
 

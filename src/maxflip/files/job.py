@@ -6,8 +6,8 @@ What can be known from the file alone is said at once and all together, before a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,9 +16,10 @@ import numpy as np
 from maxflip.budgets import Budget
 from maxflip.classifiers import Classifier, TorchClassifier
 from maxflip.classifiers.base import Scores
+from maxflip.cohort import Cohort
 from maxflip.errors import InputError, MaxflipError, ModelError, ProblemError
 from maxflip.exact import Floats
-from maxflip.files.cells import Amount, Extra, Label, Limit
+from maxflip.files.cells import Amount, Category, Extra, Label, Limit
 from maxflip.files.cohorts import Reading, read_cohort, read_table
 from maxflip.files.job_forms import (
     BudgetForm,
@@ -26,6 +27,7 @@ from maxflip.files.job_forms import (
     GoalForm,
     LimitForm,
     ModelForm,
+    ReportForm,
     SolverForm,
     fill,
     fill_each,
@@ -40,6 +42,7 @@ from maxflip.files.job_rules import (
     missing_columns,
     model_faults,
     per_sample_faults,
+    report_faults,
     solver_faults,
     strangers,
 )
@@ -47,14 +50,16 @@ from maxflip.files.models import load_classifier, load_sequence_classifier
 from maxflip.files.opening import open_file
 from maxflip.files.sequences import Columns, read_sequences, read_static
 from maxflip.files.toml import LARGEST, parse_toml
+from maxflip.insight import SCALES
 from maxflip.problem import Problem
 from maxflip.solvers import SOLVERS, Solver
 from maxflip.suggest import listed, shown
 from maxflip.watch import Watch
 
 FORMAT = 1
+LARGE = 5000  # samples: of more, what other budgets buy is not asked unless the job says so
 _TABLES = {"cohort": "who is there", "model": "which classifier is meant", "goal": "what is wanted"}
-_KEYS = ["format", *_TABLES, "budgets", "limits", "solver"]
+_KEYS = ["format", *_TABLES, "budgets", "limits", "solver", "report"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -72,6 +77,7 @@ class Job:
     seed: int
     allocation: Literal["joint", "proportional"] = "joint"
     groups: int | None = None
+    report: ReportForm = field(default_factory=ReportForm)
 
     @property
     def files(self) -> dict[str, Path]:
@@ -91,6 +97,13 @@ class Job:
     @property
     def classes(self) -> tuple[str, ...] | None:
         return None if self.model.classes is None else tuple(self.model.classes)
+
+    def scales(self, cohort: int) -> Sequence[float] | None:
+        """What the budgets of a cohort of this size are multiplied by for the report; None: the report does without."""
+        asked = self.report.frontier
+        if asked is None:
+            asked = cohort <= LARGE
+        return (SCALES if asked else None) if isinstance(asked, bool) else asked
 
     def load_classifier(self, watch: Watch) -> TorchClassifier:
         says: dict[str, Any] = {"output": self.output, "classes": self.classes}
@@ -118,6 +131,8 @@ class Job:
         tables = self.limits.values() if not isinstance(self.limits, str) else ()
         columns = [column for limit in tables for column in (limit.min_column, limit.max_column)]
         extra += [Limit(column) for column in dict.fromkeys(columns) if column is not None]
+        if self.report.group is not None:
+            extra.append(Category(self.report.group))
         if self.cohort.is_sequences:
             return self._read_sequences(extra)
         return read_cohort(
@@ -128,6 +143,18 @@ class Job:
             extra_columns=extra,
             source=self.cohort.file,
         )
+
+    def group(self, reading: Reading) -> dict[str, Any] | None:
+        """The column that the report groups samples by, as `look` takes it."""
+        name = self.report.group
+        return None if name is None else {name: reading.columns[Category(name)]}
+
+    def read_reference(self) -> Cohort | None:
+        """The real samples that the job names to compare changed ones with."""
+        file, asked = self.report.reference, self.cohort
+        if file is None:
+            return None
+        return read_cohort(self.path.parent / file, id=asked.id, features=asked.features, source=file).cohort
 
     def _read_sequences(self, extra: list[Extra]) -> Reading:
         asked = self.cohort
@@ -232,6 +259,7 @@ def _checked(tables: dict[str, Any], path: Path) -> Job:
     everywhere = tables.get("limits") == "observed"
     limits = {} if everywhere else fill_each(LimitForm, tables.get("limits"), "limits", faults)
     solving = fill(SolverForm, tables.get("solver", {}), ("solver",), faults)
+    report = fill(ReportForm, tables.get("report", {}), ("report",), faults, path.parent)
 
     features = cohort.features if cohort else None
     if cohort and strangers(cohort, budgets, limits):
@@ -248,10 +276,11 @@ def _checked(tables: dict[str, Any], path: Path) -> Job:
     faults += wrong
     some_budget_is_wrong = bool(wrong) or (isinstance(given, dict) and len(budgets) < len(given))
     faults += limit_faults(limits, features, None if some_budget_is_wrong else budgets)
-    faults += per_sample_faults(cohort, goal, limits) if cohort else ()
+    faults += per_sample_faults(cohort, goal, limits, report) if cohort else ()
+    faults += report_faults(report, cohort) if report and cohort else ()
     faults += solver_faults(solving, cohort) if solving else ()
     solver = _solver(solving, faults) if solving else None
-    if faults or not (cohort and model and goal and budgets and solving and solver):
+    if faults or not (cohort and model and goal and budgets and solving and solver and report):
         raise InputError(faults)
     return Job(
         path=path,
@@ -265,6 +294,7 @@ def _checked(tables: dict[str, Any], path: Path) -> Job:
         seed=solving.seed,
         allocation=solving.allocation,
         groups=solving.groups,
+        report=report,
     )
 
 
@@ -278,7 +308,7 @@ def _columns(cohort: Path) -> tuple[str, ...]:
 
 def _solver(form: SolverForm, faults: list[str]) -> Solver | None:
     kind: Any = SOLVERS[form.name]
-    unknown = unknown_keys(form.options, [field.name for field in fields(kind)], "solver.options")
+    unknown = unknown_keys(form.options, [option.name for option in fields(kind)], "solver.options")
     faults += unknown
     make = kind if form.preset is None else getattr(kind, form.preset, None)
     if make is None:

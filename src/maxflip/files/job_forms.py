@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from maxflip.budgets import Cost
 from maxflip.classifiers.base import Scores
 from maxflip.files.opening import is_url, missing_file
+from maxflip.insight import People
 from maxflip.slots import LAST
 from maxflip.solvers import SOLVERS
 from maxflip.suggest import did_you_mean, listed, shown
@@ -104,6 +105,17 @@ def _whole(value: Any) -> int:
     return value
 
 
+def _scales(value: Any) -> bool | list[float]:
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, list) or not value:
+        raise _wrong("must be true, false, or a list of what the budgets are multiplied by.")
+    numbers = [_number(v) for v in value]
+    if any(not 0 < number < math.inf for number in numbers):
+        raise _wrong("what budgets are multiplied by must be finite numbers > 0.")
+    return numbers
+
+
 def _target(value: Any) -> str | int | frozenset[str | int]:
     given = value if isinstance(value, list) else [value]
     if not all(type(v) in (str, int) for v in given):
@@ -174,6 +186,15 @@ class SolverForm(_Form):
     allocation: Literal["joint", "proportional"] = "joint"
     groups: Annotated[int | None, PlainValidator(_whole)] = None
     options: dict[str, Any] = Field(default={})
+
+
+class ReportForm(_Form):
+    frontier: Annotated[bool | list[float] | None, PlainValidator(_scales)] = (
+        None  # None: of cohorts that are not large
+    )
+    group: Text | None = None
+    people: People = "full"
+    reference: Annotated[str | None, PlainValidator(_file)] = None
 
 
 _Formed = TypeVar("_Formed", bound=_Form)

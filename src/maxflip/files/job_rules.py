@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 
-from maxflip.files.job_forms import BudgetForm, CohortForm, GoalForm, LimitForm, ModelForm, SolverForm, dotted
+from maxflip.files.job_forms import (
+    BudgetForm,
+    CohortForm,
+    GoalForm,
+    LimitForm,
+    ModelForm,
+    ReportForm,
+    SolverForm,
+    dotted,
+)
 from maxflip.goal import requirement_faults, resolve_target
 from maxflip.suggest import did_you_mean, listed, shown
 
@@ -77,11 +86,21 @@ def _sequence_faults(cohort: CohortForm) -> Iterator[str]:
         roles.setdefault(name, role)
 
 
-def per_sample_faults(cohort: CohortForm, goal: GoalForm | None, limits: Mapping[str, LimitForm]) -> Iterator[str]:
+def report_faults(report: ReportForm, cohort: CohortForm) -> Iterator[str]:
+    if report.group == cohort.id:
+        yield f"report.group, cohort.id: {cohort.id!r} is the id column: each group would be one sample."
+    if report.reference is not None and cohort.is_sequences:
+        yield "report.reference: only tables have it in a job; of sequences, give it in Python. Leave it out."
+
+
+def per_sample_faults(
+    cohort: CohortForm, goal: GoalForm | None, limits: Mapping[str, LimitForm], report: ReportForm | None
+) -> Iterator[str]:
     """Of sequences, a long table has no place for what there is one of per sample."""
     if not cohort.is_sequences or cohort.static is not None:
         return
     named = [f"goal.{key}" for key in ("target_column", "worth_column") if goal is not None and getattr(goal, key)]
+    named += ["report.group"] if report is not None and report.group else []
     sides = ("min_column", "max_column")
     named += [dotted("limits", name, key) for name, limit in limits.items() for key in sides if getattr(limit, key)]
     for key in named:

@@ -24,23 +24,40 @@ from maxflip.budgets import Budget
 from maxflip.errors import InputError, OutputError, VerifyError
 from maxflip.files.atomic import output_errors, put_bytes, sync_folder
 from maxflip.files.changes import changes_table, slotted
+from maxflip.files.insight_file import insight_bytes, parse_insight
 from maxflip.files.job_out import relative_path, write_job
 from maxflip.files.models import as_ours
 from maxflip.files.opening import missing_file
+from maxflip.files.page import check_people, page
+from maxflip.insight import Insight, People
 from maxflip.plan import Fate, Plan, Status
 from maxflip.problem import Problem
 from maxflip.question import asked
-from maxflip.report import is_report, render
+from maxflip.report import is_report
 from maxflip.suggest import listed
 
 FORMAT = 1
+INSIGHT = "insight.json"
 FILES = ("summary.json", "plan.parquet", "fates.parquet", "trace.parquet", "report.html")
 INPUTS = ("cohort", "model", "job", "static")  # the last one of sequences alone, and not of all
-OURS = {*FILES, "job.toml", "cohort.parquet", "static.parquet", "model.pt2"}  # inputs may lie inside, as the demo's do
+OURS = {
+    *FILES,
+    INSIGHT,
+    "job.toml",
+    "cohort.parquet",
+    "static.parquet",
+    "model.pt2",
+}  # inputs may lie inside, as the demo's do
 
 
 def save_plan(
-    plan: Plan, folder: str | Path, *, inputs: Mapping[str, str | Path] | None = None, overwrite: bool = False
+    plan: Plan,
+    folder: str | Path,
+    *,
+    inputs: Mapping[str, str | Path] | None = None,
+    overwrite: bool = False,
+    insight: Insight | None = None,
+    people: People = "full",
 ) -> None:
     """`inputs` maps "cohort", "model" and "job" to the files the plan was made from, so that it can be audited; of
     sequences also "static", where there is such a file."""
@@ -55,10 +72,19 @@ def save_plan(
     target = Path(folder)
     check_target(target, overwrite=overwrite)
     with staged(target, overwrite=overwrite) as stage:
-        write_plan(plan, stage, {name: Path(path) for name, path in (inputs or {}).items()})
+        write_plan(plan, stage, {name: Path(path) for name, path in (inputs or {}).items()}, insight, people)
 
 
-def save_asked(plan: Plan, folder: str | Path, *, problem: Problem, model: str | Path, overwrite: bool) -> None:
+def save_asked(
+    plan: Plan,
+    folder: str | Path,
+    *,
+    problem: Problem,
+    model: str | Path,
+    overwrite: bool,
+    insight: Insight | None,
+    people: People,
+) -> None:
     """With the cohort and a job that asks what the problem asks, so that it can be audited."""
     _refuse_functions(plan, "problem and model")
     target, file = Path(folder), Path(model)
@@ -75,7 +101,7 @@ def save_asked(plan: Plan, folder: str | Path, *, problem: Problem, model: str |
         )
     check_target(target, overwrite=overwrite)
     with staged(target, overwrite=overwrite) as stage:
-        write_plan(plan, stage, write_job(problem, plan, file, stage))
+        write_plan(plan, stage, write_job(problem, plan, file, stage), insight, people)
         _audited(stage)
 
 
@@ -100,7 +126,9 @@ def _audited(stage: Path) -> None:
         raise VerifyError(["The plan does not pass its audit with this problem and model.", *audit.findings])
 
 
-def write_plan(plan: Plan, folder: Path, inputs: Mapping[str, Path]) -> None:
+def write_plan(
+    plan: Plan, folder: Path, inputs: Mapping[str, Path], insight: Insight | None = None, people: People = "full"
+) -> None:
     """All files of a plan into an existing folder, with a copy of the job where there is one."""
     if "job" in inputs:
         put_bytes(folder / "job.toml", inputs["job"].read_bytes())
@@ -110,8 +138,13 @@ def write_plan(plan: Plan, folder: Path, inputs: Mapping[str, Path]) -> None:
     put_bytes(folder / "plan.parquet", _parquet(changes_table(plan)))
     put_bytes(folder / "fates.parquet", _parquet(_fates_table(plan)))
     put_bytes(folder / "trace.parquet", _parquet(pa.table({k: list(v) for k, v in plan.trace.items()})))
-    put_bytes(folder / "report.html", render(plan).encode())
-    summary = json.dumps(_summary(plan, stated), indent=2, ensure_ascii=False, allow_nan=False)
+    put_bytes(folder / "report.html", page(plan, insight, people))
+    summary_of = _summary(plan, stated) | ({} if people == "full" else {"people": people})
+    if insight is not None:
+        beside = insight_bytes(insight)
+        put_bytes(folder / INSIGHT, beside)
+        summary_of["insight"] = hashlib.sha256(beside).hexdigest()
+    summary = json.dumps(summary_of, indent=2, ensure_ascii=False, allow_nan=False)
     put_bytes(folder / "summary.json", (summary + "\n").encode())
 
 
@@ -135,6 +168,38 @@ def load_plan(folder: str | Path) -> Plan:
         if isinstance(error, PermissionError):
             raise OutputError(f"{place}: cannot be read: {error.strerror}. Check its permissions.") from error
         raise InputError(f"{place}: is no readable plan folder: {error}") from error
+
+
+def load_people(folder: str | Path) -> People:
+    """What the folder's report shows of single samples."""
+    place = Path(folder)
+    try:
+        people: People = json.loads((place / "summary.json").read_text(encoding="utf-8")).get("people", "full")
+        check_people(people)
+    except (OSError, ValueError, AttributeError) as error:
+        raise InputError(f"{place}: is no readable plan folder: summary.json: {error}") from error
+    return people
+
+
+def load_insight(folder: str | Path, plan: Plan | None = None) -> Insight | None:
+    """What was found out about the plan in the folder beyond the plan itself; None where there is nothing."""
+    place = Path(folder)
+    plan = load_plan(place) if plan is None else plan
+    try:
+        stated = json.loads((place / "summary.json").read_text(encoding="utf-8")).get("insight")
+        if stated is None:
+            return None
+        if not (place / INSIGHT).is_file():
+            raise InputError(f"{place}: has no {INSIGHT}, which its summary.json names. Solve the job again.")
+        data = (place / INSIGHT).read_bytes()
+    except OSError as error:
+        raise OutputError(f"{place / INSIGHT}: cannot be read: {error.strerror}. Check its permissions.") from error
+    if hashlib.sha256(data).hexdigest() != stated:
+        raise InputError(
+            f"{place / INSIGHT}: is not the one that the plan was saved with: its SHA-256 is not what summary.json "
+            "says. Solve the job again."
+        )
+    return parse_insight(data, plan, str(place / INSIGHT))
 
 
 def check_target(folder: Path, *, overwrite: bool) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import jinja2
+import numpy as np
 from markupsafe import Markup
 
+from maxflip.insight import Insight, People
 from maxflip.plan import Plan
 from maxflip.report import tables
 from maxflip.report.answer import answer
@@ -18,8 +21,13 @@ __all__ = ["is_report", "render"]
 _GENERATOR = Markup('<meta name="generator" content="maxflip">')
 
 
-def render(plan: Plan) -> str:
+def render(plan: Plan, insight: Insight | None = None, people: People = "full") -> str:  # noqa: ARG001
     """The page as text; the same plan gives the same page."""
+    if people != "full":  # nobody by name, and no text that may hold one
+        order = np.random.default_rng().permutation(len(plan.all_ids))
+        plan = replace(
+            plan, all_ids=np.array([f"Person {k + 1}" for k in order], dtype=object), question={}, notices=()
+        )
     return _template().render(
         plan=plan,
         generator=_GENERATOR,

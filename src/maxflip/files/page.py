@@ -1,0 +1,24 @@
+"""The report as bytes, with as much of single samples as was asked for."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from maxflip.errors import InputError
+from maxflip.insight import Insight, People
+from maxflip.plan import Plan
+from maxflip.report import render
+from maxflip.suggest import did_you_mean, listed, shown
+
+
+def page(plan: Plan, insight: Insight | None, people: People) -> bytes:
+    check_people(people)
+    if insight is not None and not isinstance(insight, Insight):
+        raise InputError(f"insight: got {shown(insight)}; wanted what look(problem, plan) returns.")
+    return render(plan, insight=insight, people=people).encode()
+
+
+def check_people(people: Any) -> None:
+    known = get_args(People)
+    if people not in known:
+        raise InputError(f"people = {shown(people)}: must be one of {listed(known)}.{did_you_mean(people, known)}")
