@@ -135,7 +135,8 @@ def lines(
     from_zero: bool = True,
 ) -> Markup:
     """Lines over a common axis; `mark` is one point with its name."""
-    top, height = 10.0 + LETTER * 1.35 * len(series), 236.0
+    top = 10.0 + LETTER * 1.35 * len(series)
+    height = top + 190
     points = [(x, y) for line in series for x, y in zip(line.x, line.y, strict=True) if math.isfinite(y)]
     points += [mark[:2]] if mark else []
     xs, ys = [x for x, _ in points] or [0.0], [y for _, y in points] or [0.0]

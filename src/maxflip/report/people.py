@@ -156,10 +156,10 @@ class _Picked:
             "before": [_short(v, 4) for v in plan.confidence_before[self.rows]],
             "after": [_short(v, 4) for v in self.after],
             "ahead": None if self.asked is None else [_short(v - self.asked, 2) for v in self.after],
-            "cost": [_short(v, 4) for v in self.cost],
+            "cost": [_part(v) for v in self.cost],
             "of": self.of.tolist(),
             "worth": [_short(v) for v in plan.worths[self.rows]] if self.has_worths else None,
-            "drawn": [[_short(v, 4) for v in row] for row in self.drawn] if len(self.budgets) <= MOST_BUDGETS else None,
+            "drawn": [[_part(v) for v in row] for row in self.drawn] if len(self.budgets) <= MOST_BUDGETS else None,
             "more": [max(0, len(c) - held) for c in changed],
             "changes": [self._numbers(k, c[:held], place) for k, c in enumerate(changed)],
         }
@@ -225,6 +225,11 @@ def _short(value: float, digits: int = 8) -> float | int | None:
         return None
     rounded = float(f"{value:.{digits}g}")
     return int(rounded) if rounded == int(rounded) and abs(rounded) < 1e15 else rounded
+
+
+def _part(share: float) -> float | int | None:
+    """With few digits, but never all by rounding alone."""
+    return min(_short(share, 4) or 0, 0.9999) if 0 < share < 1 else _short(share, 4)
 
 
 def _as_json(data: Any) -> Markup:

@@ -51,21 +51,22 @@
   function fixed(x, decimals) {
     if (x === null) return "–";
     if (Math.abs(x) >= 1e15) return power(x);
-    return minus(x.toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals }));
+    return minus(x.toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals, roundingMode: "halfEven" }));
   }
 
   function brief(x, digits = 4) {
     if (x === null) return "–";
     if (x === 0) return "0";
     if (Math.abs(x) < 1e-4 || Math.abs(x) >= 1e15) return power(x);
-    return minus(x.toLocaleString("en", { maximumSignificantDigits: Math.max(digits, 1 + Math.floor(Math.log10(Math.abs(x)))) }));
+    const most = Math.max(digits, 1 + Math.floor(Math.log10(Math.abs(x))));
+    return minus(x.toLocaleString("en", { maximumSignificantDigits: most, roundingMode: "halfEven" }));
   }
 
   function percent(share) {
     if (share === null || share < 0) return "–";
     if (share === 0 || share >= 1) return share ? "100%" : "0%";
     if (share < 0.001) return "<0.1%";
-    return share > 0.999 ? ">99.9%" : `${(100 * share).toFixed(1)}%`;
+    return share > 0.999 ? ">99.9%" : `${fixed(100 * share, 1)}%`;
   }
 
   /** [before, after, change], with more decimals where the feature's own would hide the change. */
@@ -120,7 +121,7 @@
         button.addEventListener("click", () => show(person));
         made.append(make("th", { scope: "row" }, button));
       } else if (key) {
-        made.append(make("td", { class: "n" }, ...CELLS[key](person)));
+        made.append(make("td", { class: head.className }, ...CELLS[key](person)));
       } else {
         const changes = changesOf(person);
         const rest = changes.length - NAMED + data.more[person];
@@ -246,7 +247,7 @@
     const label = (v) => draw("text", { class: "end", x: "36", y: String(y(v) + 4) }, fixed(v, decimals));
     const first = changes[0];
     const title = `${name}${unit ? `, ${unit}` : ""}`;
-    const told = `${changes.length} changes, the first from ${wording(first)[0]} to ${wording(first)[1]}`;
+    const told = `${changes.length === 1 ? "one change," : `${changes.length} changes, the first`} from ${wording(first)[0]} to ${wording(first)[1]}`;
     const dots = changes.flatMap((c) => [
       draw("line", { class: "move", x1: x(c), x2: x(c), y1: y(c.before), y2: y(c.after) }),
       draw("circle", { class: "was", cx: x(c), cy: y(c.before), r: 3.5 }),
