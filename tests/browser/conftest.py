@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
+from evidence.chromium import chromium, installed
 from maxflip.insight import Insight
 from maxflip.plan import Plan
 from maxflip.report import render
-
-QUIET = [
-    "--no-sandbox",  # as root, chromium starts only so
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 
 
 def missing(what: str) -> NoReturn:
@@ -33,13 +25,10 @@ def missing(what: str) -> NoReturn:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    path = shutil.which("chromium")
-    if path is None:
+    if installed() is None:
         missing("chromium")
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=path, args=QUIET)
+    with chromium() as opened:
         yield opened
-        opened.close()
 
 
 class Opened:

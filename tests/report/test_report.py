@@ -177,7 +177,20 @@ def test_budgets_in_words() -> None:
     assert "peopleeach person picked2 of 2 people (100%)nothing more" in text
     assert "nonenothing0 of 0 (–)" in text
     assert "a change of 3 mmHg costs 9 squared mmHg" in text
-    assert "What holds the plan back is bp. More of the other 5 alone would bring next to nothing." in text
+    assert "What holds the plan back is bp. Each" in text  # nothing is known of some of the others
+
+
+def test_what_holds_the_plan_back_is_said_as_far_as_prices_are_known() -> None:
+    def said(**prices: float) -> str:
+        return read(make(prices=prices)).split("Where the budgets went")[1].split("Each budget")[0].strip()
+
+    assert said(bmi=1.0, bp=0.5) == "What holds the plan back are bmi and bp."
+    assert (
+        said(bmi=1.0, bp=0.0)
+        == "What holds the plan back is bmi. More of the other one alone would bring next to nothing."
+    )
+    assert said(bmi=0.0, bp=0.0).startswith("By their prices none of the budgets holds the plan back")
+    assert said(bmi=0.0) == ""
 
 
 def test_features_of_one_unit_share_it_in_their_budget() -> None:

@@ -109,20 +109,28 @@ def _holds(plan: Plan, name: str) -> Markup:
 def _scarce(plan: Plan, names: Sequence[str]) -> Markup:
     if plan.prices is None:
         return Markup("")
-    worth_more = [isolated(n) for n in names if price_of(plan, n)]
-    if not worth_more:
+    prices = [price_of(plan, name) for name in names]
+    scarce = [isolated(name) for name, price in zip(names, prices, strict=True) if price]
+    if None in prices and not scarce:
+        return Markup("")
+    if not scarce:
         return Markup(
-            "None of the budgets holds the plan back: more of any one of them alone would bring next to nothing."
+            "By their prices none of the budgets holds the plan back: more of any one of them brings nothing."
         )
-    idle = len(names) - len(worth_more)
-    text = Markup("What holds the plan back {} {}.").format(
-        "is" if len(worth_more) == 1 else "are", listed(worth_more, MOST_USES)
-    )
-    if idle:
-        text += Markup(" More of the other {} alone would bring next to nothing.").format(
+    said = Markup("What holds the plan back {} {}.").format("is" if len(scarce) == 1 else "are", _in_words(scarce))
+    idle = prices.count(0.0)
+    if idle and None not in prices:
+        said += Markup(" More of the other {} alone would bring next to nothing.").format(
             "one" if idle == 1 else whole(idle)
         )
-    return text
+    return said
+
+
+def _in_words(parts: Sequence[Markup]) -> Markup:
+    """With an "and" before the last one."""
+    if len(parts) == 1 or len(parts) > MOST_USES:
+        return listed(parts, MOST_USES)
+    return Markup("{} and {}").format(Markup(", ").join(parts[:-1]), parts[-1])
 
 
 def uses_of(name: str, budget: Budget) -> dict[str, float]:

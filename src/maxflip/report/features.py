@@ -20,7 +20,8 @@ NONE = "–"
 
 @dataclass(frozen=True)
 class Row:
-    """`strip`, `quarters`: of all changes of the feature; None and dashes where they would give single people away"""
+    """`strip`, `quarters`: where the changes of the feature lie, of each person the largest; None and dashes where they
+    would give single people away"""
 
     name: Markup
     unit: Markup
@@ -47,7 +48,7 @@ def features(plan: Plan, fewest: int = 1) -> Features:
     changed = np.array([np.count_nonzero(plan.moves[:, of_it].any(axis=1)) for of_it in slots])
     order = np.argsort(-changed, kind="stable")
     order = order[changed[order] > 0]
-    rows = [_row(plan, plan.features[i], plan.moves[:, slots[i]], fewest) for i in order[:MOST_ROWS]]
+    rows = [_row(plan, plan.features[i], largest(plan.moves[:, slots[i]]), fewest) for i in order[:MOST_ROWS]]
     return Features(
         rows=rows,
         more=max(0, len(order) - MOST_ROWS),
@@ -58,7 +59,8 @@ def features(plan: Plan, fewest: int = 1) -> Features:
 
 
 def _row(plan: Plan, name: str, change: Floats, fewest: int) -> Row:
-    moved, people = change[change != 0], int(change.any(axis=1).sum())
+    moved = change[change != 0]
+    people = len(moved)
     spread, decimals = charts.Spread.of(moved), decimals_of(moved)
     quarters = tuple(change_of(0.0, q, decimals)[2] for q in (spread.p25, spread.p50, spread.p75))
     lowered, raised = int((moved < 0).sum()), int((moved > 0).sum())
@@ -74,6 +76,13 @@ def _row(plan: Plan, name: str, change: Floats, fewest: int) -> Row:
         quarters=(quarters[0], quarters[1], quarters[2]) if is_shown else (NONE, NONE, NONE),
         ways=", ".join(ways),
     )
+
+
+def largest(changes: Floats) -> Floats:
+    """(count, slots of a feature) -> (count,): of each person the change that is farthest from 0"""
+    if not changes.shape[1]:
+        return np.zeros(len(changes))
+    return np.take_along_axis(changes, np.abs(changes).argmax(axis=1)[:, None], axis=1)[:, 0]
 
 
 def decimals_of(moved: Floats) -> int:

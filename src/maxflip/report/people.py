@@ -16,7 +16,7 @@ from maxflip.exact import Floats
 from maxflip.insight import People
 from maxflip.plan import Plan
 from maxflip.report.answer import asked_confidence, has_worths
-from maxflip.report.features import decimals_of
+from maxflip.report.features import decimals_of, largest
 from maxflip.report.numbers import change_of, fixed, number, percent
 from maxflip.report.privacy import pseudonyms
 from maxflip.report.texts import isolated, shortened
@@ -153,13 +153,15 @@ class _Picked:
             "budgets": [shortened(name, 60) for name in self.budgets],
             "asked": self.asked,
             "ids": list(self.names),
-            "before": [_short(v, 4) for v in plan.confidence_before[self.rows]],
-            "after": [_short(v, 4) for v in self.after],
-            "ahead": None if self.asked is None else [_short(v - self.asked, 2) for v in self.after],
-            "cost": [_part(v) for v in self.cost],
+            "before": _shorts(plan.confidence_before[self.rows], 4),
+            "after": _shorts(self.after, 4),
+            "ahead": None if self.asked is None else _shorts(self.after - self.asked, 2),
+            "cost": [_part(v) for v in self.cost.tolist()],
             "of": self.of.tolist(),
-            "worth": [_short(v) for v in plan.worths[self.rows]] if self.has_worths else None,
-            "drawn": [[_part(v) for v in row] for row in self.drawn] if len(self.budgets) <= MOST_BUDGETS else None,
+            "worth": _shorts(plan.worths[self.rows]) if self.has_worths else None,
+            "drawn": [[_part(v) for v in row] for row in self.drawn.tolist()]
+            if len(self.budgets) <= MOST_BUDGETS
+            else None,
             "more": [max(0, len(c) - held) for c in changed],
             "changes": [self._numbers(k, c[:held], place) for k, c in enumerate(changed)],
         }
@@ -167,20 +169,18 @@ class _Picked:
     def _numbers(self, k: int, columns: NDArray[np.int64], place: dict[int, int]) -> list[Any]:
         """feature, [step, time,] before, change; and so on: one list per person is much smaller than one per change"""
         plan, c = self.plan, self.order[k]
-        flat: list[Any] = []
-        for slot in columns.tolist():
-            flat.append(place[int(self.of_slots[slot])])
-            if plan.places is not None:
-                flat += [int(plan.places.step[c, slot]), _short(plan.places.time[c, slot])]
-            flat += [_short(plan.before[c, slot]), _short(plan.moves[c, slot])]
-        return flat
+        parts: list[list[Any]] = [[place[i] for i in self.of_slots[columns].tolist()]]
+        if plan.places is not None:
+            parts += [plan.places.step[c, columns].tolist(), _shorts(plan.places.time[c, columns])]
+        parts += [_shorts(plan.before[c, columns]), _shorts(plan.moves[c, columns])]
+        return [number for change in zip(*parts, strict=True) for number in change]
 
 
 def _looks(plan: Plan) -> tuple[list[int], list[float]]:
     """For each feature: how many decimals its numbers have, and the largest of its changes."""
     decimals, reach = [], []
     for i in range(len(plan.features)):
-        moved = plan.moves[:, plan.slot_features == i]
+        moved = largest(plan.moves[:, plan.slot_features == i])
         decimals.append(decimals_of(moved[moved != 0]))
         reach.append(float(np.abs(moved).max(initial=0.0)))
     return decimals, reach
@@ -219,17 +219,18 @@ def _drawn(plan: Plan, moves: Floats) -> Floats:
         return np.asarray(np.where(amounts > 0, drawn / amounts, 0.0))
 
 
-def _short(value: float, digits: int = 8) -> float | int | None:
+def _short(value: float, digits: int = 8) -> float | None:
     """With few digits; None for what JSON cannot say."""
-    if not math.isfinite(value):
-        return None
-    rounded = float(f"{value:.{digits}g}")
-    return int(rounded) if rounded == int(rounded) and abs(rounded) < 1e15 else rounded
+    return float(f"{value:.{digits}g}") if math.isfinite(value) else None
 
 
-def _part(share: float) -> float | int | None:
+def _shorts(values: Floats, digits: int = 8) -> list[float | None]:
+    return [_short(value, digits) for value in values.tolist()]
+
+
+def _part(share: float) -> float | None:
     """With few digits, but never all by rounding alone."""
-    return min(_short(share, 4) or 0, 0.9999) if 0 < share < 1 else _short(share, 4)
+    return min(float(f"{share:.4g}"), 0.9999) if 0 < share < 1 else _short(share, 4)
 
 
 def _as_json(data: Any) -> Markup:

@@ -3,6 +3,7 @@
 (() => {
   const PAGE = 25;
   const ON_PAPER = 200;
+  const SHORT = 13; // rows of a table that is unfolded for paper
   const NAMED = 3;
   const SVG = document.querySelector("svg").namespaceURI;
   const $ = (/** @type {string} */ id) => document.getElementById(id);
@@ -207,9 +208,9 @@
       const [name, unit] = data.features[change.feature];
       const [before, after, by] = wording(change);
       const cells = [before, after, by].map((text) => make("td", { class: "n" }, text));
-      return make("tr", {}, make("th", { scope: "row" }, isolated(name), ...(unit ? [small(isolated(unit))] : []), swing(change)), ...cells);
+      return make("tr", {}, make("th", { scope: "row" }, isolated(name), ...(unit ? [small(isolated(unit))] : [])), make("td", { class: "way" }, swing(change)), ...cells);
     });
-    return [headed("What changes. A full bar is the largest change of that feature among all people picked.", ["Feature", "Before", "After", "Change"], rows), ...rest(person)];
+    return [headed("What changes. A full bar is the largest change of that feature among all people picked.", ["Feature", "Way", "Before", "After", "Change"], rows), ...rest(person)];
   }
 
   function rest(person) {
@@ -240,11 +241,11 @@
     const [name, unit] = data.features[feature];
     const values = changes.flatMap((c) => [c.before, c.after]);
     const [low, high] = [Math.min(...values), Math.max(...values)];
-    const x = (c) => 44 + (186 * (when(c) - ends[0])) / (ends[1] - ends[0] || 1);
+    const x = (c) => 50 + (182 * (when(c) - ends[0])) / (ends[1] - ends[0] || 1);
     const y = (v) => 78 - (50 * (v - low)) / (high - low || 1);
     const path = (of) => changes.map((c, i) => `${i ? "L" : "M"}${x(c).toFixed(1)} ${y(of(c)).toFixed(1)}`).join("");
     const decimals = data.features[feature][2];
-    const label = (v) => draw("text", { class: "end", x: "36", y: String(y(v) + 4) }, fixed(v, decimals));
+    const label = (v) => draw("text", { class: "end", x: "42", y: String(y(v) + 4) }, fixed(v, decimals));
     const first = changes[0];
     const title = `${name}${unit ? `, ${unit}` : ""}`;
     const told = `${changes.length === 1 ? "one change," : `${changes.length} changes, the first`} from ${wording(first)[0]} to ${wording(first)[1]}`;
@@ -280,6 +281,7 @@
     if (next !== undefined) show(next);
   }
 
+  const sorters = [];
   for (const head of heads) {
     const key = head.dataset.key;
     if (!key) continue;
@@ -287,6 +289,7 @@
     button.addEventListener("click", () => sort(key));
     head.replaceChildren(button);
     head.setAttribute("aria-sort", "none");
+    sorters.push([head, button]);
   }
   $("people-search").addEventListener("input", search);
   $("people-back").addEventListener("click", () => ((page -= 1), list()));
@@ -296,11 +299,16 @@
   $("person-close").addEventListener("click", () => $("person").close());
   $("person").addEventListener("click", (event) => event.target === $("person") && $("person").close());
   addEventListener("beforeprint", () => {
+    // chromium repeats the head of a table on every sheet, but not the buttons in it
     fill(shown.slice(0, ON_PAPER));
-    for (const closed of document.querySelectorAll("details:not([open])")) closed.open = closed.dataset.paper = "open";
+    for (const [head, button] of sorters) head.textContent = button.textContent;
+    for (const closed of document.querySelectorAll("details:not([open])")) {
+      if (closed.querySelectorAll("tr").length <= SHORT) closed.open = closed.dataset.paper = "open";
+    }
   });
   addEventListener("afterprint", () => {
     list();
+    for (const [head, button] of sorters) head.replaceChildren(button);
     for (const opened of document.querySelectorAll("details[data-paper]")) {
       opened.open = false;
       delete opened.dataset.paper;
