@@ -150,7 +150,13 @@ def test_rows_of_the_script_read_like_those_of_the_page(open_report: Open) -> No
 
 def test_small_and_large_changes_read_alike_too(open_report: Open) -> None:
     changes = [[c, 1.0] for c in (1e-300, -1e-9, 1e-3, 0.5, -77.125, 12345.678, 1e6, -1e20)]
-    plan = make(changes, budgets={"bmi": Budget(np.inf, {"bmi": 1.0}, "absolute"), "bp": Budget(90.0)})
+    plan = make(
+        changes,
+        budgets={"bmi": Budget(np.inf, {"bmi": 1.0}, "absolute"), "bp": Budget(90.0, {"bp": 1.0})},
+        confidence_before=np.array([-1e-9, 0.0005, 0.0015, -0.0005, -1234.5, 1e16, -0.5, 0.125, *[-0.5] * 3]),
+        worths=np.array([1, 1e-7, 12345.678, 1.0005, 0.00012345, 3e20, 1, 1, 1, 1, 1]),
+        question={"Confidence": "margin 0.1: x"},
+    )
     live, plain = open_report(plan), open_report(plan, script=False)
     rows = [one.page.locator("#people-table tbody tr").all_inner_texts() for one in (live, plain)]
     assert rows[0] == rows[1]

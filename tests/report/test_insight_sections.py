@@ -103,7 +103,7 @@ def test_those_nearest_the_line_are_said_to_be_picked() -> None:
     )
     text = Page(render(plan)).text
     assert "Half of those picked were above −0.1 before, half of those not picked above −0.6." in text
-    assert "The plan took those nearest the line." in text
+    assert "The plan took mostly those nearer the line." in text
     assert "10 picked" in text
     assert "20 not picked" in text
     assert "asked for" in text
@@ -112,7 +112,7 @@ def test_those_nearest_the_line_are_said_to_be_picked() -> None:
 def test_where_the_picked_were_farther_the_page_does_not_say_nearest() -> None:
     before = np.concatenate([np.linspace(-0.9, -0.3, 10), np.linspace(-0.2, 0.0, 20)])
     text = Page(render(make([[-1.0, 0.0]] * 10, others={Fate.LEFT_OUT: 20}, confidence_before=before))).text
-    assert "did not simply take those nearest the line" in text
+    assert "did not simply take those nearer the line" in text
 
 
 def test_of_a_handful_there_is_no_histogram() -> None:

@@ -62,7 +62,7 @@ def test_a_page_without_people_has_no_row_about_anybody() -> None:
     assert "This page says nothing about single people." in page.text
     assert "<script" not in html
     assert "people-table" not in page.text
-    assert "bmikg/m²30 (100%)30 lowered−3.2" in page.text  # but about all of them together
+    assert "bmikg/m²30 (100%)30 lowered−3.3" in page.text  # but about all of them together
 
 
 def test_without_people_amounts_of_fewer_than_five_are_left_out() -> None:

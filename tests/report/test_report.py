@@ -254,7 +254,7 @@ def test_every_fate_is_in_the_table_and_in_the_bar() -> None:
 def test_features_say_for_how_many_and_by_how_much() -> None:
     changes = [[-3.0, 0.0], [-1.0, 0.0], [5.0, 0.0], [-2.0, 40.0]]
     text = read(make(changes))
-    assert "bmikg/m²4 (100%)3 lowered, 1 raised−2.2−1.5+0.5" in text
+    assert "bmikg/m²4 (100%)3 lowered, 1 raised−2.3−1.5+0.5" in text
     assert "bpmmHg1 (25.0%)1 raised+40+40+40" in text
 
 

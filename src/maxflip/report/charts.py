@@ -18,6 +18,7 @@ from maxflip.report.numbers import number, percent
 
 WIDTH = 400
 LETTER = 13  # height of a line of text
+MOST_DOTS = 24  # on a line; of more points they would be the line
 _LEFT, _RIGHT, _BOTTOM = 46.0, WIDTH - 14.0, 40.0
 
 
@@ -153,7 +154,7 @@ def lines(
                 line.look, f"{_LEFT:.0f}", f"{y - 4:.1f}", f"{_LEFT + 24:.0f}", f"{y:.1f}", line.name
             )
         )
-        drawn.append(_path(line, scale_x, scale_y))
+    drawn += [_path(line, scale_x, scale_y) for line in reversed(series)]  # the first one on top
     if mark:
         x, y = scale_x(mark[0]), scale_y(mark[1])
         side = "end" if x > WIDTH / 2 else "start"
@@ -246,7 +247,7 @@ def _path(line: Line, scale_x: _Scale, scale_y: _Scale) -> Markup:
         steps.append(f"{'L' if is_open else 'M'}{place}")
         dots.append(place.split())
         is_open = True
-    circles = [Markup('<circle cx="{}" cy="{}" r="3"/>').format(*dot) for dot in dots] if len(dots) <= 24 else []
+    circles = [Markup('<circle cx="{}" cy="{}" r="3"/>').format(*dot) for dot in dots] if len(dots) <= MOST_DOTS else []
     return Markup('<g class="{}"><path class="line {}" d="{}"/>{}</g>').format(
         line.look, line.look, "".join(steps), Markup("").join(circles)
     )

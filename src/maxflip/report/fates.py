@@ -109,5 +109,5 @@ def _sentence(picked: float, others: float) -> str:
         f"{number(others, 2)}."
     )
     if picked > others:
-        return f"{halves} The plan took those nearest the line."
-    return f"{halves} Here the plan did not simply take those nearest the line."
+        return f"{halves} The plan took mostly those nearer the line."
+    return f"{halves} Here the plan did not simply take those nearer the line."

@@ -153,9 +153,9 @@ class _Picked:
             "budgets": [shortened(name, 60) for name in self.budgets],
             "asked": self.asked,
             "ids": list(self.names),
-            "before": _shorts(plan.confidence_before[self.rows], 4),
-            "after": _shorts(self.after, 4),
-            "ahead": None if self.asked is None else _shorts(self.after - self.asked, 2),
+            "before": _shorts(plan.confidence_before[self.rows]),
+            "after": _shorts(self.after),
+            "ahead": None if self.asked is None else _shorts(self.after - self.asked),
             "cost": [_part(v) for v in self.cost.tolist()],
             "of": self.of.tolist(),
             "worth": _shorts(plan.worths[self.rows]) if self.has_worths else None,
@@ -230,7 +230,7 @@ def _shorts(values: Floats, digits: int = 8) -> list[float | None]:
 
 def _part(share: float) -> float | None:
     """With few digits, but never all by rounding alone."""
-    return min(float(f"{share:.4g}"), 0.9999) if 0 < share < 1 else _short(share, 4)
+    return min(float(f"{share:.8g}"), 0.9999) if 0 < share < 1 else _short(share)
 
 
 def _as_json(data: Any) -> Markup:

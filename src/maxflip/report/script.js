@@ -5,6 +5,7 @@
   const ON_PAPER = 200;
   const SHORT = 13; // rows of a table that is unfolded for paper
   const NAMED = 3;
+  const WAY = "Way";
   const SVG = document.querySelector("svg").namespaceURI;
   const $ = (/** @type {string} */ id) => document.getElementById(id);
   const data = JSON.parse($("people-data").textContent);
@@ -48,19 +49,26 @@
     return `${minus(digits.replace(".0", ""))} × 10${raised(Number(exponent))}`;
   }
 
+  /** With commas, and without the sign of a number that was rounded to 0. */
+  function grouped(text) {
+    const [whole, rest] = text.split(".");
+    const shown = whole.replace(/\B(?=(\d{3})+$)/g, ",") + (rest ? `.${rest}` : "");
+    return minus(/[1-9]/.test(shown) ? shown : shown.replace("-", ""));
+  }
+
   /** With so many decimals, as the tables of the page write numbers. */
   function fixed(x, decimals) {
     if (x === null) return "–";
     if (Math.abs(x) >= 1e15) return power(x);
-    return minus(x.toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals, roundingMode: "halfEven" }));
+    return grouped(x.toFixed(decimals));
   }
 
   function brief(x, digits = 4) {
     if (x === null) return "–";
     if (x === 0) return "0";
     if (Math.abs(x) < 1e-4 || Math.abs(x) >= 1e15) return power(x);
-    const most = Math.max(digits, 1 + Math.floor(Math.log10(Math.abs(x))));
-    return minus(x.toLocaleString("en", { maximumSignificantDigits: most, roundingMode: "halfEven" }));
+    const text = grouped(x.toFixed(Math.max(0, digits - 1 - Math.floor(Math.log10(Math.abs(x))))));
+    return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
   }
 
   function percent(share) {
@@ -192,7 +200,8 @@
   }
 
   function headed(caption, names, rows) {
-    const top = make("tr", {}, ...names.map((name, i) => make("th", i ? { scope: "col", class: "n" } : { scope: "col" }, name)));
+    const look = (i) => (i === 0 ? "" : names[i] === WAY ? "way" : "n");
+    const top = make("tr", {}, ...names.map((name, i) => make("th", { scope: "col", class: look(i) }, name)));
     return make("table", {}, make("caption", {}, caption), make("thead", {}, top), make("tbody", {}, ...rows));
   }
 
@@ -210,7 +219,7 @@
       const cells = [before, after, by].map((text) => make("td", { class: "n" }, text));
       return make("tr", {}, make("th", { scope: "row" }, isolated(name), ...(unit ? [small(isolated(unit))] : [])), make("td", { class: "way" }, swing(change)), ...cells);
     });
-    return [headed("What changes. A full bar is the largest change of that feature among all people picked.", ["Feature", "Way", "Before", "After", "Change"], rows), ...rest(person)];
+    return [headed("What changes. A full bar is the largest change of that feature among all people picked.", ["Feature", WAY, "Before", "After", "Change"], rows), ...rest(person)];
   }
 
   function rest(person) {
@@ -273,7 +282,7 @@
       const share = data.drawn[person][r];
       return share === 0 ? [] : [make("tr", {}, make("th", { scope: "row" }, isolated(name)), make("td", { class: "n" }, percent(share)))];
     });
-    return [headed("What it draws of each budget", ["Budget", "Share"], rows)];
+    return [headed("What this person draws of each budget", ["Budget", "Share"], rows)];
   }
 
   function step(by) {
