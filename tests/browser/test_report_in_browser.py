@@ -312,6 +312,7 @@ def test_on_paper_everything_is_there(open_report: Open) -> None:
     page.emulate_media(media="print")
     for section in SECTIONS:
         assert page.get_by_role("heading", name=section).first.is_visible()
+    assert page.locator("#people-table caption").inner_text().startswith("11 of 60. ")
     assert not page.get_by_label("Search").is_visible()
     assert not page.get_by_role("navigation").is_visible()
 

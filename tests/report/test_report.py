@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from maxflip.budgets import Budget
-from maxflip.plan import Fate, Plan, Status
+from maxflip.plan import Fate, Places, Plan, Status
 from maxflip.report import render
 from maxflip.report.answer import headline
 from tests.report.plans import ATTRIBUTES, HOSTILE, TAGS, Page, make, read
@@ -452,13 +452,37 @@ def test_beyond_ten_thousand_people_the_file_has_the_rest() -> None:
 
 
 def test_of_very_many_changes_the_dearest_are_held_and_the_page_says_so() -> None:
-    """1,000 people with 100 changes each: 40 of each, so that the page stays small."""
+    """1,000 people with 100 changes each: 30 of each, so that the page stays small."""
     features = tuple(f"f{i}" for i in range(100))
     page = Page(render(make(np.ones((1000, 100)), features=features, units={})))
-    assert "Of each person this page holds 40 changes at most" in page.text
-    assert {len(c) for c in page.data["changes"]} == {120}
-    assert set(page.data["more"]) == {60}
+    assert "Of each person this page holds 30 changes at most" in page.text
+    assert {len(c) for c in page.data["changes"]} == {90}
+    assert set(page.data["more"]) == {70}
     assert "changes at most" not in read(make(np.ones((10, 100)), features=features, units={}))
+
+
+@pytest.mark.parametrize(("count", "most"), [(1_000, 2_000_000), (10_000, 15_000_000)])
+def test_sequences_with_many_long_numbers_and_ids_stay_small(count: int, most: int) -> None:
+    """The largest page of that many people: 30 changes of each are held, and every number has all its digits."""
+    rng = np.random.default_rng(0)
+    features = tuple(f"feature with a long name {i:03d}" for i in range(35))
+    budgets = {f: Budget(1e12, {f: 1.0}) for f in features[:11]} | {
+        "rest": Budget(1e12, dict.fromkeys(features[11:], 1.0))
+    }
+    moves = rng.normal(scale=1e3, size=(count, 35))
+    step = rng.integers(1000, 9999, size=moves.shape)
+    plan = make(np.zeros((count, 35)), features=features, units={}, budgets=budgets, spend=dict.fromkeys(budgets, 1e11))
+    plan = dataclasses.replace(
+        plan,
+        places=Places(np.arange(35), step, step + rng.random(step.shape), np.full(count, 10_000)),
+        moves=moves,
+        before=rng.normal(scale=1e3, size=moves.shape),
+        all_ids=np.array([f"{j:060d}" for j in range(count + 3)], dtype=object),
+        confidence_before=rng.uniform(-1, 0, count + 3),
+        worths=rng.uniform(1, 2, count + 3),
+    )
+    html = render(plan)
+    assert most / 2 < len(html.encode()) < most
 
 
 def test_many_features_and_budgets_are_cut_and_said_so() -> None:

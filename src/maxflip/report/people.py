@@ -24,8 +24,8 @@ from maxflip.report.texts import isolated, shortened
 MOST_ROWS = 200  # that stand in the page itself: for paper, and where no script runs
 MOST_PEOPLE = 10_000
 MOST_CHANGES = 3  # named per row
-LEAST_HELD = 40  # changes of each person that the person view has at least
-ALL_HELD = 40_000  # changes of all people together that it has in any case
+LEAST_HELD = 30  # changes of each person that the person view has at least
+ALL_HELD = 30_000  # changes of all people together that it has in any case
 MOST_BUDGETS = 12  # of which the person view says what a person draws
 NONE = "–"
 

@@ -309,7 +309,9 @@
   $("person").addEventListener("click", (event) => event.target === $("person") && $("person").close());
   addEventListener("beforeprint", () => {
     // chromium repeats the head of a table on every sheet, but not the buttons in it
-    fill(shown.slice(0, ON_PAPER));
+    const listed = shown.slice(0, ON_PAPER);
+    fill(listed);
+    table.caption.querySelector(".unscripted").textContent = `${grouped(String(listed.length))} of ${grouped(String(count))}. `;
     for (const [head, button] of sorters) head.textContent = button.textContent;
     for (const closed of document.querySelectorAll("details:not([open])")) {
       if (closed.querySelectorAll("tr").length <= SHORT) closed.open = closed.dataset.paper = "open";
