@@ -303,7 +303,9 @@ def test_what_was_asked_is_said_with_when_and_from_what() -> None:
     digest = "ab" * 32
     plan = make(question={"Wanted class": "'<slow>'"}, made="2026-01-31T12:00:00+00:00", inputs={"cohort": digest})
     text = read(plan)
-    assert "What was asked Wanted class'<slow>' Where the budgets went" in text
+    assert (
+        "What was asked Wanted class'<slow>' Budgetsbmi 600 squared kg/m²; bp 600 squared mmHg Where the budgets went"
+    ) in text
     assert "Made2026-01-31T12:00:00+00:00" in text
     assert f"Inputscohort {digest} (SHA-256)" in text
     silent = read(make())

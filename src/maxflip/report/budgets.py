@@ -17,6 +17,7 @@ from maxflip.report.texts import isolated
 
 MOST_ROWS = 200
 MOST_USES = 6  # features named per budget
+MOST_NAMED = 30  # budgets, among what was asked
 
 
 @dataclass(frozen=True)
@@ -36,12 +37,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Budgets:
-    """`scarce`: a sentence about the budgets that are worth something   `example`: what a squared budget counts"""
+    """`asked`: what there is of each   `scarce`: a sentence about those that are worth something   `example`: what a
+    squared budget counts"""
 
     rows: Sequence[Row]
     more: int
     has_prices: bool
     has_worths: bool
+    asked: Markup
     scarce: Markup
     example: Markup | None
 
@@ -50,11 +53,13 @@ def budgets(plan: Plan) -> Budgets:
     names = list(plan.budgets)
     if len(names) > MOST_ROWS:
         names = sorted(names, key=lambda name: -_used(plan, name))[:MOST_ROWS]
+    rows = [_row(plan, name) for name in names]
     return Budgets(
-        rows=[_row(plan, name) for name in names],
+        rows=rows,
         more=len(plan.budgets) - len(names),
         has_prices=plan.prices is not None,
         has_worths=has_worths(plan),
+        asked=listed([Markup("{} {} {}").format(row.name, row.amount, row.unit) for row in rows], MOST_NAMED, "; "),
         scarce=_scarce(plan, names),
         example=_example(plan, names),
     )
@@ -176,9 +181,9 @@ def _pays_for(name: str, budget: Budget, units: Mapping[str, str]) -> Markup:
     return Markup("{}changes: {}").format(squared, listed(parts, MOST_USES))
 
 
-def listed(parts: Sequence[Markup], most: int) -> Markup:
+def listed(parts: Sequence[Markup], most: int, between: str = ", ") -> Markup:
     rest = len(parts) - most
-    text = Markup(", ").join(parts[:most])
+    text = Markup(between).join(parts[:most])
     return text + Markup(" and {} more").format(whole(rest)) if rest > 0 else text
 
 
