@@ -425,6 +425,15 @@ def test_the_same_plan_gives_the_same_page() -> None:
     assert render(make()) == render(make())
 
 
+def test_the_last_bits_of_a_change_make_no_other_page() -> None:
+    """Nor does the machine on which a page is compared with its plan."""
+    plan = make(
+        [[-3.3, 7.1], [1.9, -0.7]], budgets={"a": Budget(70.0, {"bmi": 0.3, "bp": 0.1}), "b": Budget(7e9, {"bmi": 0.7})}
+    )
+    moves = np.nextafter(plan.moves, 0.0)
+    assert Page(render(dataclasses.replace(plan, moves=moves))).data == Page(render(plan)).data
+
+
 def test_rendering_leaves_the_plan_alone() -> None:
     plan = make()
     changes, before = plan.changes.copy(), plan.before.copy()

@@ -207,7 +207,7 @@ def _shares(plan: Plan, moves: Floats) -> Floats:
     with np.errstate(all="ignore"):
         weight = np.where(amounts > 0, 1 / amounts, 0.0)
         shares = (weight @ ledger.squared) * moves**2 + (weight @ ledger.absolute) * np.abs(moves)
-    return np.nan_to_num(shares)
+    return _steady(np.nan_to_num(shares))
 
 
 def _drawn(plan: Plan, moves: Floats) -> Floats:
@@ -216,7 +216,14 @@ def _drawn(plan: Plan, moves: Floats) -> Floats:
     unknown = np.full((len(moves), len(ledger.functions)), math.nan)
     drawn = ledger.consumption(moves, unknown)
     with np.errstate(all="ignore"):
-        return np.asarray(np.where(amounts > 0, drawn / amounts, 0.0))
+        return _steady(np.where(amounts > 0, drawn / amounts, 0.0))
+
+
+def _steady(shares: Floats) -> Floats:
+    """With nine digits: how a matrix product rounds differs between machines, and the page of a plan must not."""
+    known = (np.abs(shares) > 1e-12) & (np.abs(shares) < 1e12)
+    power = 10.0 ** (8 - np.floor(np.log10(np.where(known, np.abs(shares), 1.0))))
+    return np.asarray(np.where(known, np.round(shares * power) / power, shares))
 
 
 def _short(value: float, digits: int = 8) -> float | None:
@@ -230,7 +237,7 @@ def _shorts(values: Floats, digits: int = 8) -> list[float | None]:
 
 def _part(share: float) -> float | None:
     """With few digits, but never all by rounding alone."""
-    return min(float(f"{share:.8g}"), 0.9999) if 0 < share < 1 else _short(share)
+    return min(float(f"{share:.6g}"), 0.9999) if 0 < share < 1 else _short(share)
 
 
 def _as_json(data: Any) -> Markup:
