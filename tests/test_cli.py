@@ -93,7 +93,7 @@ def test_solve_verify_report(folder: Path) -> None:
     assert audited.returncode == 0, audited.stdout
     assert audited.stdout.splitlines()[-1].startswith("passed ")
     page = (folder / "plan" / "report.html").read_text()
-    (folder / "plan" / "report.html").write_text(page.replace("are moved", "are surely moved"))
+    (folder / "plan" / "report.html").write_text(page.replace("after the change", "surely, after the change"))
     forged = invoke("verify", folder / "plan")
     assert forged.exit_code == 5
     assert "does not show this plan" in forged.stderr

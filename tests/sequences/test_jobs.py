@@ -14,7 +14,19 @@ import pytest
 import torch
 
 import maxflip_verify
-from maxflip import Budget, Cohort, InputError, Nearest, Plan, Problem, TorchClassifier, VerifyError, resolve, solve
+from maxflip import (
+    Budget,
+    Cohort,
+    InputError,
+    Insight,
+    Nearest,
+    Plan,
+    Problem,
+    TorchClassifier,
+    VerifyError,
+    resolve,
+    solve,
+)
 from maxflip.files.job import read_job
 from maxflip.files.models import load_sequence_classifier
 from maxflip.jobs import Released, run_job
@@ -388,7 +400,7 @@ def solved_changes(released: Released, problem: Problem) -> Any:
 
 def test_the_report_is_the_same_after_loading_and_names_steps_and_times(released: Released, tmp_path: Path) -> None:
     page = (released.folder / "report.html").read_text()
-    Plan.load(released.folder).report(tmp_path / "page.html")
+    Plan.load(released.folder).report(tmp_path / "page.html", insight=Insight.load(released.folder))
     assert (tmp_path / "page.html").read_text() == page
     row = released.plan.table().to_pylist()[0]
     assert f", step {row['step']}, time " in page

@@ -1,19 +1,28 @@
-"""Plan -> one self-contained HTML page: no script, no network, every text escaped."""
+"""Plan -> one self-contained HTML page: no network, every text escaped, nothing runs but its own short script."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import base64
+import hashlib
 from functools import cache
+from importlib import resources
 
 import jinja2
-import numpy as np
 from markupsafe import Markup
 
-from maxflip.insight import Insight, People
+from maxflip.insight import Insight, People, for_people
 from maxflip.plan import Plan
-from maxflip.report import tables
-from maxflip.report.answer import answer
+from maxflip.report import privacy
+from maxflip.report.answer import answer, wanted
+from maxflip.report.budgets import budgets
+from maxflip.report.convergence import convergence
+from maxflip.report.fates import fates, risk
+from maxflip.report.features import features
+from maxflip.report.groups import by_group
 from maxflip.report.numbers import counted, duration, number, whole
+from maxflip.report.outlook import frontier
+from maxflip.report.people import people as people_picked
+from maxflip.report.plausibility import likeness
 from maxflip.report.texts import isolated
 
 __all__ = ["is_report", "render"]
@@ -21,27 +30,59 @@ __all__ = ["is_report", "render"]
 _GENERATOR = Markup('<meta name="generator" content="maxflip">')
 
 
-def render(plan: Plan, insight: Insight | None = None, people: People = "full") -> str:  # noqa: ARG001
-    """The page as text; the same plan gives the same page."""
-    if people != "full":  # nobody by name, and no text that may hold one
-        order = np.random.default_rng().permutation(len(plan.all_ids))
-        plan = replace(
-            plan, all_ids=np.array([f"Person {k + 1}" for k in order], dtype=object), question={}, notices=()
-        )
+def render(plan: Plan, insight: Insight | None = None, people: People = "full") -> str:
+    """The page as text; the same plan gives the same page, except under pseudonyms, which are new each time.
+
+    insight  what the plan alone does not know: frontier, plausibility, groups
+    people   "full": rows with ids; "pseudonyms": shuffled rows with made-up names; "none": nothing about single people
+    """
+    fewest = privacy.FEWEST if people == "none" else 1
+    known = for_people(insight, people) or Insight()
     return _template().render(
         plan=plan,
+        kind=people,
         generator=_GENERATOR,
+        policy=_policy(),
+        style=Markup(_text("style.css")),
+        script=Markup(_text("script.js")),
         answer=answer(plan),
-        budgets=tables.budgets(plan),
-        fates=tables.fates(plan),
-        features=tables.features(plan),
-        people=tables.people(plan),
+        wanted=wanted(plan),
+        question=privacy.question(plan, people),
+        notices=privacy.notices(plan, people),
+        budgets=budgets(plan),
+        frontier=known.frontier and frontier(plan, known.frontier),
+        features=features(plan, fewest),
+        people=people_picked(plan, people),
+        fates=fates(plan),
+        risk=risk(plan),
+        likeness=likeness(known.plausibility) if known.plausibility and plan.count >= fewest else None,
+        groups=known.groups and by_group(known.groups),
+        remarks=known.notices,
+        convergence=convergence(plan),
     )
 
 
 def is_report(page: bytes) -> bool:
     """Whether a file that begins so is a page of ours, of this version or another."""
     return page.startswith(b"<!DOCTYPE html>") and _GENERATOR.encode() in page
+
+
+@cache
+def _text(name: str) -> str:
+    return resources.files("maxflip.report").joinpath(name).read_text("utf-8")
+
+
+@cache
+def _policy() -> str:
+    """Nothing may be loaded; this one style and this one script may apply, known by their hashes."""
+    style, script = (
+        base64.b64encode(hashlib.sha256(f"\n{_text(name)}".encode()).digest()).decode()
+        for name in ("style.css", "script.js")
+    )
+    return (
+        f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; base-uri 'none'; "
+        "form-action 'none'"
+    )
 
 
 @cache

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 import numpy as np
+from markupsafe import Markup
 
 from maxflip.plan import Fate, Plan, Status
 from maxflip.report.numbers import number, whole
+from maxflip.report.texts import isolated
 
 NOTHING = 1e-6
 
@@ -25,8 +28,8 @@ class Claim:
 @dataclass(frozen=True)
 class Answer:
     count: str
-    rest: str
-    details: tuple[str, ...]
+    rest: Markup
+    details: Markup
     claims: tuple[Claim, ...]
     note: str
     reasons: tuple[str, ...]
@@ -35,7 +38,7 @@ class Answer:
 
 def headline(plan: Plan) -> str:
     """The answer in one sentence, for a terminal."""
-    together = _together(plan)
+    together = _together(plan, "in it")
     end = f"; {together[:1].lower()}{together[1:]}" if together else "."
     return f"The plan moves {whole(plan.count)} of {whole(len(plan.fates))} into the wanted class{end}"
 
@@ -43,15 +46,34 @@ def headline(plan: Plan) -> str:
 def answer(plan: Plan) -> Answer:
     n = len(plan.fates)
     verb = "is" if plan.count == 1 else "are"
+    newly = "newly " if plan.fate_counts()[Fate.ALREADY] else ""
     return Answer(
         count=whole(plan.count),
-        rest=f"of {whole(n)} {verb} moved into the wanted class by the plan",
+        rest=Markup("of {} {} {}predicted {} after the change").format(whole(n), verb, newly, wanted(plan)),
         details=_details(plan),
         claims=_claims(plan),
         note=_note(plan),
         reasons=() if plan.count else _reasons(plan),
         status_remark=_status_remark(plan),
     )
+
+
+def wanted(plan: Plan) -> Markup:
+    """The wanted class by its name, where it is one and has one.
+
+    `question` quotes it then; other sentences there stand for several classes, or for an output without a name.
+    """
+    name = re.fullmatch(r"(['\"])(.*)\1", plan.question.get("Wanted class", ""), re.DOTALL)
+    return Markup("“{}”").format(isolated(name[2], 80)) if name else Markup("in the wanted class")
+
+
+def asked_confidence(plan: Plan) -> float | None:
+    """What the confidence has to reach; None where the plan does not say."""
+    found = re.match(r"(?:margin|threshold) ([^\s:]+):", plan.question.get("Confidence", ""))
+    try:
+        return float(found[1]) if found else None
+    except ValueError:
+        return None
 
 
 def has_worths(plan: Plan) -> bool:
@@ -83,8 +105,8 @@ def price_of(plan: Plan, budget: str) -> float | None:
     return price if price * plan.budgets[budget].amount > NOTHING * plan.worth else 0.0
 
 
-def _details(plan: Plan) -> tuple[str, ...]:
-    together = _together(plan)
+def _details(plan: Plan) -> Markup:
+    together = _together(plan, wanted(plan))
     details = [together] if together else []
     if has_worths(plan) and plan.count:
         who = "This one person is" if plan.count == 1 else f"The {whole(plan.count)} together are"
@@ -93,10 +115,10 @@ def _details(plan: Plan) -> tuple[str, ...]:
             f"{who} worth {number(plan.worth, 6)}; "
             f"all who were not there yet are worth {number(open_worth, 6)} together."
         )
-    return tuple(details)
+    return Markup(" ").join(details)
 
 
-def _together(plan: Plan) -> str:
+def _together(plan: Plan, where: str) -> str:
     """Whom the plan moves and who stood there before: never one number for both."""
     already = plan.fate_counts()[Fate.ALREADY]
     if not already:
@@ -104,7 +126,8 @@ def _together(plan: Plan) -> str:
     if not plan.count:
         return f"{whole(already)} {_were(already)} there already."
     everyone = whole(already + plan.count)
-    return f"With the {whole(already)} already there, {everyone} are predicted in it as confidently as asked."
+    said = Markup("With the {} already there, {} are predicted {} as confidently as asked.")
+    return said.format(whole(already), everyone, where)
 
 
 def _note(plan: Plan) -> str:

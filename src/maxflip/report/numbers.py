@@ -1,9 +1,12 @@
-"""Numbers for readers: thousands separators, few digits, a real minus sign."""
+"""Numbers for readers: thousands separators, few digits, a real minus sign.
+
+script.js writes the same texts: both round the exact number, and halves away from 0.
+"""
 
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_HALF_UP, Context, Decimal
 
 PLAIN = 1e15  # larger ones, and those smaller than TINY, are written as powers of ten
 TINY = 1e-4
@@ -39,7 +42,7 @@ def number(x: float, digits: int = 4, *, up: bool = False) -> str:
         return "not a number" if math.isnan(x) else ("∞" if x > 0 else "−∞")
     if x == 0:
         return "0"
-    rounding = ROUND_CEILING if up else ROUND_HALF_EVEN
+    rounding = ROUND_CEILING if up else ROUND_HALF_UP
     if not TINY <= abs(x) < PLAIN:
         return _power_of_ten(x, rounding)
     decimals = max(0, digits - 1 - exponent(x))
@@ -56,8 +59,9 @@ def fixed(x: float, decimals: int, *, sign: bool = False) -> str:
     if not math.isfinite(x):
         return number(x)
     if abs(x) >= PLAIN:
-        return ("+" if sign and x > 0 else "") + _power_of_ten(x, ROUND_HALF_EVEN)
-    return f"{x:{'+' if sign else 'z'},.{decimals}f}".replace("-", "−")
+        return ("+" if sign and x > 0 else "") + _power_of_ten(x, ROUND_HALF_UP)
+    rounded = Decimal(x).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)
+    return f"{rounded:{'+' if sign else 'z'},f}".replace("-", "−")
 
 
 def exponent(x: float) -> int:
@@ -86,7 +90,7 @@ def change_of(before: float, change: float, decimals: int) -> tuple[str, str, st
     """
     needed = max(decimals, -exponent(change)) if change and math.isfinite(change) else decimals
     if needed > decimals + 3:
-        size = ("+" if change > 0 else "") + _power_of_ten(change, ROUND_HALF_EVEN)
+        size = ("+" if change > 0 else "") + _power_of_ten(change, ROUND_HALF_UP)
         return fixed(before, decimals), fixed(before + change, decimals), size
     return fixed(before, needed), fixed(before + change, needed), fixed(change, needed, sign=True)
 
@@ -104,7 +108,7 @@ def percent(part: float, all_of_it: float) -> str:
         return "100%" if part else "0%"
     if share < 0.1:
         return "<0.1%"
-    return ">99.9%" if share > 99.9 else f"{share:.1f}%"
+    return ">99.9%" if share > 99.9 else f"{fixed(share, 1)}%"
 
 
 def duration(seconds: float) -> str:

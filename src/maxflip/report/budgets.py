@@ -1,0 +1,199 @@
+"""Where the budgets went, and what one more unit of each is worth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from maxflip.budgets import Budget
+from maxflip.plan import Plan
+from maxflip.report import charts
+from maxflip.report.answer import has_worths, price_of
+from maxflip.report.numbers import number, percent, whole
+from maxflip.report.texts import isolated
+
+MOST_ROWS = 200
+MOST_USES = 6  # features named per budget
+MOST_NAMED = 30  # budgets, among what was asked
+
+
+@dataclass(frozen=True)
+class Row:
+    """`bar`: None where nothing limits the budget   `price`, `holds`: empty where they are not known"""
+
+    name: Markup
+    pays_for: Markup
+    bar: Markup | None
+    share: str
+    spent: str
+    amount: str
+    unit: Markup
+    price: Markup
+    holds: Markup
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """`asked`: what there is of each   `scarce`: a sentence about those that are worth something   `example`: what a
+    squared budget counts"""
+
+    rows: Sequence[Row]
+    more: int
+    has_prices: bool
+    has_worths: bool
+    asked: Markup
+    scarce: Markup
+    example: Markup | None
+
+
+def budgets(plan: Plan) -> Budgets:
+    names = list(plan.budgets)
+    if len(names) > MOST_ROWS:
+        names = sorted(names, key=lambda name: -_used(plan, name))[:MOST_ROWS]
+    rows = [_row(plan, name) for name in names]
+    return Budgets(
+        rows=rows,
+        more=len(plan.budgets) - len(names),
+        has_prices=plan.prices is not None,
+        has_worths=has_worths(plan),
+        asked=listed([Markup("{} {} {}").format(row.name, row.amount, row.unit) for row in rows], MOST_NAMED, "; "),
+        scarce=_scarce(plan, names),
+        example=_example(plan, names),
+    )
+
+
+def _used(plan: Plan, name: str) -> float:
+    amount = plan.budgets[name].amount
+    return plan.spend[name] / amount if amount > 0 else 0.0
+
+
+def _row(plan: Plan, name: str) -> Row:
+    budget, spent = plan.budgets[name], plan.spend[name]
+    limited = math.isfinite(budget.amount)
+    return Row(
+        name=isolated(name),
+        pays_for=_pays_for(name, budget, plan.units),
+        bar=charts.bar(spent, budget.amount) if limited else None,
+        share=percent(spent, budget.amount),
+        spent=number(spent),
+        amount=number(budget.amount) if limited else "no limit",
+        unit=unit_of(name, budget, plan.units),
+        price=_price(plan, name),
+        holds=_holds(plan, name),
+    )
+
+
+def _price(plan: Plan, name: str) -> Markup:
+    price = price_of(plan, name)
+    if price is None:
+        return Markup("not known")
+    if not price:
+        return Markup("nothing more")
+    what = "more worth" if has_worths(plan) else "more people"
+    unit = unit_of(name, plan.budgets[name], plan.units, one=True)
+    return Markup("about <b>{}</b> {} per {}").format(number(price, 2), what, unit or "unit")
+
+
+def _holds(plan: Plan, name: str) -> Markup:
+    """Between which amounts, and the whole person that this buys if it is among them."""
+    price, between = price_of(plan, name), plan.price_ranges.get(name)
+    if not price or between is None:
+        return Markup("")
+    low, high = between
+    said = Markup("holds for a budget from {} to {}").format(number(low, 3), number(high, 3))
+    takes = 1 / price
+    if has_worths(plan) or plan.budgets[name].cost == "count" or plan.budgets[name].amount + takes > high:
+        return said
+    unit = unit_of(name, plan.budgets[name], plan.units)
+    return Markup("one more person for about {} {}; {}").format(number(takes, 2), unit or "units", said)
+
+
+def _scarce(plan: Plan, names: Sequence[str]) -> Markup:
+    if plan.prices is None:
+        return Markup("")
+    prices = [price_of(plan, name) for name in names]
+    scarce = [isolated(name) for name, price in zip(names, prices, strict=True) if price]
+    if None in prices and not scarce:
+        return Markup("")
+    if not scarce:
+        return Markup(
+            "By their prices none of the budgets holds the plan back: more of any one of them brings nothing."
+        )
+    said = Markup("What holds the plan back {} {}.").format("is" if len(scarce) == 1 else "are", _in_words(scarce))
+    idle = prices.count(0.0)
+    if idle and None not in prices:
+        said += Markup(" More of the other {} alone would bring next to nothing.").format(
+            "one" if idle == 1 else whole(idle)
+        )
+    return said
+
+
+def _in_words(parts: Sequence[Markup]) -> Markup:
+    """With an "and" before the last one."""
+    if len(parts) == 1 or len(parts) > MOST_USES:
+        return listed(parts, MOST_USES)
+    return Markup("{} and {}").format(Markup(", ").join(parts[:-1]), parts[-1])
+
+
+def uses_of(name: str, budget: Budget) -> dict[str, float]:
+    return {f: w for f, w in (budget.weights or {name: 1.0}).items() if w > 0}
+
+
+def unit_of(name: str, budget: Budget, units: Mapping[str, str], *, one: bool = False) -> Markup:
+    """In words, where the budget is in the unit of one feature, or of features that share it; else its own units."""
+    if budget.cost == "count":
+        return Markup("person") if one else Markup("people")
+    uses = uses_of(name, budget)
+    known = {units.get(feature, "") for feature in uses}
+    if set(uses.values()) != {1.0} or budget.is_function or (len(uses) > 1 and (len(known) > 1 or "" in known)):
+        return Markup("")
+    return _cost_unit(next(iter(uses)), budget, units, "unit" if one else "units")
+
+
+def _cost_unit(feature: str, budget: Budget, units: Mapping[str, str], plain: str = "units") -> Markup:
+    unit = units.get(feature)
+    shown = isolated(unit) if unit else Markup(plain)
+    return Markup("squared {}").format(shown) if budget.cost == "squared" else shown
+
+
+def _pays_for(name: str, budget: Budget, units: Mapping[str, str]) -> Markup:
+    if budget.cost == "count":
+        return Markup("each person picked")
+    uses = uses_of(name, budget)
+    if not uses:
+        return Markup("nothing")
+    if budget.is_function:
+        said = isolated(budget.cost_name.removeprefix("function "))
+        return Markup("what {} says of changes: {}").format(said, listed([isolated(f) for f in uses], MOST_USES))
+    squared = "squared " if budget.cost == "squared" else ""
+    if list(uses) == [name] and uses[name] == 1.0:
+        return Markup("{}changes of this feature").format(squared)
+    if set(uses.values()) == {1.0}:
+        parts = [isolated(f) for f in uses]
+    else:
+        parts = [
+            Markup("{} per {} of {}").format(number(w, 3), _cost_unit(f, budget, units, "unit"), isolated(f))
+            for f, w in uses.items()
+        ]
+    return Markup("{}changes: {}").format(squared, listed(parts, MOST_USES))
+
+
+def listed(parts: Sequence[Markup], most: int, between: str = ", ") -> Markup:
+    rest = len(parts) - most
+    text = Markup(between).join(parts[:most])
+    return text + Markup(" and {} more").format(whole(rest)) if rest > 0 else text
+
+
+def _example(plan: Plan, names: Sequence[str]) -> Markup | None:
+    squared = [n for n in names if plan.budgets[n].cost == "squared"]
+    if not squared:
+        return None
+    for name in squared:
+        feature = next(iter(uses_of(name, plan.budgets[name])), "")
+        if plan.units.get(feature):
+            unit = isolated(plan.units[feature])
+            return Markup("a change of 3 {} costs 9 squared {}").format(unit, unit)
+    return Markup("a change of 3 costs 9")

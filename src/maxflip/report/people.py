@@ -1,0 +1,248 @@
+"""The people picked: rows that stand in the page, and all of them as data for its script."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from maxflip.exact import Floats
+from maxflip.insight import People
+from maxflip.plan import Plan
+from maxflip.report.answer import asked_confidence, has_worths
+from maxflip.report.features import decimals_of, largest
+from maxflip.report.numbers import change_of, fixed, number, percent
+from maxflip.report.privacy import pseudonyms
+from maxflip.report.texts import isolated, shortened
+
+MOST_ROWS = 200  # that stand in the page itself: for paper, and where no script runs
+MOST_PEOPLE = 10_000
+MOST_CHANGES = 3  # named per row
+LEAST_HELD = 30  # changes of each person that the person view has at least
+ALL_HELD = 30_000  # changes of all people together that it has in any case
+MOST_BUDGETS = 12  # of which the person view says what a person draws
+NONE = "–"
+
+
+@dataclass(frozen=True)
+class Row:
+    id: Markup
+    before: str
+    after: str
+    ahead: str | None
+    cost: str
+    of: Markup
+    worth: str | None
+    changes: Sequence[Markup]
+    more: int
+
+
+@dataclass(frozen=True)
+class PeoplePicked:
+    """`rows`: the first ones   `data`: JSON of those that the script can show   `held`: changes of each in it"""
+
+    rows: Sequence[Row]
+    data: Markup
+    total: int
+    listed: int
+    held: int
+    is_cut: bool
+    has_worths: bool
+    has_ahead: bool
+    asked: str
+
+
+def people(plan: Plan, kind: People) -> PeoplePicked | None:
+    """In cohort order, or shuffled under pseudonyms. Of each the changes that take most of their budgets come first."""
+    if kind == "none" or not plan.count:
+        return None
+    if kind == "full":
+        order, names = np.arange(plan.count), [shortened(i, 60) for i in plan.ids[:MOST_PEOPLE]]
+    else:
+        order, names = pseudonyms(plan.count)
+    order = order[:MOST_PEOPLE]
+    picked = _Picked(plan, order, names[: len(order)])
+    held = max(LEAST_HELD, ALL_HELD // plan.count)
+    return PeoplePicked(
+        rows=[picked.row(k) for k in range(min(MOST_ROWS, len(order)))],
+        data=_as_json(picked.data(held)),
+        total=plan.count,
+        listed=len(order),
+        held=held,
+        is_cut=bool((np.count_nonzero(plan.moves[order], axis=1) > held).any()),
+        has_worths=picked.has_worths,
+        has_ahead=picked.asked is not None,
+        asked="" if picked.asked is None else number(picked.asked),
+    )
+
+
+class _Picked:
+    """Everybody's numbers, in the order of the page."""
+
+    def __init__(self, plan: Plan, order: NDArray[np.int64], names: Sequence[str]) -> None:
+        self.plan, self.order, self.names = plan, order, names
+        self.asked = asked_confidence(plan)
+        self.has_worths = has_worths(plan)
+        self.rows = plan.selected[order]
+        self.after = plan.confidence_after[order]
+        self.of_slots = plan.slot_features
+        self.with_time = _has_times(plan)
+        self.decimals, self.reach = _looks(plan)
+        self.shares = _shares(plan, plan.moves[order])
+        self.budgets = list(plan.budgets)
+        self.drawn = _drawn(plan, plan.moves[order])
+        counted = np.array([plan.budgets[name].cost == "count" for name in self.budgets], dtype=bool)
+        costs = np.where(counted | np.isnan(self.drawn), -1.0, self.drawn)
+        self.of = costs.argmax(axis=1) if len(self.budgets) else np.zeros(len(order), dtype=np.int64)
+        self.cost = costs.max(axis=1, initial=-1.0)
+
+    def columns(self, k: int) -> NDArray[np.int64]:
+        """The slots that change, dearest first."""
+        changed = np.flatnonzero(self.plan.moves[self.order[k]])
+        return changed[np.argsort(-self.shares[k, changed], kind="stable")]
+
+    def row(self, k: int) -> Row:
+        plan, j, columns = self.plan, self.rows[k], self.columns(k)
+        after = float(self.after[k])
+        return Row(
+            id=isolated(self.names[k], 60),
+            before=fixed(float(plan.confidence_before[j]), 3),
+            after=fixed(after, 3),
+            ahead=None if self.asked is None else number(after - self.asked, 2),
+            cost=percent(float(self.cost[k]), 1.0) if self.cost[k] >= 0 else NONE,
+            of=isolated(self.budgets[self.of[k]], 60) if self.cost[k] >= 0 else Markup(""),
+            worth=number(float(plan.worths[j])) if self.has_worths else None,
+            changes=[self._change(k, int(i)) for i in columns[:MOST_CHANGES]],
+            more=max(0, len(columns) - MOST_CHANGES),
+        )
+
+    def _change(self, k: int, slot: int) -> Markup:
+        plan, c = self.plan, self.order[k]
+        feature = plan.features[self.of_slots[slot]]
+        decimals = self.decimals[self.of_slots[slot]]
+        before, after, change = change_of(float(plan.before[c, slot]), float(plan.moves[c, slot]), decimals)
+        step = "" if plan.places is None else f", step {plan.places.step[c, slot]:,}"
+        if self.with_time and plan.places is not None:
+            step += f", time {number(float(plan.places.time[c, slot]), 6)}"
+        unit = Markup(" ") + isolated(plan.units[feature], 30) if plan.units.get(feature) else Markup("")
+        return Markup("{}{} {} → {} <i>({}{})</i>").format(isolated(feature, 60), step, before, after, change, unit)
+
+    def data(self, held: int) -> dict[str, Any]:
+        plan = self.plan
+        changed = [self.columns(k) for k in range(len(self.order))]
+        used = sorted({int(i) for c in changed for i in self.of_slots[c[:held]]})
+        place = {feature: n for n, feature in enumerate(used)}
+        return {
+            "steps": plan.places is not None,
+            "times": self.with_time,
+            "features": [
+                [
+                    shortened(plan.features[i], 60),
+                    shortened(plan.units.get(plan.features[i], ""), 30),
+                    self.decimals[i],
+                    _short(self.reach[i]),
+                ]
+                for i in used
+            ],
+            "budgets": [shortened(name, 60) for name in self.budgets],
+            "asked": self.asked,
+            "ids": list(self.names),
+            "before": _shorts(plan.confidence_before[self.rows]),
+            "after": _shorts(self.after),
+            "ahead": None if self.asked is None else _shorts(self.after - self.asked),
+            "cost": [_part(v) for v in self.cost.tolist()],
+            "of": self.of.tolist(),
+            "worth": _shorts(plan.worths[self.rows]) if self.has_worths else None,
+            "drawn": [[_part(v) for v in row] for row in self.drawn.tolist()]
+            if len(self.budgets) <= MOST_BUDGETS
+            else None,
+            "more": [max(0, len(c) - held) for c in changed],
+            "changes": [self._numbers(k, c[:held], place) for k, c in enumerate(changed)],
+        }
+
+    def _numbers(self, k: int, columns: NDArray[np.int64], place: dict[int, int]) -> list[Any]:
+        """feature, [step, time,] before, change; and so on: one list per person is much smaller than one per change"""
+        plan, c = self.plan, self.order[k]
+        parts: list[list[Any]] = [[place[i] for i in self.of_slots[columns].tolist()]]
+        if plan.places is not None:
+            parts += [plan.places.step[c, columns].tolist(), _shorts(plan.places.time[c, columns])]
+        parts += [_shorts(plan.before[c, columns]), _shorts(plan.moves[c, columns])]
+        return [number for change in zip(*parts, strict=True) for number in change]
+
+
+def _looks(plan: Plan) -> tuple[list[int], list[float]]:
+    """For each feature: how many decimals its numbers have, and the largest of its changes."""
+    decimals, reach = [], []
+    for i in range(len(plan.features)):
+        moved = largest(plan.moves[:, plan.slot_features == i])
+        decimals.append(decimals_of(moved[moved != 0]))
+        reach.append(float(np.abs(moved).max(initial=0.0)))
+    return decimals, reach
+
+
+def _has_times(plan: Plan) -> bool:
+    """Whether times say more than the numbers of the steps, where something changes."""
+    if plan.places is None:
+        return False
+    changed = plan.moves != 0
+    return bool((plan.places.time[changed] != plan.places.step[changed]).any())
+
+
+def _amounts(plan: Plan) -> Floats:
+    """(m,): of each budget, or what was spent of it, where it has no limit"""
+    ledger = plan.ledger
+    spent = np.array([plan.spend[name] for name in ledger.names])
+    return np.asarray(np.where(np.isinf(ledger.amounts), spent, ledger.amounts))
+
+
+def _shares(plan: Plan, moves: Floats) -> Floats:
+    """(rows, K): the part of its budgets that a change takes"""
+    ledger, amounts = plan.ledger, _amounts(plan)
+    with np.errstate(all="ignore"):
+        weight = np.where(amounts > 0, 1 / amounts, 0.0)
+        shares = (weight @ ledger.squared) * moves**2 + (weight @ ledger.absolute) * np.abs(moves)
+    return _steady(np.nan_to_num(shares))
+
+
+def _drawn(plan: Plan, moves: Floats) -> Floats:
+    """(rows, m): the part of each budget that a person draws; NaN where only a function knows"""
+    ledger, amounts = plan.ledger, _amounts(plan)
+    unknown = np.full((len(moves), len(ledger.functions)), math.nan)
+    drawn = ledger.consumption(moves, unknown)
+    with np.errstate(all="ignore"):
+        return _steady(np.where(amounts > 0, drawn / amounts, 0.0))
+
+
+def _steady(shares: Floats) -> Floats:
+    """With nine digits: how a matrix product rounds differs between machines, and the page of a plan must not."""
+    known = (np.abs(shares) > 1e-12) & (np.abs(shares) < 1e12)
+    power = 10.0 ** (8 - np.floor(np.log10(np.where(known, np.abs(shares), 1.0))))
+    return np.asarray(np.where(known, np.round(shares * power) / power, shares))
+
+
+def _short(value: float, digits: int = 8) -> float | None:
+    """With few digits; None for what JSON cannot say."""
+    return float(f"{value:.{digits}g}") if math.isfinite(value) else None
+
+
+def _shorts(values: Floats, digits: int = 8) -> list[float | None]:
+    return [_short(value, digits) for value in values.tolist()]
+
+
+def _part(share: float) -> float | None:
+    """With few digits, but never all by rounding alone."""
+    return min(float(f"{share:.6g}"), 0.9999) if 0 < share < 1 else _short(share)
+
+
+def _as_json(data: Any) -> Markup:
+    """For a <script> that is data: nothing in it can end the element, or begin a comment."""
+    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(text)

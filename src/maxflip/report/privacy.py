@@ -1,0 +1,43 @@
+"""What a page says of single people: everything, pseudonyms, or nothing."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxflip.insight import People
+from maxflip.plan import Plan
+
+FEWEST = 5  # people: what fewer have in common is theirs alone
+
+_ABOUT_IDS = ("Must be picked", "Must not be picked")
+
+
+def pseudonyms(count: int) -> tuple[NDArray[np.int64], list[str]]:
+    """In which order to show people, and what to call them: chance alone, and another one for every page.
+
+    >>> order, names = pseudonyms(3)
+    >>> sorted(order.tolist()), names
+    ([0, 1, 2], ['Person 1', 'Person 2', 'Person 3'])
+    """
+    order = list(range(count))
+    secrets.SystemRandom().shuffle(order)
+    return np.array(order, dtype=np.int64), [f"Person {number}" for number in range(1, count + 1)]
+
+
+def question(plan: Plan, people: People) -> Mapping[str, str]:
+    """What was asked, without the ids of those who were named."""
+    if people == "full":
+        return plan.question
+    return {
+        about: "people named in the job; not shown here" if about in _ABOUT_IDS else words
+        for about, words in plan.question.items()
+    }
+
+
+def notices(plan: Plan, people: People) -> Sequence[str]:
+    """Sentences about the input may name ids, so a page without ids has none."""
+    return plan.notices if people == "full" else ()

@@ -1,0 +1,82 @@
+"""What a page says of single people: ids, pseudonyms, or nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxflip.insight import Group, Groups, Insight
+from maxflip.plan import Fate, Plan
+from maxflip.report import render
+from tests.report.plans import Page, make
+
+COUNT = 30
+
+
+def named(**given: Any) -> Plan:
+    """30 people picked of 40, whose ids occur nowhere else; each changes by another amount."""
+    changes = np.column_stack([-np.arange(1, COUNT + 1) / 7.0, np.zeros(COUNT)])
+    given = {
+        "question": {"Wanted class": "'stable'", "Must be picked": "'zq-3', 'zq-4'", "Must not be picked": "'zq-39'"},
+        "notices": ("include: already in the wanted class, so there is nothing to change: 'zq-5'.",),
+        **given,
+    }
+    ids = np.array([f"zq-{j}" for j in range(COUNT + 10)], dtype=object)
+    return make(changes, others={Fate.LEFT_OUT: 10}, all_ids=ids, **given)
+
+
+def test_full_shows_everyone_by_id() -> None:
+    page = Page(render(named()))
+    assert page.data["ids"] == [f"zq-{j}" for j in range(COUNT)]
+    assert "Must be picked'zq-3', 'zq-4'" in page.text
+    assert "already in the wanted class" in page.text
+
+
+def test_no_id_is_in_a_page_with_pseudonyms_or_without_people() -> None:
+    for people in ("pseudonyms", "none"):
+        html = render(named(), people=people)
+        assert "zq-" not in html
+        assert "1 notice is left out, since notices may name people" in Page(html).text
+        assert "Must be picked" in html
+
+
+def test_pseudonyms_are_new_for_every_page_and_the_order_tells_nothing() -> None:
+    pages = [Page(render(named(), people="pseudonyms")) for _ in range(2)]
+    for page in pages:
+        assert page.data["ids"] == [f"Person {k}" for k in range(1, COUNT + 1)]
+        assert "Person 7" in page.bdi
+        assert "Names are made up for this page" in page.text
+    first, second = ([change[-1] for change in page.data["changes"]] for page in pages)
+    assert sorted(first) == sorted(second) == sorted(page_of_ids())
+    assert len({tuple(first), tuple(second), tuple(page_of_ids())}) == 3  # 1 in 30! that chance says otherwise
+
+
+def page_of_ids() -> list[float]:
+    return [change[-1] for change in Page(render(named())).data["changes"]]
+
+
+def test_a_page_without_people_has_no_row_about_anybody() -> None:
+    html = render(named(), people="none")
+    page = Page(html)
+    assert "This page says nothing about single people." in page.text
+    assert "<script" not in html
+    assert "people-table" not in page.text
+    assert "bmikg/m²30 (100%)30 lowered−3.3" in page.text  # but about all of them together
+
+
+def test_without_people_amounts_of_fewer_than_five_are_left_out() -> None:
+    changes = [[-1.0, 0.0]] * 6 + [[0.0, 4.0]] * 4
+    text = Page(render(make(changes), people="none")).text
+    assert "bmikg/m²6 (60.0%)6 lowered−1.0−1.0−1.0" in text
+    assert "bpmmHg4 (40.0%)4 raised–––" in text
+    assert "Amounts of fewer than five people are left out." in text
+    assert "+4.0+4.0+4.0" in Page(render(make(changes))).text
+
+
+def test_without_people_small_groups_are_not_told_apart() -> None:
+    groups = (Group("a", 20, 5, 10, 5, 0.1), Group("b", 3, 0, 1, 1, 0.2), Group("c", 4, 0, 1, 0, 0.3))
+    insight = Insight(groups=Groups("ward", groups))
+    assert "small groupsfew7" in Page(render(named(), insight, people="none")).text.replace(" few", "few")
+    for people in ("pseudonyms", "full"):
+        assert "small groups" not in Page(render(named(), insight, people=people)).text
