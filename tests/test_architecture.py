@@ -34,16 +34,20 @@ ROOMS = [
     ["solvers"],
     ["pipeline"],
     ["study", "sizing", "tuning"],
-    ["report"],
-    ["files"],
+    ["report", "plots"],
+    ["notebook", "files"],
     ["demo", "datasets"],
     ["jobs", "datasets_cli"],
     ["cli"],
     ["__main__"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
-# A plan can save and report itself, a network can be saved and loaded; these imports happen when it is asked for.
-DEFERRED = {("plan", "files"), ("plan", "report"), ("networks", "files")}
+# A plan can save, report and draw itself, a network can be saved and loaded; these imports happen when it is asked for
+# (that of `study` names a type).
+DEFERRED = {
+    *{("plan", "files"), ("plan", "report"), ("plan", "plots"), ("plan", "notebook"), ("plan", "study")},
+    *{("problem", "notebook"), ("networks", "files")},
+}
 
 
 def room_of(path: Path) -> str:

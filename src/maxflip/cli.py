@@ -19,10 +19,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from maxflip import __version__
 from maxflip.errors import SHOWN, InputError, MaxflipError, OutputError, Terminated
-from maxflip.suggest import one_line
+from maxflip.suggest import CAVEAT, one_line
 from maxflip.watch import Advanced, Event, Finished, Notice, Started, Watch, silent
-
-CAVEAT = "A plan moves predictions, not outcomes."
 
 app = typer.Typer(
     name="maxflip",

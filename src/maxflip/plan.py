@@ -21,8 +21,10 @@ from maxflip.suggest import did_you_mean, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from matplotlib.axes import Axes
 
     from maxflip.problem import Problem
+    from maxflip.study import Frontier
 
 Columns = Mapping[str, Sequence[Any]]
 
@@ -323,3 +325,46 @@ class Plan:
         from maxflip.report import render
 
         write_bytes(path, render(self).encode())
+
+    def _repr_html_(self) -> str:
+        from maxflip.notebook import html_of_plan
+
+        return html_of_plan(self)
+
+    # Pictures for notebooks: each draws on `ax`, or on new axes, and returns them. They need maxflip[plots].
+
+    def plot_spend(self, ax: Axes | None = None) -> Axes:
+        """A bar per budget: the part of it that is spent."""
+        from maxflip import plots
+
+        return plots.plot_spend(self, ax)
+
+    def plot_prices(self, ax: Axes | None = None) -> Axes:
+        """A bar per budget: what all of it is worth at its price, which can be compared; the price stands beside."""
+        from maxflip import plots
+
+        return plots.plot_prices(self, ax)
+
+    def plot_changes(self, ax: Axes | None = None) -> Axes:
+        """Two bars per feature: how many of its values go up, and how many down."""
+        from maxflip import plots
+
+        return plots.plot_changes(self, ax)
+
+    def plot_person(self, id: str, ax: Axes | None = None) -> Axes:  # noqa: A002 (as in Cohort.table)
+        """What changes for one; of a sequence, over time."""
+        from maxflip import plots
+
+        return plots.plot_person(self, id, ax)
+
+    def plot_convergence(self, ax: Axes | None = None) -> Axes:
+        """How the solver went on, step by step, from the trace."""
+        from maxflip import plots
+
+        return plots.plot_convergence(self, ax)
+
+    def plot_frontier(self, frontier: Frontier, ax: Axes | None = None) -> Axes:
+        """The worths of a Frontier over the scale of its budgets, and this plan as a level line."""
+        from maxflip import plots
+
+        return plots.plot_frontier(frontier, self, ax)

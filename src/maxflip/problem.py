@@ -244,6 +244,11 @@ class Problem(Frozen):
         kind = "samples" if self.cohort.ragged is None else "sequences"
         return f"Problem({len(self.cohort)} {kind} x {len(self.cohort.features)} features, budgets: {budgets})"
 
+    def _repr_html_(self) -> str:
+        from maxflip.notebook import html_of_problem
+
+        return html_of_problem(self)
+
     def __len__(self) -> int:
         return len(self.cohort)
 
