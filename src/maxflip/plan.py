@@ -90,11 +90,38 @@ class Places:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Plan:
-    """Whom to change and how.   n samples, F features, K slots, `count` samples flipped
+    """Whom to change and how, of n samples with F features; `count` of them are flipped.
 
-    selected (count,) row numbers, ascending   moves (count, K) the change of each slot: of each feature of a table
-    before (count, K) the values that change, NaN elsewhere   fates (n,)   worths (n,)
-    confidence_before (n,)   confidence_after (count,)   places: of the slots of sequences; None: a table
+    Attributes:
+        features: names, (F,).
+        units: {feature: unit}.
+        all_ids: (n,), in the order of the cohort.
+        selected: row numbers of those flipped, ascending, (count,).
+        moves: the change of each of K slots, (count, K): of each feature of a table, where K = F.
+        before: the values that change, NaN elsewhere, (count, K).
+        fates: what became of each, (n,).
+        worths: what each counts, (n,).
+        confidence_before: (n,).
+        confidence_after: (count,).
+        below_margin: how many were likeliest in the wanted class at the start, but did not pass.
+        budgets: {name: Budget}, as they were asked for.
+        spend: {budget: what the plan draws}.
+        prices: {budget: what one more unit of it would win}, or None where the solver knows none.
+        bound: no plan is worth more: proved; or None.
+        estimate: about what the best plan is worth, not proved; or None.
+        status: how good the plan is known to be.
+        solver: what was solved with, as Python would write it.
+        seed: of the run.
+        seconds: how long it took.
+        guard: by so much more than asked every flip passes.
+        places: where the slots of sequences lie; None: a table.
+        price_ranges: {budget: the two amounts between which its price holds}, where that is known.
+        notices: sentences about what was asked.
+        trace: how the solver went on, column by column.
+        versions: of maxflip, Python, torch and numpy.
+        question: what was asked, in words.
+        made: when, ISO 8601.
+        inputs: SHA-256 of the files it was made from.
     """
 
     features: tuple[str, ...]
