@@ -25,6 +25,7 @@ from maxflip.watch import Advanced, Event, Finished, Notice, Started, Watch, sil
 app = typer.Typer(
     name="maxflip",
     help="Whom to pick and what to change so that as many as possible are predicted in the wanted class. " + CAVEAT,
+    epilog="Documentation: docs/ in the repository (concepts, tutorials, formats); `make docs` builds it as a site.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

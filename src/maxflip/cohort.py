@@ -31,9 +31,10 @@ class Cohort(Frozen):
 
     Sequences have a row per step, values (N, F) with NaN where nothing was measured, and `ragged` tells whose they are.
 
-    >>> cohort = Cohort.table([[61.0, 27.5], [48.0, 31.0]], features=["age", "bmi"], ids=["P-1", "P-2"])
-    >>> len(cohort), cohort.features, cohort.ids.tolist()
-    (2, ('age', 'bmi'), ['P-1', 'P-2'])
+    Examples:
+        >>> cohort = Cohort.table([[61.0, 27.5], [48.0, 31.0]], features=["age", "bmi"], ids=["P-1", "P-2"])
+        >>> len(cohort), cohort.features, cohort.ids.tolist()
+        (2, ('age', 'bmi'), ['P-1', 'P-2'])
     """
 
     values: Floats
@@ -130,9 +131,10 @@ class Cohort(Frozen):
             units: {feature: unit}, for reports.
             source: what messages call it.
 
-        >>> cohort = Cohort.sequences([[[61.0], [58.0]], [[70.0]]], features=["bp"], ids=["P-1", "P-2"])
-        >>> len(cohort), cohort.ragged.lengths.tolist()
-        (2, [2, 1])
+        Examples:
+            >>> cohort = Cohort.sequences([[[61.0], [58.0]], [[70.0]]], features=["bp"], ids=["P-1", "P-2"])
+            >>> len(cohort), cohort.ragged.lengths.tolist()
+            (2, [2, 1])
         """
         faults = _argument_faults(features, None, ids, units, source)
         if static_features is not None and (
