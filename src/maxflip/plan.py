@@ -30,7 +30,7 @@ Columns = Mapping[str, Sequence[Any]]
 
 
 class Fate(StrEnum):
-    """What became of a sample."""
+    """What became of a sample; `meaning` says it in words."""
 
     ALREADY = "already"
     FLIPPED = "flipped"
@@ -55,7 +55,7 @@ _MEANINGS = {
 
 
 class Status(StrEnum):
-    """How good the plan is known to be."""
+    """How good the plan is known to be; `sentence` says it in words."""
 
     OPTIMAL = "optimal"
     OPEN = "open"
@@ -260,6 +260,7 @@ class Plan:
         return min(max(0.0, promised), math.fsum(self.worths[open_]))  # no more than all who are left
 
     def fate_counts(self) -> dict[Fate, int]:
+        """How many samples have each fate; 0 where nobody has."""
         values, counts = np.unique(self.fates.astype(str), return_counts=True)
         seen = dict(zip(values.tolist(), counts.tolist(), strict=True))
         return {fate: int(seen.get(fate.value, 0)) for fate in Fate}
@@ -336,6 +337,7 @@ class Plan:
 
     @classmethod
     def load(cls, folder: str | Path) -> Plan:
+        """A plan that was saved, from its folder. Its model and cohort are not needed."""
         from maxflip.files.plan_folder import load_plan
 
         return load_plan(folder)
