@@ -124,7 +124,7 @@ def test_a_sequence_is_drawn_over_time(stays: Plan) -> None:
     own = {(r["time"], ["bp", "glucose"].index(r["feature"])): r for r in rows if r["id"] == "S-1"}
     for place, size in zip(map(tuple, dots.get_offsets().tolist()), dots.get_sizes(), strict=True):
         row = own[place]
-        assert size == pytest.approx(160 * abs(row["change"]) / largest[row["feature"]])
+        assert size == pytest.approx(6 + 154 * abs(row["change"]) / largest[row["feature"]])
     assert widths(stays.plot_changes())[:2] == [2, 3]
 
 

@@ -25,7 +25,7 @@ MOST = 30  # bars
 LONGEST = 32  # characters of a label
 LINE, QUIET, UP, DOWN = "#0072b2", "#8a94a0", "#0072b2", "#d55e00"
 ROW = 0.32  # inches of height per bar
-BUBBLE = 160.0  # points squared of the largest change of a feature
+SMALLEST, LARGEST = 6.0, 160.0  # points squared of a dot: of no change, and of the largest of a feature
 
 
 def plot_frontier(frontier: Frontier, plan: Plan | None = None, ax: Axes | None = None) -> Axes:
@@ -94,7 +94,8 @@ def plot_changes(plan: Plan, ax: Axes | None = None) -> Axes:
     ax.set_title("Who goes down (left) and up (right)", loc="left")
     ax.set_xlabel(what)
     ax.xaxis.set_major_formatter(lambda value, _: f"{abs(value):g}")
-    ax.margins(x=0.3)
+    low, high = min(down.values(), default=0.0), max(up.values(), default=1.0)
+    ax.set_xlim(low - 0.05 * (high - low), high + 0.55 * (high - low))  # room for the notes
     return _nobody(plan, ax)
 
 
@@ -149,7 +150,8 @@ def plot_person(plan: Plan, id: str, ax: Axes | None = None) -> Axes:  # noqa: A
         ax = _axes(ax, rows=len(names))
         height = np.array([shown_features.index(i) for i in feature.tolist()])
         colours = np.where(moves > 0, UP, DOWN).tolist()
-        ax.scatter(plan.places.time[row, slots], height, s=BUBBLE * np.abs(parts), c=colours, alpha=0.7)
+        sizes = SMALLEST + (LARGEST - SMALLEST) * np.abs(parts)
+        ax.scatter(plan.places.time[row, slots], height, s=sizes, c=colours, alpha=0.7)
         _name_rows(ax, names)
         ax.set_xlabel("time")
     ax.set_title(f"{_label(id)}: changes (blue up, orange down)", loc="left", parse_math=False)
