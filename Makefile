@@ -3,8 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 # torch is pinned (constraints.txt); an installation older than these files is refreshed.
 STAMP := .venv/installed
+# Into site/; a broken link or anchor, or a page that loads something from another machine, ends it.
+DOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-.PHONY: demo test check test-long format clean
+.PHONY: demo test check test-long docs format clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -21,6 +23,10 @@ check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n auto
+	$(DOCS)
+
+docs: $(STAMP)
+	$(DOCS)
 
 test-long: $(STAMP)
 	MAXFLIP_LONG=1 $(BIN)/pytest -n auto
@@ -30,4 +36,4 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv maxflip-demo
+	rm -rf .venv maxflip-demo site

@@ -35,16 +35,20 @@ ROOMS = [
     ["pipeline"],
     ["study", "sizing", "tuning"],
     ["insight"],
-    ["report"],
-    ["files"],
+    ["report", "plots"],
+    ["notebook", "files"],
     ["demo", "datasets"],
     ["jobs", "datasets_cli"],
     ["cli"],
     ["__main__"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
-# A plan can save and report itself, an insight be loaded, a network both; these imports happen when it is asked for.
-DEFERRED = {("plan", "files"), ("plan", "report"), ("plan", "insight"), ("insight", "files"), ("networks", "files")}
+# A plan can save, report and draw itself, an insight be loaded, a network saved and loaded; these imports happen when it is asked for
+# (that of `study` names a type).
+DEFERRED = {
+    *{("plan", "files"), ("plan", "report"), ("plan", "plots"), ("plan", "notebook"), ("plan", "study")},
+    *{("problem", "notebook"), ("plan", "insight"), ("insight", "files"), ("networks", "files")},
+}
 
 
 def room_of(path: Path) -> str:

@@ -389,6 +389,7 @@ def test_usage_errors_and_help(tmp_path: Path) -> None:
     assert helped.exit_code == 0
     for command in ("demo", "solve", "verify", "report"):
         assert command in helped.stdout
+    assert "Documentation: docs/" in helped.stdout
     assert invoke("verify", tmp_path).exit_code == 2
     assert invoke("report", tmp_path).exit_code == 2
 

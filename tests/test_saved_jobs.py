@@ -131,6 +131,15 @@ def test_plans_of_scikit_learn_models_too(estimator: Any, tmp_path: Path) -> Non
     assert audit.passed, audit.findings
 
 
+def test_other_names_of_the_classes_of_a_scikit_learn_model_are_saved(tmp_path: Path) -> None:
+    skops_io = pytest.importorskip("skops.io", reason="needs the extra `sklearn`")
+    estimator = LogisticRegression().fit(X, X[:, 1] + X[:, 2] > 0)
+    skops_io.dump(estimator, tmp_path / "model.skops")
+    problem = posed(classifier=SklearnClassifier(estimator, classes=["bad", "good"]), target="good")
+    solve(problem).save(tmp_path / "plan", problem=problem, model=tmp_path / "model.skops")
+    assert maxflip_verify.audit(tmp_path / "plan").passed
+
+
 def test_another_model_does_not_pass_and_nothing_is_saved(tmp_path: Path) -> None:
     export(small_net(4, 3, seed=2), tmp_path / "other.pt2", features=4)
     (tmp_path / "model.pt").write_bytes(b"\x80\x04no model.")

@@ -28,11 +28,14 @@ TINY = 2.0**-1000
 
 @dataclass(frozen=True)
 class Budget:
-    """sum over picked samples j and features i of uses_i * phi(change_ji) <= amount.
+    """So much of something, shared by the whole cohort.
 
-    amount  number >= 0; 0 freezes what it weighs, inf is no limit
-    uses    {feature: weight >= 0}; None: the feature that the budget is named after, with weight 1
-    cost    what phi is: "squared" (d * d, the paper), "absolute" (|d|); or "count": picked samples, and no `uses`;
+        sum over picked samples j and features i of uses_i * phi(change_ji) <= amount
+
+    Args:
+        amount: number >= 0; 0 freezes what it weighs, inf is no limit.
+        uses: {feature: weight >= 0}; None: the feature that the budget is named after, with weight 1.
+        cost: what phi is: "squared" (d * d, the paper), "absolute" (|d|); or "count": picked samples, and no `uses`;
             or a function of the values before and after, (B, len(uses)) float64 tensors on the CPU whose columns are
             the features that `uses` lists, to what each sample draws, (B,): never negative, 0 where nothing changes,
             with a gradient. Then sum_j cost(x_j, x_j + d_j) <= amount. A plan has its name, "function NAME", instead.

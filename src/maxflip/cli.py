@@ -19,14 +19,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from maxflip import __version__
 from maxflip.errors import SHOWN, InputError, MaxflipError, OutputError, Terminated
-from maxflip.suggest import one_line
+from maxflip.suggest import CAVEAT, one_line
 from maxflip.watch import Advanced, Event, Finished, Notice, Started, Watch, silent
-
-CAVEAT = "A plan moves predictions, not outcomes."
 
 app = typer.Typer(
     name="maxflip",
     help="Whom to pick and what to change so that as many as possible are predicted in the wanted class. " + CAVEAT,
+    epilog="Documentation: docs/ in the repository (concepts, tutorials, formats); `make docs` builds it as a site.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -31,9 +31,10 @@ class Cohort(Frozen):
 
     Sequences have a row per step, values (N, F) with NaN where nothing was measured, and `ragged` tells whose they are.
 
-    >>> cohort = Cohort.table([[61.0, 27.5], [48.0, 31.0]], features=["age", "bmi"], ids=["P-1", "P-2"])
-    >>> len(cohort), cohort.features, cohort.ids.tolist()
-    (2, ('age', 'bmi'), ['P-1', 'P-2'])
+    Examples:
+        >>> cohort = Cohort.table([[61.0, 27.5], [48.0, 31.0]], features=["age", "bmi"], ids=["P-1", "P-2"])
+        >>> len(cohort), cohort.features, cohort.ids.tolist()
+        (2, ('age', 'bmi'), ['P-1', 'P-2'])
     """
 
     values: Floats
@@ -56,11 +57,15 @@ class Cohort(Frozen):
         units: Mapping[str, str] | None = None,
         source: str = "cohort",
     ) -> Cohort:
-        """From an ndarray, a tensor, a nested list, or a pandas, polars or pyarrow frame.
+        """One row of finite numbers per sample. Every fault of the data is listed in one InputError.
 
-        `features` picks and orders the columns of a frame, or names those of a bare array (x0, x1, ... otherwise).
-        `id` names the frame's id column; `ids` gives them directly; a pandas index that is not a plain 0, 1, ... is
-        taken as ids. Every fault of the data is listed in one InputError.
+        Args:
+            data: (n, F): an ndarray, a tensor, a nested list, or a pandas, polars or pyarrow frame.
+            features: picks and orders the columns of a frame, or names those of a bare array (x0, x1, ... otherwise).
+            id: the frame's id column.
+            ids: the ids themselves, (n,). Neither: a pandas index that is not a plain 0, 1, ..., or row numbers.
+            units: {feature: unit}, for reports.
+            source: what messages call it.
         """
         faults = _argument_faults(features, id, ids, units, source)
         if faults:
@@ -115,13 +120,21 @@ class Cohort(Frozen):
         Frames give the names of features too, and must all have the same columns in the same order. A pandas frame of
         static features goes by its index, where that has the ids.
 
-        observed  masks of the same shapes, which must agree with the NaNs; None: what is not NaN was measured
-        times     one array (T_j,) per sample that never goes backwards; None: 0, 1, 2, ...
-        static    (n, S): what the model also knows of each, and what never changes
+        Args:
+            values: n arrays (T_j, F), of T_j >= 1 steps each.
+            observed: masks of the same shapes, which must agree with the NaNs; None: what is not NaN was measured.
+            times: one array (T_j,) per sample that never goes backwards; None: 0, 1, 2, ...
+            static: (n, S): what the model also knows of each, and what never changes.
+            ids: (n,); None: row numbers.
+            features: names, (F,); None: those of frames, or x0, x1, ...
+            static_features: names, (S,).
+            units: {feature: unit}, for reports.
+            source: what messages call it.
 
-        >>> cohort = Cohort.sequences([[[61.0], [58.0]], [[70.0]]], features=["bp"], ids=["P-1", "P-2"])
-        >>> len(cohort), cohort.ragged.lengths.tolist()
-        (2, [2, 1])
+        Examples:
+            >>> cohort = Cohort.sequences([[[61.0], [58.0]], [[70.0]]], features=["bp"], ids=["P-1", "P-2"])
+            >>> len(cohort), cohort.ragged.lengths.tolist()
+            (2, [2, 1])
         """
         faults = _argument_faults(features, None, ids, units, source)
         if static_features is not None and (

@@ -31,6 +31,8 @@ class MaxflipError(Exception):
 
 
 class InputError(MaxflipError, ValueError):
+    """Input is missing, corrupt or wrong."""
+
     exit_code = 2
 
 
@@ -39,22 +41,32 @@ class ProblemError(InputError):
 
 
 class ModelError(MaxflipError, ValueError):
+    """The model breaks its contract."""
+
     exit_code = 3
 
 
 class OutputError(MaxflipError):
+    """A file cannot be read, written or locked."""
+
     exit_code = 4
 
 
 class VerifyError(MaxflipError):
+    """The plan did not pass its audit."""
+
     exit_code = 5
 
 
 class ResourceError(MaxflipError):
+    """Memory or a worker was lost."""
+
     exit_code = 6
 
 
 class UnsafeError(MaxflipError):
+    """Refused: opening it could run a program."""
+
     exit_code = 7
 
 

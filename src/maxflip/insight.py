@@ -164,16 +164,17 @@ def look(
 ) -> Insight:
     """What the plan alone does not know of itself, for `plan.report(path, insight=...)`.
 
-    problem    the one that the plan was made for
-    plan       its plan
-    scales     what every budget is multiplied by to see what more or less of them buys; None: not asked, as each of
-               them is a solve of its own
-    group      who is picked, by group: the name of a feature (of sequences: a static one), a list with one value per
-               sample, or {"name": list}. Numbers of more than 12 kinds are cut into quarters; None: not asked
-    reference  a Cohort or table of real samples with the same features; those that the model puts into the wanted
-               class as confidently as asked are what changed samples are compared with. None: those of the cohort
-    solver     for the scales; None: Prices()
-    watch      function that is told what happens (maxflip.watch.Event); None: nobody
+    Args:
+        problem: the one that the plan was made for.
+        plan: its plan.
+        scales: what every budget is multiplied by to see what more or less of them buys; None: not asked, as each of
+            them is a solve of its own.
+        group: who is picked, by group: the name of a feature (of sequences: a static one), a list with one value per
+            sample, or {"name": list}. Numbers of more than 12 kinds are cut into quarters; None: not asked.
+        reference: a Cohort or table of real samples with the same features; those that the model puts into the wanted
+            class as confidently as asked are what changed samples are compared with. None: those of the cohort.
+        solver: for the scales; None: Prices().
+        watch: function that is told what happens (maxflip.watch.Event); None: nobody.
     """
     _check(problem, plan)
     groups = None if group is None else _groups(plan, *read_group(group, problem.cohort))

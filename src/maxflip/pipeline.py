@@ -41,15 +41,16 @@ def solve(
 ) -> Plan:
     """Whom to pick and what to change.
 
-    problem  what is asked
-    solver   an object such as Prices(); None: Prices()
-    seed     whole number; the same seed gives the same plan
-    start    an earlier Plan, for solvers that can go on from one; None: from nothing
-    engine   who does the work; None: this process
-    watch    function that is told what happens (maxflip.watch.Event); None: nobody
-    allocation  "joint": all samples share every budget; "proportional" (the paper, for sequences): each group has a
-             part of every budget of its own
-    groups   of a proportional allocation: how many, of similar lengths, or one label per sample; None: none
+    Args:
+        problem: what is asked.
+        solver: an object such as Prices(); None: Prices().
+        seed: whole number; the same seed gives the same plan.
+        start: an earlier Plan, for solvers that can go on from one; None: from nothing.
+        engine: who does the work; None: this process.
+        watch: function that is told what happens (maxflip.watch.Event); None: nobody.
+        allocation: "joint": all samples share every budget; "proportional" (the paper, for sequences): each group has
+            a part of every budget of its own.
+        groups: of a proportional allocation: how many, of similar lengths, or one label per sample, (n,); None: none.
     """
     _check_arguments(problem, solver, seed, start, engine, watch)
     _check_allocation(allocation, groups)

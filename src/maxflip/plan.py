@@ -21,15 +21,17 @@ from maxflip.suggest import did_you_mean, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from matplotlib.axes import Axes
 
     from maxflip.insight import Insight, People
     from maxflip.problem import Problem
+    from maxflip.study import Frontier
 
 Columns = Mapping[str, Sequence[Any]]
 
 
 class Fate(StrEnum):
-    """What became of a sample."""
+    """What became of a sample; `meaning` says it in words."""
 
     ALREADY = "already"
     FLIPPED = "flipped"
@@ -54,7 +56,7 @@ _MEANINGS = {
 
 
 class Status(StrEnum):
-    """How good the plan is known to be."""
+    """How good the plan is known to be; `sentence` says it in words."""
 
     OPTIMAL = "optimal"
     OPEN = "open"
@@ -89,11 +91,38 @@ class Places:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Plan:
-    """Whom to change and how.   n samples, F features, K slots, `count` samples flipped
+    """Whom to change and how, of n samples with F features; `count` of them are flipped.
 
-    selected (count,) row numbers, ascending   moves (count, K) the change of each slot: of each feature of a table
-    before (count, K) the values that change, NaN elsewhere   fates (n,)   worths (n,)
-    confidence_before (n,)   confidence_after (count,)   places: of the slots of sequences; None: a table
+    Attributes:
+        features: names, (F,).
+        units: {feature: unit}.
+        all_ids: (n,), in the order of the cohort.
+        selected: row numbers of those flipped, ascending, (count,).
+        moves: the change of each of K slots, (count, K): of each feature of a table, where K = F.
+        before: the values that change, NaN elsewhere, (count, K).
+        fates: what became of each, (n,).
+        worths: what each counts, (n,).
+        confidence_before: (n,).
+        confidence_after: (count,).
+        below_margin: how many were likeliest in the wanted class at the start, but did not pass.
+        budgets: {name: Budget}, as they were asked for.
+        spend: {budget: what the plan draws}.
+        prices: {budget: what one more unit of it would win}, or None where the solver knows none.
+        bound: no plan is worth more: proved; or None.
+        estimate: about what the best plan is worth, not proved; or None.
+        status: how good the plan is known to be.
+        solver: what was solved with, as Python would write it.
+        seed: of the run.
+        seconds: how long it took.
+        guard: by so much more than asked every flip passes.
+        places: where the slots of sequences lie; None: a table.
+        price_ranges: {budget: the two amounts between which its price holds}, where that is known.
+        notices: sentences about what was asked.
+        trace: how the solver went on, column by column.
+        versions: of maxflip, Python, torch and numpy.
+        question: what was asked, in words.
+        made: when, ISO 8601.
+        inputs: SHA-256 of the files it was made from.
     """
 
     features: tuple[str, ...]
@@ -232,6 +261,7 @@ class Plan:
         return min(max(0.0, promised), math.fsum(self.worths[open_]))  # no more than all who are left
 
     def fate_counts(self) -> dict[Fate, int]:
+        """How many samples have each fate; 0 where nobody has."""
         values, counts = np.unique(self.fates.astype(str), return_counts=True)
         seen = dict(zip(values.tolist(), counts.tolist(), strict=True))
         return {fate: int(seen.get(fate.value, 0)) for fate in Fate}
@@ -311,6 +341,7 @@ class Plan:
 
     @classmethod
     def load(cls, folder: str | Path) -> Plan:
+        """A plan that was saved, from its folder. Its model and cohort are not needed."""
         from maxflip.files.plan_folder import load_plan
 
         return load_plan(folder)
@@ -332,3 +363,46 @@ class Plan:
         from maxflip.files.page import page
 
         write_bytes(path, page(self, insight, people))
+
+    def _repr_html_(self) -> str:
+        from maxflip.notebook import html_of_plan
+
+        return html_of_plan(self)
+
+    # Pictures for notebooks: each draws on `ax`, or on new axes, and returns them. They need maxflip[plots].
+
+    def plot_spend(self, ax: Axes | None = None) -> Axes:
+        """A bar per budget: the part of it that is spent."""
+        from maxflip import plots
+
+        return plots.plot_spend(self, ax)
+
+    def plot_prices(self, ax: Axes | None = None) -> Axes:
+        """A bar per budget: what all of it is worth at its price, which can be compared; the price stands beside."""
+        from maxflip import plots
+
+        return plots.plot_prices(self, ax)
+
+    def plot_changes(self, ax: Axes | None = None) -> Axes:
+        """Two bars per feature: how many of its values go up, and how many down."""
+        from maxflip import plots
+
+        return plots.plot_changes(self, ax)
+
+    def plot_person(self, id: str, ax: Axes | None = None) -> Axes:  # noqa: A002 (as in Cohort.table)
+        """What changes for one; of a sequence, over time."""
+        from maxflip import plots
+
+        return plots.plot_person(self, id, ax)
+
+    def plot_convergence(self, ax: Axes | None = None) -> Axes:
+        """How the solver went on, step by step, from the trace."""
+        from maxflip import plots
+
+        return plots.plot_convergence(self, ax)
+
+    def plot_frontier(self, frontier: Frontier, ax: Axes | None = None) -> Axes:
+        """The worths of a Frontier over the scale of its budgets, and this plan as a level line."""
+        from maxflip import plots
+
+        return plots.plot_frontier(frontier, self, ax)

@@ -41,12 +41,35 @@ SAFE_RATIO = 1e8  # beyond this, columns of such different size make gradient st
 
 @dataclass(frozen=True, eq=False, init=False)
 class Problem(Frozen):
-    """max sum_j v_j z_j   s.t.  sum_j z_j a_r(d_j) <= B_r,   confidence(x_j + d_j) >= required where z_j = 1,
-                                 x_j + d_j inside its limits,   z_j in {0, 1}
+    """What is asked. All by keyword; every fault is listed in one ProblemError (or InputError, for the cohort's own).
 
-    d_j (K,): a change of each slot, of a table's features or of those values of a sequence that may change
-    x: start (n, K)   v: worth (n,)   B, a: ledger   confidence, required: goal
-    include, exclude: row numbers that must / must never be picked
+    Args:
+        classifier: TorchClassifier, SklearnClassifier, or an Ensemble or Tempered of them.
+        cohort: a Cohort, or what Cohort.table takes: an array (n, F), tensor, nested list or frame.
+        target: the wanted output column (1) or class name ("good"); a set: any of these; a list, array or Series:
+            one per sample, (n,); an (n, k) array: label distributions, whose likeliest class is wanted.
+        budgets: {name: amount or Budget}: a plain amount is the squared change of the feature of that name.
+        features: names that pick and order a frame's columns, or name an array's (x0, x1, ...); None: all columns.
+        units: {feature: unit}, for reports.
+        margin: in [0, 1): p(wanted) - p(best other) must reach it; give this or threshold. Of decision values: any
+            finite number >= 0, in their units.
+        threshold: in (0, 1): p(wanted) must reach it.
+        limits: {feature: (low, high)}, either side None, a number or one per sample, (n,); {feature: "observed"} or
+            "observed" for all: the cohort's own range; None: none.
+        directions: {feature: "up" or "down"}: the only way it may go; None: both.
+        steps: of sequences, where a value may change: "all"; "last 3" (or another number) of each; or a mask per
+            sample, (T_j,) or (T_j, F). What was not measured never changes. None: all, and a notice says so.
+        worth: one number >= 0 per sample, (n,), or {id: number}; None: 1 each.
+        include: ids that must be picked; those in the wanted class already are left alone.
+        exclude: ids that must never be picked.
+
+    The program, for n samples of K slots each (the features of a table, or those values of a sequence that may change):
+
+        max sum_j v_j z_j   s.t.  sum_j z_j a_r(d_j) <= B_r,   confidence(x_j + d_j) >= required where z_j = 1,
+                                  x_j + d_j inside its limits,   z_j in {0, 1}
+
+        d_j: the change of sample j, (K,)   x: start, (n, K)   v: worth, (n,)   B, a: ledger
+        confidence, required: goal   include, exclude: row numbers
     """
 
     classifier: Classifier
@@ -82,27 +105,6 @@ class Problem(Frozen):
         include: Iterable[str | int] | None = None,
         exclude: Iterable[str | int] | None = None,
     ) -> None:
-        """All by keyword; every fault is listed in one ProblemError (or InputError, for the cohort's own).
-
-        classifier  TorchClassifier, SklearnClassifier, or an Ensemble or Tempered of them
-        cohort      a Cohort, or what Cohort.table takes: an array, tensor, nested list or frame
-        target      the wanted output column (1) or class name ("good"); a set: any of these; a list, array or Series:
-                    one per sample; an (n, k) array: label distributions, whose likeliest class is wanted
-        budgets     {name: amount or Budget}: a plain amount is the squared change of the feature of that name
-        features    names that pick and order a frame's columns, or name an array's (x0, x1, ...); None: all columns
-        units       {feature: unit}, for reports
-        margin      in [0, 1): p(wanted) - p(best other) must reach it; give this or threshold. Of decision values: any
-                    finite number >= 0, in their units
-        threshold   in (0, 1): p(wanted) must reach it
-        limits      {feature: (low, high)}, either side None, a number or one per sample; {feature: "observed"} or
-                    "observed" for all: the cohort's own range; None: none
-        directions  {feature: "up" or "down"}: the only way it may go; None: both
-        steps       of sequences, where a value may change: "all"; "last 3" (or another number) of each; or a mask per
-                    sample, (T_j,) or (T_j, F). What was not measured never changes. None: all, and a notice says so
-        worth       one number >= 0 per sample, or {id: number}; None: 1 each
-        include     ids that must be picked; those in the wanted class already are left alone
-        exclude     ids that must never be picked
-        """
         _check_classifier(classifier)
         people = as_cohort(cohort, features, units)
         classifier.check_features(people.features)
@@ -243,6 +245,11 @@ class Problem(Frozen):
         budgets = ", ".join(self.budgets)
         kind = "samples" if self.cohort.ragged is None else "sequences"
         return f"Problem({len(self.cohort)} {kind} x {len(self.cohort.features)} features, budgets: {budgets})"
+
+    def _repr_html_(self) -> str:
+        from maxflip.notebook import html_of_problem
+
+        return html_of_problem(self)
 
     def __len__(self) -> int:
         return len(self.cohort)

@@ -41,6 +41,17 @@ def resolve(
 
     With larger budgets it is never worth less than `plan`. With a smaller margin nobody whom `plan` moves is lost, but
     those who pass at the start now are `already` there and count no more.
+
+    Args:
+        problem: what was asked.
+        plan: an answer to it, to start from.
+        solver: an object such as Prices(); None: Prices().
+        budgets: {name: amount or Budget} of those that are others; a plain amount keeps cost and uses.
+        margin: another one, or:
+        threshold: another one. None of the two: as it was.
+        seed: as of `solve`, like engine and watch.
+        engine: who does the work.
+        watch: who is told.
     """
     if not isinstance(plan, Plan):
         raise InputError(f"plan: got {shown(plan)}; wanted the plan to start from. Without one, use solve(problem).")
@@ -50,7 +61,12 @@ def resolve(
 
 @dataclass(frozen=True, eq=False)
 class Frontier:
-    """What more or less of all budgets buys: one plan per scale, scales ascending."""
+    """What more or less of all budgets buys.
+
+    Attributes:
+        scales: what all budgets were multiplied by, ascending.
+        plans: one for each scale.
+    """
 
     scales: tuple[float, ...]
     plans: tuple[Plan, ...]
@@ -79,7 +95,16 @@ def frontier(
     engine: Engine | None = None,
     watch: Watch | None = None,
 ) -> Frontier:
-    """Solve with every budget multiplied by each of the scales, from the smallest up, each from the one before."""
+    """Solve with every budget multiplied by each of the scales, from the smallest up, each from the one before.
+
+    Args:
+        problem: what is asked.
+        scales: finite numbers > 0, in any order.
+        solver: an object such as Prices(); None: Prices().
+        seed: as of `solve`, like engine and watch.
+        engine: who does the work.
+        watch: who is told.
+    """
     ascending = sorted(set(checked_scales(scales)))
     plans: list[Plan] = []
     for scale in ascending:

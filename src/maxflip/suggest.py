@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Mapping
 
+CAVEAT = "A plan moves predictions, not outcomes."
 ALIKE = 10  # sentences about one kind of fault in one column: a whole column of them is one mistake
 _KINDS = ("empty", "no number", "no exact float64", "NaN", "inf", "needs an id.", "integers.", "Unicode text.")
 

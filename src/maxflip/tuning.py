@@ -67,7 +67,14 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """The best setting, its plan, and all that were tried, in the order of the grid. `options`: those that varied."""
+    """The best setting, and all that were tried.
+
+    Attributes:
+        solver: the best setting.
+        plan: its plan.
+        trials: all that were tried, in the order of the grid.
+        options: names of those options that varied.
+    """
 
     solver: Algorithm
     plan: Plan
@@ -104,16 +111,17 @@ def tune(
 ) -> Tuned:
     """Try settings: the best has the plan of most worth (|S~|, where all are worth 1), and of these spends least.
 
-    problem    what is asked
-    solver     MS, BCMS, CCMS or KL, or one of them with options, such as BCMS.paper(): the grid replaces some
-    grid       {option: values}, all combinations; "paper": the sets of its section 5; "scale_free": those, each also
-               with budgets in parts of themselves
-    allowance  gradients per sample for all settings together (outer x inner x steps for each): settings are drawn from
-               the grid as long as it lasts, so that algorithms tuned with the same allowance had the same; None: all
-    seed       whole number: of the draw, and of every solve
-    workers    processes; the result is the same for any number. A script that asks for several must do so under
-               `if __name__ == "__main__":`
-    watch      function that is told what happens (maxflip.watch.Event); None: nobody
+    Args:
+        problem: what is asked.
+        solver: MS, BCMS, CCMS or KL, or one of them with options, such as BCMS.paper(): the grid replaces some.
+        grid: {option: values}, all combinations; "paper": the sets of its section 5; "scale_free": those, each also
+            with budgets in parts of themselves.
+        allowance: gradients per sample for all settings together (outer x inner x steps for each): settings are drawn
+            from the grid as long as it lasts, so that algorithms tuned with the same allowance had the same; None: all.
+        seed: whole number: of the draw, and of every solve.
+        workers: processes; the result is the same for any number. A script that asks for several must do so under
+            `if __name__ == "__main__":`.
+        watch: function that is told what happens (maxflip.watch.Event); None: nobody.
     """
     tell = watch or silent
     base = _checked(problem, solver, allowance, seed, workers, watch)

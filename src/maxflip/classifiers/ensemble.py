@@ -18,6 +18,9 @@ class Ensemble:
 
     Members have the same classes in the same order and the same features; their kinds, dtypes and devices may differ.
     All give probabilities or all give decision values. The members of an ensemble inside are members of this one.
+
+    Args:
+        classifiers: at least one.
     """
 
     members: tuple[Member, ...]

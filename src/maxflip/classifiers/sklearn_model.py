@@ -20,7 +20,7 @@ from maxflip.suggest import first_line, listed
 
 @dataclass(frozen=True, eq=False, init=False)
 class SklearnClassifier(TorchClassifier):
-    """logits(x) over the raw columns x (B, F), in float64, with softmax(logits(x)) = model.predict_proba(x).
+    """A fitted scikit-learn model, converted: softmax(logits(x)) = model.predict_proba(x) over raw columns x (B, F).
 
     Logistic regression, linear discriminant analysis, MLPClassifier, one-vs-rest and sigmoid-calibrated ones, alone,
     in a Pipeline behind scalers, PCA, SimpleImputer, ColumnTransformer and OneHotEncoder, or inside a search. Anything
@@ -30,13 +30,18 @@ class SklearnClassifier(TorchClassifier):
     output="decision": a margin is in units of decision_function. Of two classes, the wanted one passes when
     decision_function, or its negative, is at least the margin; of more, when it leads every unwanted one by as much.
 
-    `classes`, where given, are other names for the model's classes, in its order.
+    Args:
+        model: the fitted model.
+        classes: other names for the model's classes, in its order; None: its own, as texts.
+        device: where to compute.
+        batch_size: the number of rows that it is called with at a time.
 
-    output          "logits" or "decision"
-    n_features      F
-    feature_names   the columns it was trained on, if that was a frame with names
-    frozen_columns  raw columns that are codes of categories: an encoder reads them, so no amount can change them
-    apart           the largest difference from the model's own scores that was seen: rounding
+    Attributes:
+        output: "logits" or "decision".
+        n_features: F.
+        feature_names: the columns it was trained on, if that was a frame with names.
+        frozen_columns: raw columns that are codes of categories: an encoder reads them, so no amount can change them.
+        apart: the largest difference from the model's own scores that was seen: rounding.
     """
 
     n_features: int

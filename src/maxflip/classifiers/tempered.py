@@ -26,6 +26,10 @@ class Tempered:
 
     Above 1 it takes back the overconfidence that networks come with (Guo et al. 2017). A classifier of probabilities
     p becomes p^(1/T) / sum p^(1/T), which is the same.
+
+    Args:
+        classifier: of logits or probabilities.
+        temperature: finite, > 0.
     """
 
     classifier: Member
@@ -48,9 +52,12 @@ class Tempered:
 
     @classmethod
     def fit(cls, classifier: Member, x: Any, y: Any) -> Tempered:
-        """The temperature under which the labels y (n,) of the rows x (n, F) are likeliest.
+        """With the temperature under which the labels y of the rows x are likeliest.
 
-        Output columns or class names. Take rows that the model was not trained on.
+        Args:
+            classifier: of logits or probabilities.
+            x: (n, F): rows that the model was not trained on.
+            y: (n,): output columns or class names.
         """
         from scipy.optimize import minimize_scalar
 

@@ -24,17 +24,20 @@ PLAIN = ("x", "length")  # what a module of sequences is called with, if it does
 
 @dataclass(frozen=True, eq=False, init=False)
 class TorchClassifier:
-    """A module (B, F) -> (B, k), in any dtype, on any device.
+    """A torch module (B, F) -> (B, k), in any dtype, on any device. It is used in eval mode and left as it was found.
 
-    `output` says what the k columns are: "logits", "probabilities", or "decision" (scores of no probability, as those
-    of support vector machines: a margin is then in their own units); it is never guessed. A model with a single
-    logit z, or a single decision value, returns [0, z]. dtype and device follow the module's parameters unless given.
-    The module is used in eval mode and left as it was found.
+    Of sequences it is called net(batch.x, batch.length): (B, T, F), padded, and (B,). A module with a list `takes` of
+    such names (x, observed, time, length, static) is called with these; `call` says otherwise.
 
-    Of sequences a module is called net(batch.x, batch.length), padded; `call` says otherwise: call(net, batch), where
-    the batch also has .observed, .time and .static. A module with a list `takes` of such names is called with these;
-    one with `class_names` (maxflip.networks) has these `classes`.
-    batch_size is the number of rows that it is called with at a time; of sequences, a quarter of the steps.
+    Args:
+        module: one output column per class. A model with a single logit z, or decision value, returns [0, z].
+        output: what the k columns are: "logits", "probabilities", or "decision" (scores of no probability, as those of
+            support vector machines: a margin is then in their own units). It is never guessed.
+        call: call(net, batch) -> (B, k), where the batch also has .observed, .time and .static.
+        classes: names of the k columns; None: the module's `class_names` (maxflip.networks), or numbers.
+        dtype: of its input; None: that of its parameters.
+        device: where it is; None: where its parameters are.
+        batch_size: the number of rows that it is called with at a time; of sequences, a quarter of the steps.
     """
 
     module: Callable[..., Any]

@@ -59,9 +59,7 @@ def relative_path(folder: Path, path: Path) -> str:
 def _model(problem: Problem) -> dict[str, Any]:
     """A .skops says it itself, and so does a network for sequences, but for other names of its classes."""
     classifier, names = problem.classifier, problem.classifier.classes
-    if isinstance(classifier, SklearnClassifier):
-        return {}
-    if problem.cohort.ragged is not None:
+    if isinstance(classifier, SklearnClassifier) or problem.cohort.ragged is not None:
         return {} if names is None else {"classes": list(names)}
     output = classifier.output if isinstance(classifier, TorchClassifier) else None
     return {"output": output, "classes": list(names or map(str, range(problem.goal.wanted.shape[1])))}

@@ -22,10 +22,13 @@ SMALLEST = 1e-100  # budgets below this have the price of this one: 1 / 5e-324 i
 
 @dataclass(frozen=True, kw_only=True)
 class Nearest:
-    """d_j = argmin sum_r price_r a_r(d)  s.t.  x_j + d passes and keeps its limits;   then choose.
+    """Everyone's cheapest flip at fixed prices, and the best selection of them that the budgets allow.
 
-    prices: "budgets" (price_r = 1 / amount_r: a scarce thing is dear), "unit" (1 each), or {budget: price}
-    chunk: samples searched at a time
+        d_j = argmin sum_r price_r a_r(d)  s.t.  x_j + d passes and keeps its limits;   then choose.
+
+    Args:
+        prices: "budgets" (price_r = 1 / amount_r: a scarce thing is dear), "unit" (1 each), or {budget: price}.
+        chunk: samples searched at a time.
     """
 
     prices: Literal["budgets", "unit"] | Mapping[str, float] = "budgets"

@@ -22,17 +22,19 @@ FIRST = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class BCMS(Chances):
-    """max_{Pi, X} sum_j v_j pi_j   s.t.  Pr(sum_j z_j a_jr <= B_r) >= 1 - epsilon,   pi_j h_j <= 0,
-    z_j ~ Bernoulli(pi_j)
+    """BCMS of the paper: pick each sample with a probability of its own, and keep the budgets with a high one.
 
-    L = sum_j pi_j (v_j - mu_j h_j) + sum_r lambda_r (1/N sum_n P(sum_j v_nj a_jr - B_r) - (1 - epsilon))
+        max_{Pi, X} sum_j v_j pi_j   s.t.  Pr(sum_j z_j a_jr <= B_r) >= 1 - epsilon,   pi_j h_j <= 0,
+        z_j ~ Bernoulli(pi_j)
 
-    Inner iteration: N draws v_nj = sigmoid((logit pi_j + logistic noise) / omega);
-    Pi <- min{1, (Pi + alpha grad_Pi L)^+},  X <- X + beta grad_X L. Outer: lambda and mu down their gradients.
-    v_j: worth (1, as a part of the mean worth)   h: hinge of the confidence constraint
-    a: consumption   P: soft indicator
+        L = sum_j pi_j (v_j - mu_j h_j) + sum_r lambda_r (1/N sum_n P(sum_j v_nj a_jr - B_r) - (1 - epsilon))
 
-    Options: see Loops and Chances.
+        Inner iteration: N draws v_nj = sigmoid((logit pi_j + logistic noise) / omega);
+        Pi <- min{1, (Pi + alpha grad_Pi L)^+},  X <- X + beta grad_X L. Outer: lambda and mu down their gradients.
+        v_j: worth (1, as a part of the mean worth)   h: hinge of the confidence constraint
+        a: consumption   P: soft indicator
+
+    Options: see `maxflip.solvers.paper.settings.Loops` and `maxflip.solvers.paper.chance.Chances`.
     """
 
     outer: int = 10

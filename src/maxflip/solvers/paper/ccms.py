@@ -23,19 +23,26 @@ PROJECTIONS = {"renormalise": renormalised, "simplex": onto_simplex}
 
 @dataclass(frozen=True, kw_only=True)
 class CCMS(Chances):
-    """max_{Pi, X} E sum_j v_j z_j   s.t.  Pr(sum_j z_j a_jr <= B_r) >= 1 - epsilon,   E z_j h_j <= 0,
-    z = min(1, sum of K choices ~ Cat(Pi)),   sum_j pi_j = 1
+    """CCMS of the paper: draw the selection from one distribution over all samples, and keep the budgets likely.
 
-    L = 1/N sum_n sum_j v_nj (v_j - mu_j h_j) + sum_r lambda_r (1/N sum_n P(sum_j v_nj a_jr - B_r) - (1 - epsilon))
+        max_{Pi, X} E sum_j v_j z_j   s.t.  Pr(sum_j z_j a_jr <= B_r) >= 1 - epsilon,   E z_j h_j <= 0,
+        z = min(1, sum of K choices ~ Cat(Pi)),   sum_j pi_j = 1
 
-    Inner iteration: N draws v_nj = min(1, sum_xi softmax_j((log Pi + Gumbel noise) / omega));
-    Pi <- (Pi + alpha grad_Pi L)^+, made to sum to 1;  X <- X + beta grad_X L. Outer: lambda, mu down their gradients.
-    v_j: worth (1, as a part of the mean worth)   h: hinge of the confidence constraint
-    a: consumption   P: soft indicator
+        L = 1/N sum_n sum_j v_nj (v_j - mu_j h_j)
+            + sum_r lambda_r (1/N sum_n P(sum_j v_nj a_jr - B_r) - (1 - epsilon))
 
-    choices     K, as a part of the number of samples: K = n (1.0), n/2 (0.5), ...
-    projection  "renormalise": Pi / sum Pi (the paper), uniform if all are 0; "simplex": the nearest distribution
-    All other options: see Loops and Chances. The noise has N n K numbers in every inner iteration, made in blocks.
+        Inner iteration: N draws v_nj = min(1, sum_xi softmax_j((log Pi + Gumbel noise) / omega));
+        Pi <- (Pi + alpha grad_Pi L)^+, made to sum to 1;  X <- X + beta grad_X L.
+        Outer: lambda, mu down their gradients.
+        v_j: worth (1, as a part of the mean worth)   h: hinge of the confidence constraint
+        a: consumption   P: soft indicator
+
+    Args:
+        choices: K, as a part of the number of samples: K = n (1.0), n/2 (0.5), ...
+        projection: "renormalise": Pi / sum Pi (the paper), uniform if all are 0; "simplex": the nearest distribution.
+
+    All other options: see `maxflip.solvers.paper.settings.Loops` and `maxflip.solvers.paper.chance.Chances`. The noise
+    has N n K numbers in every inner iteration, made in blocks.
     """
 
     outer: int = 20

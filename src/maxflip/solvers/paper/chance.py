@@ -28,12 +28,14 @@ Indicator = Literal["raw", "relative"]
 class Chances(Loops):
     """Options that BCMS and CCMS share, beside those of Loops.
 
-    alpha       length of the steps of Pi
-    kappa, tau  steepness and midpoint of the soft indicator; tau is what may be spent beyond a budget at P = 1/2
-    indicator   "raw" (the paper): tau in a budget's own units; "relative": in percent of each budget
-    omega       temperature of the relaxed selection; towards 0 it becomes hard
-    draws       N, selections drawn per inner iteration
-    epsilon     with what chance a budget may be overspent (the paper does not say)
+    Args:
+        alpha: length of the steps of Pi.
+        kappa: steepness of the soft indicator.
+        tau: its midpoint: what may be spent beyond a budget at P = 1/2.
+        indicator: "raw" (the paper): tau in a budget's own units; "relative": in percent of each budget.
+        omega: temperature of the relaxed selection; towards 0 it becomes hard.
+        draws: N, selections drawn per inner iteration.
+        epsilon: with what chance a budget may be overspent (the paper does not say).
     """
 
     alpha: float = 0.05

@@ -17,18 +17,25 @@ from maxflip.solvers.proposal import Proposal, Run
 
 @dataclass(frozen=True, kw_only=True)
 class KL(Loops):
-    """min_X sum_j v_j l_j   s.t.  sum_j a_jr <= B_r,   s_j <= 0        l_j = KL(label_j || f(x^_j)) + a |x^_j - x_j|^2
+    """KL of the paper: move everyone towards the wanted label; who passes is selected at the end.
 
-    L = sum_j v_j l_j + sum_r lambda_r (sum_j a_jr - B_r) + sum_j mu_j s_j
+        min_X sum_j v_j l_j   s.t.  sum_j a_jr <= B_r,   s_j <= 0
+        l_j = KL(label_j || f(x^_j)) + a |x^_j - x_j|^2
 
-    Inner iteration: a step of X against grad_X L. Outer: lambda and mu up their gradients.
-    v: worth (1, as a part of the mean worth)   s: signed confidence constraint, so that mu can fall   a_jr: consumption
+        L = sum_j v_j l_j + sum_r lambda_r (sum_j a_jr - B_r) + sum_j mu_j s_j
+
+        Inner iteration: a step of X against grad_X L. Outer: lambda and mu up their gradients.
+        v: worth (1, as a part of the mean worth)   s: signed confidence constraint, so that mu can fall
+        a_jr: consumption
+
     Nobody is selected, so budgets that count people play no part; budgets of inf have no lambda.
 
-    a         weight of the squared distance (in `units`)
-    steps     gradient steps per inner iteration
-    residual  "raw" (the paper): lambda_r prices units of a budget; "relative": parts of it, a / B and 1 for a and B
-    All other options: see Loops.
+    Args:
+        a: weight of the squared distance (in `units`).
+        steps: gradient steps per inner iteration.
+        residual: "raw" (the paper): lambda_r prices units of a budget; "relative": parts of it, a / B and 1.
+
+    All other options: see `maxflip.solvers.paper.settings.Loops`.
     """
 
     outer: int = 10

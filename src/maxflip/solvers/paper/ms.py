@@ -18,17 +18,22 @@ from maxflip.solvers.proposal import Proposal, Run
 
 @dataclass(frozen=True, kw_only=True)
 class MS(Loops):
-    """max_{z, X} sum_j v_j z_j   s.t.  sum_j z_j a_jr <= B_r,   z_j h_j <= 0,   z in {0, 1}
+    """MS of the paper: select and move by turns, under multipliers for the budgets and for each sample.
 
-    L = sum_j c_j z_j + sum_r lambda_r B_r,    c_j = v_j - sum_r lambda_r a_jr - mu_j h_j
+        max_{z, X} sum_j v_j z_j   s.t.  sum_j z_j a_jr <= B_r,   z_j h_j <= 0,   z in {0, 1}
 
-    Inner iteration: leave if z = 0; a step of X along grad_X L; z_j = 1 where c_j >= 0. Outer: lambda, mu, and z = 1.
-    v: worth (1, as a part of the mean worth)   h: hinge of the confidence constraint   a: consumption
+        L = sum_j c_j z_j + sum_r lambda_r B_r,    c_j = v_j - sum_r lambda_r a_jr - mu_j h_j
 
-    steps        gradient steps per inner iteration (the paper's argmax is one)
-    keep_moving  whether samples with z_j = 0 go on moving; in the paper they rest until the next outer iteration
-    residual     "raw" (the paper): lambda_r prices units of a budget; "relative": parts of it, a / B and 1 for a and B
-    All other options: see Loops.
+        Inner iteration: leave if z = 0; a step of X along grad_X L; z_j = 1 where c_j >= 0.
+        Outer: lambda, mu, and z = 1.
+        v: worth (1, as a part of the mean worth)   h: hinge of the confidence constraint   a: consumption
+
+    Args:
+        steps: gradient steps per inner iteration (the paper's argmax is one).
+        keep_moving: whether samples with z_j = 0 go on moving; in the paper they rest until the next outer iteration.
+        residual: "raw" (the paper): lambda_r prices units of a budget; "relative": parts of it, a / B and 1.
+
+    All other options: see `maxflip.solvers.paper.settings.Loops`.
     """
 
     outer: int = 10

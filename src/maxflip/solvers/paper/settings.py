@@ -17,13 +17,17 @@ RESIDUALS: tuple[Residual, ...] = ("raw", "relative")
 class Loops:
     """Options that all four have.
 
-    outer, inner   iterations: changes of the multipliers, and steps between two of them
-    beta           length of the steps of the samples
-    gamma, eta     steps of lambda and of mu, divided by the square root of the outer iteration
-    start_lambda, start_mu   where the multipliers start, before 10 % white noise
-    optimizer      "sgd" (the paper), or "adam": steps of about beta in every feature, however flat the model
-    units          in what steps are counted: "raw" (the paper) or "standard" deviations of each feature
-    patience       stop when so many outer iterations brought no better plan, or nobody is left to win; None: never
+    Args:
+        outer: changes of the multipliers.
+        inner: steps between two of them.
+        beta: length of the steps of the samples.
+        gamma: steps of lambda, divided by the square root of the outer iteration.
+        eta: steps of mu, likewise.
+        start_lambda: where lambda starts, before 10 % white noise.
+        start_mu: where mu starts, likewise.
+        optimizer: "sgd" (the paper), or "adam": steps of about beta in every feature, however flat the model.
+        units: in what steps are counted: "raw" (the paper) or "standard" deviations of each feature.
+        patience: stop when so many outer iterations brought no better plan, or nobody is left to win; None: never.
     """
 
     outer: int

@@ -36,7 +36,12 @@ SPARING = 80  # gradients per sample: after no more than these flips are finishe
 
 @dataclass(frozen=True, kw_only=True)
 class Prices:
-    """rounds: at most so many price changes, before the flips are polished   chunk: samples searched at a time"""
+    """Everyone's cheapest flip, at prices of the budgets under which as much is asked for as there is.
+
+    Args:
+        rounds: at most so many price changes, before the flips are polished.
+        chunk: samples searched at a time.
+    """
 
     rounds: int = 12
     chunk: int = 4096
