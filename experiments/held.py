@@ -1,0 +1,185 @@
+"""Whether flips hold: what models that were learned anew say of people after their changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from experiments.metrics import Floats, auc
+from experiments.tasks import Rows, Tell
+from maxflip import Nearest, Plan, Problem, solve
+from maxflip.classifiers import Classifier
+from maxflip.solvers import Solver
+from maxflip.streams import Streams
+
+S = TypeVar("S")  # people: rows of a table, or sequences
+Row = dict[str, Any]
+
+MARGINS = (0.0, 0.1, 0.3, 0.5)
+ENSEMBLE, BASE = "Ensemble", "base line"
+UNCHANGED, AS_CLOSE = "unchanged", "unchanged, as close"
+CLOSE = 0.05  # people whose confidence is the margin, give or take this, are as close to the line as flips are
+SIZED_AT = 0.1  # the margin at which budgets are sized; they are the same for all margins
+NO_LIMIT = 1e12
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A model to learn. kind: how it differs from the one that is planned against   seed: of all chance in it"""
+
+    name: str
+    kind: str
+    seed: int
+
+    @property
+    def file(self) -> str:
+        return self.name.replace(" ", "_").replace(",", "")
+
+
+def specs(kind: str, seeds: Sequence[int]) -> list[Spec]:
+    return [Spec(f"{kind} {seed}", kind, seed) for seed in seeds]
+
+
+RETRAINED = [*specs("seed", range(1, 5)), *specs("bootstrap", range(1, 5))]
+MATES = [*specs("seed", (11, 12)), *specs("bootstrap", (11, 12))]  # of the ensemble; none of them judges
+
+
+def resampled(rows: Rows, seed: int) -> Rows:
+    """As many, drawn from these with replacement."""
+    return np.random.default_rng(Streams(seed).key("bootstrap")).choice(rows, len(rows))
+
+
+@dataclass(frozen=True, eq=False)
+class Judge(Generic[S]):
+    """A model that is asked and never planned against."""
+
+    name: str
+    kind: str
+    probabilities: Callable[[S], Floats]
+
+
+@dataclass(frozen=True, eq=False)
+class Case(Generic[S]):
+    """people: whom no model has learned from; labels: theirs   wanted: the class
+    size: people in a cohort; quick_size: in a short run
+
+    own: the network that is planned against, as a judge   planned: that network, or an ensemble with it, as classifiers
+    take(people, rows)   changed(people, plan): those whom the plan picks, after their changes
+    problem(people, classifier, budgets, margin): the question   features: those with a budget
+    share: budgets, as a part of what everyone's nearest flip draws   solvers: by name
+    """
+
+    wanted: int
+    size: int
+    quick_size: int
+    share: float
+    people: S
+    labels: Rows
+    features: tuple[str, ...]
+    own: Judge[S]
+    planned: Mapping[str, Classifier]
+    judges: Sequence[Judge[S]]
+    solvers: Mapping[str, Solver]
+    take: Callable[[S, Rows], S]
+    changed: Callable[[S, Plan], S]
+    problem: Callable[[S, Classifier, Mapping[str, float], float], Problem]
+
+    def cohort(self, seed: int, size: int) -> S:
+        """Of those rightly predicted in another class than the wanted one. Different seeds have nobody in common."""
+        predicted = self.own.probabilities(self.people).argmax(axis=1)
+        pool = np.flatnonzero((predicted == self.labels) & (self.labels != self.wanted))
+        if (seed + 1) * size > len(pool):
+            raise SystemExit(
+                f"hold: {len(pool)} people are rightly predicted in an unwanted class, which makes "
+                f"{len(pool) // size} cohorts of {size}. Ask for at most so many seeds."
+            )
+        order = np.random.default_rng(0).permutation(pool)
+        return self.take(self.people, np.sort(order[seed * size : (seed + 1) * size]))
+
+    def budgets(self, cohort: S) -> dict[str, float]:
+        """A share of what everyone's nearest flip draws of each feature, distances counted in standard deviations."""
+        free = self.problem(cohort, self.planned["network"], dict.fromkeys(self.features, NO_LIMIT), SIZED_AT)
+        spread = dict(zip(np.take(free.cohort.features, free.slots.feature[free.actionable]), free.spread, strict=True))
+        plan = solve(free, Nearest(prices={str(name): float(size) ** -2 for name, size in spread.items()}))
+        return {name: self.share * plan.spend[name] for name in self.features}
+
+
+class Source(Protocol):
+    """Data and the models learned from it, whose weights are kept in a folder."""
+
+    def models(self) -> list[Spec]: ...
+    def learn(self, spec: Spec, tell: Tell) -> None:
+        """Unless it was learned before."""
+        ...
+
+    def case(self) -> Case[Any]: ...
+
+
+def confidence(p: Floats, wanted: int) -> Floats:
+    """p(wanted) - p(best other): what a margin is asked of. At least 0: the wanted class is the likeliest."""
+    return np.asarray(p[:, wanted] - np.delete(p, wanted, axis=1).max(axis=1))
+
+
+def judged(judges: Sequence[Judge[S]], before: S, after: S, wanted: int, margin: float) -> list[Row]:
+    """For each judge, of the people `after` their changes: how many are in the wanted class, how many by the margin,
+    and how many the judge had put there before any change."""
+    rows = []
+    for judge in judges:
+        now = confidence(judge.probabilities(after), wanted)
+        then = confidence(judge.probabilities(before), wanted)
+        rows.append(
+            {
+                "judge": judge.name,
+                "kind": judge.kind,
+                "held": int((now >= 0).sum()),
+                "held_with_margin": int((now >= margin).sum()),
+                "anyway": int((then >= 0).sum()),
+            }
+        )
+    return rows
+
+
+def flips(case: Case[S], cohort: S, problem: Problem, plan: Plan, margin: float) -> list[Row]:
+    """One row per judge.   cost: squared change per flip, in standard deviations   confidence: after it, the mean"""
+    found: Row = {
+        "people": len(problem),
+        "count": plan.count,
+        "cost": _cost(problem, plan),
+        "confidence": float(plan.confidence_after.mean()) if plan.count else None,
+        "auc": None,
+    }
+    if plan.count:
+        each = judged(case.judges, case.take(cohort, plan.selected), case.changed(cohort, plan), case.wanted, margin)
+    else:
+        nobody = {"held": 0, "held_with_margin": 0, "anyway": 0}
+        each = [{"judge": judge.name, "kind": judge.kind, **nobody} for judge in case.judges]
+    return [{**found, **row} for row in each]
+
+
+def base_line(case: Case[S], margin: float) -> dict[str, list[Row]]:
+    """What learning anew does by itself, to people without any change: all whom the network puts in the wanted class by
+    this margin; and those whose confidence is about the margin, as that of flips is, to either side of it."""
+    own = confidence(case.own.probabilities(case.people), case.wanted)
+    quality = [auc(judge.probabilities(case.people), case.labels) for judge in case.judges]
+    found = {}
+    for name, there in ((UNCHANGED, own >= margin), (AS_CLOSE, np.abs(own - margin) < CLOSE)):
+        some = case.take(case.people, np.flatnonzero(there))
+        about: Row = {
+            "people": len(own),
+            "count": int(there.sum()),
+            "cost": 0.0,
+            "confidence": float(own[there].mean()),
+        }
+        each = judged(case.judges, some, some, case.wanted, margin)
+        found[name] = [{**about, "auc": good, **row} for good, row in zip(quality, each, strict=True)]
+    return found
+
+
+def _cost(problem: Problem, plan: Plan) -> float | None:
+    if not plan.count:
+        return None
+    rows, moves = plan.moves_in(problem)
+    return float(((moves[:, problem.actionable] / problem.spread) ** 2).sum() / len(rows))
