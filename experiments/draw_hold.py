@@ -37,7 +37,7 @@ SHIFT = 0.006  # between solvers, so that their intervals do not hide each other
 
 
 def draw(results: Sequence[Result], path: Path) -> None:
-    settings = {"svg.hashsalt": "hold", "svg.fonttype": "path", "font.size": 10}
+    settings = {"svg.hashsalt": "hold", "svg.fonttype": "none", "font.size": 10}
     with mpl.rc_context(settings):
         figure = Figure(figsize=(10.5, 3.9 * len(results) + 1.2), layout="constrained")
         panels = figure.subplots(len(results), 2, squeeze=False)

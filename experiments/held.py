@@ -19,7 +19,7 @@ S = TypeVar("S")  # people: rows of a table, or sequences
 Row = dict[str, Any]
 
 MARGINS = (0.0, 0.1, 0.3, 0.5)
-ENSEMBLE, BASE = "Ensemble", "base line"
+ENSEMBLE = "Ensemble"
 UNCHANGED, AS_CLOSE = "unchanged", "unchanged, as close"
 CLOSE = 0.05  # people whose confidence is the margin, give or take this, are as close to the line as flips are
 SIZED_AT = 0.1  # the margin at which budgets are sized; they are the same for all margins
@@ -99,6 +99,9 @@ class Case(Generic[S]):
         order = np.random.default_rng(0).permutation(pool)
         return self.take(self.people, np.sort(order[seed * size : (seed + 1) * size]))
 
+    def asked(self, judge: Judge[S], some: S) -> Floats:
+        return confidence(judge.probabilities(some), self.wanted)
+
     def budgets(self, cohort: S) -> dict[str, float]:
         """A share of what everyone's nearest flip draws of each feature, distances counted in standard deviations."""
         free = self.problem(cohort, self.planned["network"], dict.fromkeys(self.features, NO_LIMIT), SIZED_AT)
@@ -123,23 +126,20 @@ def confidence(p: Floats, wanted: int) -> Floats:
     return np.asarray(p[:, wanted] - np.delete(p, wanted, axis=1).max(axis=1))
 
 
-def judged(judges: Sequence[Judge[S]], before: S, after: S, wanted: int, margin: float) -> list[Row]:
-    """For each judge, of the people `after` their changes: how many are in the wanted class, how many by the margin,
-    and how many the judge had put there before any change."""
-    rows = []
-    for judge in judges:
-        now = confidence(judge.probabilities(after), wanted)
-        then = confidence(judge.probabilities(before), wanted)
-        rows.append(
-            {
-                "judge": judge.name,
-                "kind": judge.kind,
-                "held": int((now >= 0).sum()),
-                "held_with_margin": int((now >= margin).sum()),
-                "anyway": int((then >= 0).sum()),
-            }
-        )
-    return rows
+def verdict(judge: Judge[S], then: Floats, now: Floats, margin: float) -> Row:
+    """What a judge says of people, from its confidence in them before and after their changes.
+
+    held: in the wanted class   held_with_margin: by the margin   anyway: there before any change   won: held, and were
+    not there before
+    """
+    return {
+        "judge": judge.name,
+        "kind": judge.kind,
+        "held": int((now >= 0).sum()),
+        "held_with_margin": int((now >= margin).sum()),
+        "anyway": int((then >= 0).sum()),
+        "won": int(((now >= 0) & (then < 0)).sum()),
+    }
 
 
 def flips(case: Case[S], cohort: S, problem: Problem, plan: Plan, margin: float) -> list[Row]:
@@ -151,31 +151,36 @@ def flips(case: Case[S], cohort: S, problem: Problem, plan: Plan, margin: float)
         "confidence": float(plan.confidence_after.mean()) if plan.count else None,
         "auc": None,
     }
-    if plan.count:
-        each = judged(case.judges, case.take(cohort, plan.selected), case.changed(cohort, plan), case.wanted, margin)
-    else:
-        nobody = {"held": 0, "held_with_margin": 0, "anyway": 0}
-        each = [{"judge": judge.name, "kind": judge.kind, **nobody} for judge in case.judges]
-    return [{**found, **row} for row in each]
+    nobody = np.empty(0)
+    rows = []
+    for judge in case.judges:
+        then = case.asked(judge, case.take(cohort, plan.selected)) if plan.count else nobody
+        now = case.asked(judge, case.changed(cohort, plan)) if plan.count else nobody
+        rows.append({**found, **verdict(judge, then, now, margin)})
+    return rows
 
 
-def base_line(case: Case[S], margin: float) -> dict[str, list[Row]]:
+def base_lines(case: Case[S], margins: Sequence[float]) -> list[Row]:
     """What learning anew does by itself, to people without any change: all whom the network puts in the wanted class by
-    this margin; and those whose confidence is about the margin, as that of flips is, to either side of it."""
-    own = confidence(case.own.probabilities(case.people), case.wanted)
-    quality = [auc(judge.probabilities(case.people), case.labels) for judge in case.judges]
-    found = {}
-    for name, there in ((UNCHANGED, own >= margin), (AS_CLOSE, np.abs(own - margin) < CLOSE)):
-        some = case.take(case.people, np.flatnonzero(there))
-        about: Row = {
-            "people": len(own),
-            "count": int(there.sum()),
-            "cost": 0.0,
-            "confidence": float(own[there].mean()),
-        }
-        each = judged(case.judges, some, some, case.wanted, margin)
-        found[name] = [{**about, "auc": good, **row} for good, row in zip(quality, each, strict=True)]
-    return found
+    a margin; and those whose confidence is about the margin, as that of flips is, to either side of it."""
+    own = case.asked(case.own, case.people)
+    rows = []
+    for judge in case.judges:
+        p = judge.probabilities(case.people)
+        said, quality = confidence(p, case.wanted), auc(p, case.labels)
+        for margin in margins:
+            for name, some in ((UNCHANGED, own >= margin), (AS_CLOSE, np.abs(own - margin) < CLOSE)):
+                about: Row = {
+                    "solver": name,
+                    "margin": margin,
+                    "people": len(own),
+                    "count": int(some.sum()),
+                    "cost": 0.0,
+                    "confidence": float(own[some].mean()),
+                    "auc": quality,
+                }
+                rows.append({**about, **verdict(judge, said[some], said[some], margin)})
+    return rows
 
 
 def _cost(problem: Problem, plan: Plan) -> float | None:

@@ -24,7 +24,7 @@ import torch
 
 from evidence import files
 from experiments import draw_hold, hold_page
-from experiments.hold_cells import SOURCES, Done, Place, case_of, cells, learned, measured, sized
+from experiments.hold_cells import SOURCES, Done, Place, case_of, cells, compared, learned, measured, sized
 
 SEEDS, QUICK_SEEDS = 5, 2
 OUT = Path(__file__).parent / "out" / "hold"
@@ -63,8 +63,8 @@ def measure(place: Place, seeds: int, workers: int, folder: Path) -> None:
     """The result file of one dataset."""
     all_done([partial(learned, place, k) for k in range(len(place.source.models()))], workers)
     all_done([partial(sized, place, seed) for seed in range(seeds)], workers)
-    asked = cells(case_of(place), seeds)
-    found = all_done([partial(measured, place, cell) for cell in asked], workers)
+    asked = [partial(measured, place, cell) for cell in cells(case_of(place), seeds)]
+    found = all_done([partial(compared, place), *asked], workers)
     rows = [row for part in found for row in part]
     # Of all cells, whenever they were made; so a run that was ended and taken up again says what a whole one takes.
     seconds = sum(part[0]["seconds"] for part in found)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from experiments.held import BASE, ENSEMBLE, MARGINS, Case, Row, Source, base_line, flips
+from experiments.held import ENSEMBLE, MARGINS, Case, Row, Source, base_lines, flips
 from experiments.hold_credit import Credit
 from experiments.hold_icu import Stays
 from maxflip import solve
@@ -48,21 +48,16 @@ def case_of(place: Place) -> Case[Any]:
 
 @dataclass(frozen=True)
 class Cell:
-    """seed: the cohort's number; None: the base line, which has none"""
+    """seed: the cohort's number"""
 
-    seed: int | None
+    seed: int
     solver: str
     margin: float
 
 
 def cells(case: Case[Any], seeds: int) -> list[Cell]:
-    asked = [Cell(None, BASE, margin) for margin in MARGINS]
-    return asked + [
-        Cell(seed, solver, margin)
-        for seed in range(seeds)
-        for margin in MARGINS
-        for solver in (*case.solvers, ENSEMBLE)
-    ]
+    solvers = (*case.solvers, ENSEMBLE)
+    return [Cell(seed, solver, margin) for seed in range(seeds) for margin in MARGINS for solver in solvers]
 
 
 def kept(path: Path, settings: Row, make: Callable[[], Any]) -> Any:
@@ -97,29 +92,46 @@ def sized(place: Place, seed: int) -> Done:
     return f"{place.dataset}, cohort {seed}: budgets are sized", None
 
 
-def measured(place: Place, cell: Cell) -> Done:
-    """The rows of a cell, one per judge and line."""
+def compared(place: Place) -> Done:
+    """The rows of the base lines, which need no plan."""
     case = case_of(place)
-    size = case.quick_size if place.is_quick else case.size
-    solver = case.solvers["Prices" if cell.solver == ENSEMBLE else cell.solver] if cell.seed is not None else None
-    settings = {"size": size, "share": case.share, "solver": repr(solver), "judges": [j.name for j in case.judges]}
+    settings = {"margins": MARGINS, "judges": [judge.name for judge in case.judges]}
 
     def make() -> list[Row]:
         began = time.monotonic()
-        if cell.seed is None:
-            found = base_line(case, cell.margin)
-        else:
-            cohort, budgets = case.cohort(cell.seed, size), budgets_of(place, cell.seed)
-            classifier = case.planned["ensemble" if cell.solver == ENSEMBLE else "network"]
-            problem = case.problem(cohort, classifier, budgets, cell.margin)
-            plan = solve(problem, solver, seed=cell.seed)
-            found = {cell.solver: flips(case, cohort, problem, plan, cell.margin)}
-        where = {"dataset": place.dataset, "seed": cell.seed, "margin": cell.margin}
-        seconds = round(time.monotonic() - began, 2)
-        return [{**where, "solver": name, **row, "seconds": seconds} for name in found for row in found[name]]
+        rows = base_lines(case, MARGINS)
+        return _placed(place, None, rows, time.monotonic() - began)
+
+    return f"{place.dataset}: base lines", kept(place.path("base_lines"), settings, make)
+
+
+def measured(place: Place, cell: Cell) -> Done:
+    """The rows of a cell, one per judge."""
+    case = case_of(place)
+    size = case.quick_size if place.is_quick else case.size
+    solver = case.solvers["Prices" if cell.solver == ENSEMBLE else cell.solver]
+    settings = {
+        "size": size,
+        "share": case.share,
+        "solver": repr(solver),
+        "judges": [judge.name for judge in case.judges],
+    }
+
+    def make() -> list[Row]:
+        began = time.monotonic()
+        cohort, budgets = case.cohort(cell.seed, size), budgets_of(place, cell.seed)
+        classifier = case.planned["ensemble" if cell.solver == ENSEMBLE else "network"]
+        problem = case.problem(cohort, classifier, budgets, cell.margin)
+        plan = solve(problem, solver, seed=cell.seed)
+        rows = flips(case, cohort, problem, plan, cell.margin)
+        named = [{"solver": cell.solver, "margin": cell.margin, **row} for row in rows]
+        return _placed(place, cell.seed, named, time.monotonic() - began)
 
     rows: list[Row] = kept(place.path("cell", cell.seed, cell.solver, f"{cell.margin:g}"), settings, make)
-    count, held = rows[0]["count"], sum(row["held"] for row in rows if row["solver"] == rows[0]["solver"])
-    share = f"{held / (count * len(case.judges)):.0%} hold" if count else "none"
-    cohort = "" if cell.seed is None else f", cohort {cell.seed}"
-    return f"{place.dataset}{cohort}, {cell.solver}, margin {cell.margin:g}: {count}, {share}", rows
+    count, held = rows[0]["count"], sum(row["held"] for row in rows)
+    share = f"{held / (count * len(rows)):.0%} hold" if count else "none"
+    return f"{place.dataset}, cohort {cell.seed}, {cell.solver}, margin {cell.margin:g}: {count}, {share}", rows
+
+
+def _placed(place: Place, seed: int | None, rows: list[Row], seconds: float) -> list[Row]:
+    return [{"dataset": place.dataset, "seed": seed, **row, "seconds": round(seconds, 2)} for row in rows]

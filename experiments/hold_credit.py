@@ -100,7 +100,7 @@ class Credit:
 
     def case(self) -> Case[Floats]:
         _, (people, labels), features = self.halves
-        nets = {spec: self._learned(spec) for spec in self.models()}
+        nets = {spec: self.network(spec) for spec in self.models()}
         judges = [Judge(spec.name, spec.kind, partial(probabilities, nets[spec])) for spec in (*RETRAINED, WIDE)]
         trees = HistGradientBoostingClassifier(random_state=TREES.seed).fit(*self.halves[0])
         judges.append(Judge(TREES.name, TREES.kind, trees.predict_proba))
@@ -144,7 +144,7 @@ class Credit:
     def _path(self, spec: Spec) -> Path:
         return self.weights / f"{spec.file}.safetensors"
 
-    def _learned(self, spec: Spec) -> nn.Sequential:
+    def network(self, spec: Spec) -> nn.Sequential:
         net = untrained(spec, self.halves[0][0].shape[1])
         net.load_state_dict(load_file(self._path(spec)))
         return net.eval()

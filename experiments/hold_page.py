@@ -63,7 +63,8 @@ class Point:
     """Of one solver and margin, over cohorts and judges.
 
     count: flipped   share: of these, in the wanted class of a judge   by_margin: ... by the margin   anyway: of these,
-    there before any change   number: that hold   kinds: share by kind of judge
+    there before any change   won: of those not there before, the share that holds; None where all were   number: that
+    hold   kinds: share by kind of judge
     """
 
     people: float
@@ -71,6 +72,7 @@ class Point:
     share: Mean
     by_margin: float
     anyway: float
+    won: float | None
     number: Mean
     kinds: dict[str, float]
     cost: float
@@ -97,11 +99,18 @@ def point(result: Result, solver: str, margin: float) -> Point | None:
         share=mean(shares("held")),
         by_margin=float(np.mean(shares("held_with_margin"))),
         anyway=float(np.mean(shares("anyway"))),
+        won=_won(rows),
         number=mean([float(np.mean([row["held"] for row in judges])) for judges in cohorts]),
         kinds={kind: float(np.mean(shares("held", kind))) for kind in KINDS},
         cost=float(np.mean([judges[0]["cost"] for judges in flipped])),
         confidence=float(np.mean([judges[0]["confidence"] for judges in flipped])),
     )
+
+
+def _won(rows: Sequence[Row]) -> float | None:
+    """Of all who were not there anyway, over judges and cohorts."""
+    others = sum(row["count"] - row["anyway"] for row in rows)
+    return sum(row["won"] for row in rows) / others if others else None
 
 
 def _markdown(lines: Sequence[Sequence[str]]) -> str:
@@ -137,7 +146,16 @@ def table(results: Sequence[Result]) -> str:
 
 
 def detail(results: Sequence[Result]) -> str:
-    head = ["margin", "solver", *KINDS.values(), "by the margin too", "there anyway", "confidence", "cost of a flip"]
+    head = [
+        "margin",
+        "solver",
+        *KINDS.values(),
+        "by the margin too",
+        "there anyway",
+        "of the others",
+        "confidence",
+        "cost of a flip",
+    ]
     parts = []
     for result in results:
         lines = []
@@ -146,7 +164,8 @@ def detail(results: Sequence[Result]) -> str:
                 found = point(result, solver, margin)
                 if found is not None:
                     shares = (*found.kinds.values(), found.by_margin, found.anyway)
-                    cells = [*(f"{share:.0%}" for share in shares), f"{found.confidence:.2f}", f"{found.cost:.2f}"]
+                    won = "" if found.won is None or solver in (UNCHANGED, AS_CLOSE) else f"{found.won:.0%}"
+                    cells = [*(f"{share:.0%}" for share in shares), won, f"{found.confidence:.2f}", f"{found.cost:.2f}"]
                     lines.append([f"{margin:g}", _named(solver), *cells])
         parts.append(f"{DATASETS[result.dataset]}:\n\n{_markdown([head, *lines])}")
     return "\n\n".join(parts)
