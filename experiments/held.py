@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -39,12 +39,16 @@ class Spec:
         return self.name.replace(" ", "_").replace(",", "")
 
 
-def specs(kind: str, seeds: Sequence[int]) -> list[Spec]:
-    return [Spec(f"{kind} {seed}", kind, seed) for seed in seeds]
+def specs(kind: str, numbers: Sequence[int], first: int) -> list[Spec]:
+    return [Spec(f"{kind} {number}", kind, first + number) for number in numbers]
 
 
-RETRAINED = [*specs("seed", range(1, 5)), *specs("bootstrap", range(1, 5))]
-MATES = [*specs("seed", (11, 12)), *specs("bootstrap", (11, 12))]  # of the ensemble; none of them judges
+PARTS = (
+    5  # of the people that no model has learned from: a cohort is of one part, and planned for by a network of its own
+)
+NETWORKS = specs("network", range(PARTS), 100)
+RETRAINED = [*specs("seed", range(1, 5), 200), *specs("bootstrap", range(1, 5), 300)]
+MATES = [*specs("seed", (5, 6), 200), *specs("bootstrap", (5, 6), 300)]  # of the ensembles; none of them judges
 
 
 def resampled(rows: Rows, seed: int) -> Rows:
@@ -63,62 +67,63 @@ class Judge(Generic[S]):
 
 @dataclass(frozen=True, eq=False)
 class Case(Generic[S]):
-    """people: whom no model has learned from; labels: theirs   wanted: the class
-    size: people in a cohort; quick_size: in a short run
+    """people: whom no model has learned from; labels: theirs   wanted: the class   cohort: whom to plan for
 
-    own: the network that is planned against, as a judge   planned: that network, or an ensemble with it, as classifiers
+    own: the network that is planned against, as a judge
+    planned: that network, or an ensemble with it, as classifiers   judges: the same for all cohorts
     take(people, rows)   changed(people, plan): those whom the plan picks, after their changes
     problem(people, classifier, budgets, margin): the question   features: those with a budget
-    share: budgets, as a part of what everyone's nearest flip draws   solvers: by name
+    share: budgets, as a part of what everyone's nearest flip draws
     """
 
     wanted: int
-    size: int
-    quick_size: int
     share: float
     people: S
     labels: Rows
+    cohort: S
     features: tuple[str, ...]
     own: Judge[S]
     planned: Mapping[str, Classifier]
     judges: Sequence[Judge[S]]
-    solvers: Mapping[str, Solver]
     take: Callable[[S, Rows], S]
     changed: Callable[[S, Plan], S]
     problem: Callable[[S, Classifier, Mapping[str, float], float], Problem]
 
-    def cohort(self, seed: int, size: int) -> S:
-        """Of those rightly predicted in another class than the wanted one. Different seeds have nobody in common."""
-        predicted = self.own.probabilities(self.people).argmax(axis=1)
-        pool = np.flatnonzero((predicted == self.labels) & (self.labels != self.wanted))
-        if (seed + 1) * size > len(pool):
-            raise SystemExit(
-                f"hold: {len(pool)} people are rightly predicted in an unwanted class, which makes "
-                f"{len(pool) // size} cohorts of {size}. Ask for at most so many seeds."
-            )
-        order = np.random.default_rng(0).permutation(pool)
-        return self.take(self.people, np.sort(order[seed * size : (seed + 1) * size]))
-
     def asked(self, judge: Judge[S], some: S) -> Floats:
         return confidence(judge.probabilities(some), self.wanted)
 
-    def budgets(self, cohort: S) -> dict[str, float]:
+    def budgets(self) -> dict[str, float]:
         """A share of what everyone's nearest flip draws of each feature, distances counted in standard deviations."""
-        free = self.problem(cohort, self.planned["network"], dict.fromkeys(self.features, NO_LIMIT), SIZED_AT)
+        free = self.problem(self.cohort, self.planned["network"], dict.fromkeys(self.features, NO_LIMIT), SIZED_AT)
         spread = dict(zip(np.take(free.cohort.features, free.slots.feature[free.actionable]), free.spread, strict=True))
         plan = solve(free, Nearest(prices={str(name): float(size) ** -2 for name, size in spread.items()}))
         return {name: self.share * plan.spend[name] for name in self.features}
 
 
+def drawn(seed: int, size: int, predicted: Rows, labels: Rows, wanted: int) -> Rows:
+    """A cohort: of those in part `seed` of the people, some who are rightly predicted in another class than the wanted
+    one. Cohorts of different seeds have nobody in common."""
+    order = np.random.default_rng(0).permutation(len(labels))
+    part = order[np.arange(len(order)) % PARTS == seed]
+    pool = part[(predicted[part] == labels[part]) & (labels[part] != wanted)]
+    if len(pool) < size:
+        raise ValueError(f"part {seed} has {len(pool)} people rightly predicted in an unwanted class; wanted {size}.")
+    return np.sort(pool[:size])
+
+
 class Source(Protocol):
     """Data and the models learned from it, whose weights are kept in a folder."""
+
+    size: ClassVar[int]  # of a cohort
+    quick_size: ClassVar[int]
+    solvers: ClassVar[Mapping[str, Solver]]
 
     def models(self) -> list[Spec]: ...
     def learn(self, spec: Spec, tell: Tell) -> None:
         """Unless it was learned before."""
         ...
 
-    def case(self) -> Case[Any]: ...
+    def case(self, seed: int, size: int) -> Case[Any]: ...
 
 
 def confidence(p: Floats, wanted: int) -> Floats:
@@ -142,7 +147,7 @@ def verdict(judge: Judge[S], then: Floats, now: Floats, margin: float) -> Row:
     }
 
 
-def flips(case: Case[S], cohort: S, problem: Problem, plan: Plan, margin: float) -> list[Row]:
+def flips(case: Case[S], problem: Problem, plan: Plan, margin: float) -> list[Row]:
     """One row per judge.   cost: squared change per flip, in standard deviations   confidence: after it, the mean"""
     found: Row = {
         "people": len(problem),
@@ -154,8 +159,8 @@ def flips(case: Case[S], cohort: S, problem: Problem, plan: Plan, margin: float)
     nobody = np.empty(0)
     rows = []
     for judge in case.judges:
-        then = case.asked(judge, case.take(cohort, plan.selected)) if plan.count else nobody
-        now = case.asked(judge, case.changed(cohort, plan)) if plan.count else nobody
+        then = case.asked(judge, case.take(case.cohort, plan.selected)) if plan.count else nobody
+        now = case.asked(judge, case.changed(case.cohort, plan)) if plan.count else nobody
         rows.append({**found, **verdict(judge, then, now, margin)})
     return rows
 

@@ -2,12 +2,13 @@
 
     python -m experiments.hold --data DIR [--only credit,icu] [--seeds 5] [--workers 2] [--out FOLDER] [--quick]
 
-For each solver and margin: plans for several cohorts, the same budgets for all, values within the range seen in the
-cohort; and what ten other models say of the people picked, after their changes: four of other seeds, four learned from
-bootstraps, two of another kind. Beside them `Prices` for an ensemble, none of whose members judges; and, as base
-lines, people whom nobody changed. Every cell (cohort, solver, margin) is a file in --out: a run that was ended goes on
-where it was. A full run writes docs/results/data/hold_NAME.parquet and, from these files alone, docs/pictures/hold.svg
-and the marked parts of docs/hold.md; a quick one writes its result file to --out and prints the table.
+For each solver and margin: plans for several cohorts, each against a network of its own, with the same budgets for all
+solvers and margins and values within the range seen in the cohort; and what ten other models say of the people picked,
+after their changes: four of other seeds, four learned from bootstraps, two of another kind. Beside them `Prices` for an
+ensemble, none of whose members judges; and, as base lines, people whom nobody changed. Every cell (cohort, solver,
+margin) is a file in --out: a run that was ended goes on where it was. A full run writes
+docs/results/data/hold_NAME.parquet and, from these files alone, docs/pictures/hold.svg and the marked parts of
+docs/hold.md; a quick one writes its result file and its picture to --out. Both print the table.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ import torch
 
 from evidence import files
 from experiments import draw_hold, hold_page
-from experiments.hold_cells import SOURCES, Done, Place, case_of, cells, compared, learned, measured, sized
+from experiments.held import PARTS
+from experiments.hold_cells import SOURCES, Done, Place, cells, compared, learned, measured, source_of
 
-SEEDS, QUICK_SEEDS = 5, 2
+QUICK_SEEDS = 2
 OUT = Path(__file__).parent / "out" / "hold"
 PACKAGES = ("torch", "numpy", "scikit-learn")
 Piece = Callable[[], Done]
@@ -61,10 +63,9 @@ def all_done(pieces: Sequence[Piece], workers: int) -> list[Any]:
 
 def measure(place: Place, seeds: int, workers: int, folder: Path) -> None:
     """The result file of one dataset."""
-    all_done([partial(learned, place, k) for k in range(len(place.source.models()))], workers)
-    all_done([partial(sized, place, seed) for seed in range(seeds)], workers)
-    asked = [partial(measured, place, cell) for cell in cells(case_of(place), seeds)]
-    found = all_done([partial(compared, place), *asked], workers)
+    all_done([partial(learned, place, k) for k in range(len(source_of(place).models()))], workers)
+    found = all_done([partial(compared, place, seed) for seed in range(seeds)], workers)
+    found += all_done([partial(measured, place, cell) for cell in cells(place, seeds)], workers)
     rows = [row for part in found for row in part]
     # Of all cells, whenever they were made; so a run that was ended and taken up again says what a whole one takes.
     seconds = sum(part[0]["seconds"] for part in found)
@@ -76,9 +77,16 @@ def measure(place: Place, seeds: int, workers: int, folder: Path) -> None:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder that holds credit_default/, physionet2012/")
     parser.add_argument("--only", default=",".join(SOURCES), help="of these, divided by commas (default: all)")
-    parser.add_argument("--seeds", type=int, help=f"cohorts (default: {SEEDS}; of a quick run {QUICK_SEEDS})")
+    parser.add_argument(
+        "--seeds", type=int, help=f"cohorts (default: {PARTS}, which is the most; of a quick run {QUICK_SEEDS})"
+    )
     parser.add_argument("--workers", type=int, default=1, help="processes, with one thread each (default: 1)")
-    parser.add_argument("--out", type=Path, default=OUT, help="folder for weights and cells (default: %(default)s)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=OUT,
+        help="folder for weights and cells, to be deleted when the code of either changes",
+    )
     parser.add_argument("--quick", action="store_true", help="few and small cohorts; leaves the pages as they are")
 
 
@@ -88,10 +96,13 @@ def run(given: argparse.Namespace) -> None:
     for name in datasets:
         if name not in SOURCES:
             raise SystemExit(f"--only: there is no {name!r}; there are {', '.join(SOURCES)}.")
+    seeds = (QUICK_SEEDS if given.quick else PARTS) if given.seeds is None else given.seeds
+    if not 1 <= seeds <= PARTS:
+        raise SystemExit(f"--seeds: got {seeds}; wanted 1 to {PARTS}: people are cut into as many parts.")
     folder = given.out if given.quick else files.FOLDER
     for name in datasets:
         place = Place(name, given.data, given.out, given.quick)
-        measure(place, given.seeds or (QUICK_SEEDS if given.quick else SEEDS), given.workers, folder)
+        measure(place, seeds, given.workers, folder)
     results = hold_page.read(folder)
     print(hold_page.table(results))
     if given.quick:

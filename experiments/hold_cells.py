@@ -29,12 +29,6 @@ class Place:
     out: Path
     is_quick: bool
 
-    @property
-    def source(self) -> Source:
-        weights = self.out / self.dataset / "weights"
-        weights.mkdir(parents=True, exist_ok=True)
-        return SOURCES[self.dataset](self.data, weights)
-
     def path(self, *parts: object) -> Path:
         folder = self.out / self.dataset / ("quick" if self.is_quick else "full")
         folder.mkdir(parents=True, exist_ok=True)
@@ -42,8 +36,21 @@ class Place:
 
 
 @lru_cache(maxsize=1)
-def case_of(place: Place) -> Case[Any]:
-    return place.source.case()
+def source_of(place: Place) -> Source:
+    weights = place.out / place.dataset / "weights"
+    weights.mkdir(parents=True, exist_ok=True)
+    return SOURCES[place.dataset](place.data, weights)
+
+
+def size_of(place: Place) -> int:
+    """People in a cohort."""
+    source = source_of(place)
+    return source.quick_size if place.is_quick else source.size
+
+
+@lru_cache(maxsize=1)  # cells come by seed
+def case_of(place: Place, seed: int) -> Case[Any]:
+    return source_of(place).case(seed, size_of(place))
 
 
 @dataclass(frozen=True)
@@ -55,8 +62,8 @@ class Cell:
     margin: float
 
 
-def cells(case: Case[Any], seeds: int) -> list[Cell]:
-    solvers = (*case.solvers, ENSEMBLE)
+def cells(place: Place, seeds: int) -> list[Cell]:
+    solvers = (*source_of(place).solvers, ENSEMBLE)
     return [Cell(seed, solver, margin) for seed in range(seeds) for margin in MARGINS for solver in solvers]
 
 
@@ -73,65 +80,58 @@ def kept(path: Path, settings: Row, make: Callable[[], Any]) -> Any:
 
 
 def learned(place: Place, number: int) -> Done:
-    source = place.source
+    source = source_of(place)
     spec = source.models()[number]
     source.learn(spec, lambda _: None)
     return f"{place.dataset}: {spec.name} is learned", None
 
 
 def budgets_of(place: Place, seed: int) -> dict[str, float]:
-    case = case_of(place)
-    size = case.quick_size if place.is_quick else case.size
-    settings = {"size": size, "share": case.share}
-    found: dict[str, float] = kept(place.path("budgets", seed), settings, lambda: case.budgets(case.cohort(seed, size)))
+    case = case_of(place, seed)
+    settings = {"size": size_of(place), "share": case.share}
+    found: dict[str, float] = kept(place.path("budgets", seed), settings, case.budgets)
     return found
 
 
-def sized(place: Place, seed: int) -> Done:
+def compared(place: Place, seed: int) -> Done:
+    """The rows of the base lines, which need no plan; budgets are sized at the same time."""
+    case = case_of(place, seed)
     budgets_of(place, seed)
-    return f"{place.dataset}, cohort {seed}: budgets are sized", None
-
-
-def compared(place: Place) -> Done:
-    """The rows of the base lines, which need no plan."""
-    case = case_of(place)
-    settings = {"margins": MARGINS, "judges": [judge.name for judge in case.judges]}
 
     def make() -> list[Row]:
         began = time.monotonic()
         rows = base_lines(case, MARGINS)
-        return _placed(place, None, rows, time.monotonic() - began)
+        return _placed(place, seed, rows, time.monotonic() - began)
 
-    return f"{place.dataset}: base lines", kept(place.path("base_lines"), settings, make)
+    settings = {"margins": MARGINS, "judges": [judge.name for judge in case.judges]}
+    return f"{place.dataset}, cohort {seed}: base lines", kept(place.path("base_lines", seed), settings, make)
 
 
 def measured(place: Place, cell: Cell) -> Done:
     """The rows of a cell, one per judge."""
-    case = case_of(place)
-    size = case.quick_size if place.is_quick else case.size
-    solver = case.solvers["Prices" if cell.solver == ENSEMBLE else cell.solver]
+    case = case_of(place, cell.seed)
+    solver = source_of(place).solvers["Prices" if cell.solver == ENSEMBLE else cell.solver]
+
+    def make() -> list[Row]:
+        began = time.monotonic()
+        classifier = case.planned["ensemble" if cell.solver == ENSEMBLE else "network"]
+        problem = case.problem(case.cohort, classifier, budgets_of(place, cell.seed), cell.margin)
+        plan = solve(problem, solver, seed=cell.seed)
+        rows = flips(case, problem, plan, cell.margin)
+        named = [{"solver": cell.solver, "margin": cell.margin, **row} for row in rows]
+        return _placed(place, cell.seed, named, time.monotonic() - began)
+
     settings = {
-        "size": size,
+        "size": size_of(place),
         "share": case.share,
         "solver": repr(solver),
         "judges": [judge.name for judge in case.judges],
     }
-
-    def make() -> list[Row]:
-        began = time.monotonic()
-        cohort, budgets = case.cohort(cell.seed, size), budgets_of(place, cell.seed)
-        classifier = case.planned["ensemble" if cell.solver == ENSEMBLE else "network"]
-        problem = case.problem(cohort, classifier, budgets, cell.margin)
-        plan = solve(problem, solver, seed=cell.seed)
-        rows = flips(case, cohort, problem, plan, cell.margin)
-        named = [{"solver": cell.solver, "margin": cell.margin, **row} for row in rows]
-        return _placed(place, cell.seed, named, time.monotonic() - began)
-
     rows: list[Row] = kept(place.path("cell", cell.seed, cell.solver, f"{cell.margin:g}"), settings, make)
     count, held = rows[0]["count"], sum(row["held"] for row in rows)
     share = f"{held / (count * len(rows)):.0%} hold" if count else "none"
     return f"{place.dataset}, cohort {cell.seed}, {cell.solver}, margin {cell.margin:g}: {count}, {share}", rows
 
 
-def _placed(place: Place, seed: int | None, rows: list[Row], seconds: float) -> list[Row]:
+def _placed(place: Place, seed: int, rows: list[Row], seconds: float) -> list[Row]:
     return [{"dataset": place.dataset, "seed": seed, **row, "seconds": round(seconds, 2)} for row in rows]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -13,7 +14,7 @@ from safetensors.torch import load_file, save
 from sklearn.ensemble import HistGradientBoostingClassifier
 from torch import nn
 
-from experiments.held import MATES, RETRAINED, Case, Judge, Spec, resampled
+from experiments.held import MATES, NETWORKS, RETRAINED, Case, Judge, Spec, drawn, resampled
 from experiments.metrics import Floats
 from experiments.tasks import Rows, Tell
 from maxflip import BCMS, CCMS, KL, MS, Ensemble, Nearest, Plan, Prices, Problem, TorchClassifier
@@ -27,7 +28,7 @@ from maxflip.streams import Streams
 PAID = 0
 LEARNED_FROM = 0.5
 EPOCHS, BATCH, RATE = 8, 256, 3e-3
-SIZE, QUICK_SIZE, SHARE = 200, 80, 0.25
+SHARE = 0.25
 SOLVERS: dict[str, Solver] = {  # of what was tried for the first four, what flips most of the first cohort by 0.1
     "MS": MS.scale_free(outer=10, inner=200),
     "BCMS": BCMS.scale_free(outer=10, inner=200),
@@ -37,9 +38,8 @@ SOLVERS: dict[str, Solver] = {  # of what was tried for the first four, what fli
     "Prices": Prices(),
 }
 
-NETWORK = Spec("network", "network", 0)
-WIDE = Spec("ReLU 128-128", "architecture", 21)
-TREES = Spec("boosted trees", "architecture", 22)
+WIDE = Spec("ReLU 128-128", "architecture", 400)
+TREES = Spec("boosted trees", "architecture", 401)
 
 
 def untrained(spec: Spec, inputs: int) -> nn.Sequential:
@@ -71,12 +71,15 @@ def changed(people: Floats, plan: Plan) -> Floats:
     return np.asarray(people[plan.selected] + plan.changes)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Credit:
     """data: the folder that holds credit_default/   weights: where learned networks are kept"""
 
     data: Path
     weights: Path
+    size: ClassVar[int] = 150
+    quick_size: ClassVar[int] = 80
+    solvers: ClassVar[Mapping[str, Solver]] = SOLVERS
 
     @cached_property
     def halves(self) -> tuple[tuple[Floats, Rows], tuple[Floats, Rows], tuple[str, ...]]:
@@ -88,7 +91,7 @@ class Credit:
         return (x[learned], table.labels[learned]), (x[others], table.labels[others]), table.features
 
     def models(self) -> list[Spec]:
-        return [NETWORK, *RETRAINED, WIDE, *MATES]  # trees are learned anew by every process, in a second
+        return [*NETWORKS, *RETRAINED, WIDE, *MATES]  # trees are learned anew by every process, in a second
 
     def learn(self, spec: Spec, tell: Tell) -> None:
         if self._path(spec).exists():
@@ -98,13 +101,16 @@ class Credit:
         write_bytes(self._path(spec), save(net.state_dict()))
         tell(f"learned: {spec.name}")
 
-    def case(self) -> Case[Floats]:
-        _, (people, labels), features = self.halves
-        nets = {spec: self.network(spec) for spec in self.models()}
-        judges = [Judge(spec.name, spec.kind, partial(probabilities, nets[spec])) for spec in (*RETRAINED, WIDE)]
+    @cached_property
+    def judges(self) -> list[Judge[Floats]]:
         trees = HistGradientBoostingClassifier(random_state=TREES.seed).fit(*self.halves[0])
-        judges.append(Judge(TREES.name, TREES.kind, trees.predict_proba))
-        members = [TorchClassifier(nets[spec], output="logits") for spec in (NETWORK, *MATES)]
+        return [*map(self._judge, (*RETRAINED, WIDE)), Judge(TREES.name, TREES.kind, trees.predict_proba)]
+
+    def case(self, seed: int, size: int) -> Case[Floats]:
+        _, (people, labels), features = self.halves
+        own = self._judge(NETWORKS[seed])
+        rows = drawn(seed, size, own.probabilities(people).argmax(axis=1), labels, PAID)
+        members = [TorchClassifier(self.network(spec), output="logits") for spec in (NETWORKS[seed], *MATES)]
 
         def problem(cohort: Floats, classifier: Classifier, budgets: Mapping[str, float], margin: float) -> Problem:
             return Problem(
@@ -119,20 +125,21 @@ class Credit:
 
         return Case(
             wanted=PAID,
-            size=SIZE,
-            quick_size=QUICK_SIZE,
             share=SHARE,
             people=people,
             labels=labels,
+            cohort=people[rows],
             features=tuple(name for name in features if name not in PERSONAL),
-            own=Judge(NETWORK.name, NETWORK.kind, partial(probabilities, nets[NETWORK])),
+            own=own,
             planned={"network": members[0], "ensemble": Ensemble(members)},
-            judges=judges,
-            solvers=SOLVERS,
+            judges=self.judges,
             take=lambda x, rows: np.asarray(x[rows]),
             changed=changed,
             problem=problem,
         )
+
+    def _judge(self, spec: Spec) -> Judge[Floats]:
+        return Judge(spec.name, spec.kind, partial(probabilities, self.network(spec)))
 
     def _drawn(self, spec: Spec) -> tuple[Floats, Rows]:
         """What this model learns from."""

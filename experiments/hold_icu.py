@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import softmax
 
 from experiments import stays
-from experiments.clinic import SOLVERS, WEIGHTS
-from experiments.held import MATES, RETRAINED, Case, Judge, Spec, resampled
+from experiments.clinic import SOLVERS
+from experiments.held import MATES, NETWORKS, RETRAINED, Case, Judge, Spec, drawn, resampled
 from experiments.metrics import Floats
 from experiments.packed import Packed, logits_of
 from experiments.tasks import Rows, Task, Tell
@@ -22,13 +23,13 @@ from maxflip.datasets import Sequences, physionet2012
 from maxflip.datasets.physionet import Label
 from maxflip.datasets.physionet_variables import LABS
 from maxflip.networks import SequenceNetwork, SequenceTransformer, SparseTimeLSTM, load_network, save_network
+from maxflip.solvers import Solver
 
 LABEL: Label = "30_day"
 SURVIVED = 0
-SIZE, QUICK_SIZE, SHARE = 40, 20, 0.4
-NETWORK = Spec("network", "network", 2)
-TRANSFORMER = Spec("transformer", "architecture", 21)
-LSTM = Spec("Sparse Time LSTM", "architecture", 22)
+SHARE = 0.4
+TRANSFORMER = Spec("transformer", "architecture", 400)
+LSTM = Spec("Sparse Time LSTM", "architecture", 401)
 HIDDEN = {TRANSFORMER: 32, LSTM: 48}
 
 
@@ -73,19 +74,22 @@ def from_a_bootstrap(task: Task, seed: int) -> Task:
     return replace(task, split=split)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Stays:
     """data: the folder that holds physionet2012/   weights: where learned networks are kept"""
 
     data: Path
     weights: Path
+    size: ClassVar[int] = 30
+    quick_size: ClassVar[int] = 15
+    solvers: ClassVar[Mapping[str, Solver]] = SOLVERS
 
     @cached_property
     def task(self) -> Task:
         return stays.task(self.data / "physionet2012", LABEL)
 
     def models(self) -> list[Spec]:
-        return [*RETRAINED, TRANSFORMER, LSTM, *MATES]
+        return [*NETWORKS, *RETRAINED, TRANSFORMER, LSTM, *MATES]
 
     def learn(self, spec: Spec, tell: Tell) -> None:
         if self._path(spec).exists():
@@ -95,18 +99,18 @@ class Stays:
             task = from_a_bootstrap(task, spec.seed)
         elif spec.kind == "architecture":
             task = of_another_kind(task, spec)
-        # 100 and more: networks of the seeds 0 to 4 took part in the choice of the one that is planned against.
-        made = task.trained(np.arange(len(task.data)), 100 + spec.seed, tell, spec.name)
+        made = task.trained(np.arange(len(task.data)), spec.seed, tell, spec.name)
         save_network(made.net, self._path(spec))
 
-    def case(self) -> Case[Sequences]:
-        people = physionet2012(self.data / "physionet2012", "b", label=LABEL)
-        network = load_network(WEIGHTS)
-        nets = {spec: load_network(self._path(spec)) for spec in self.models()}
-        members = [
-            TorchClassifier(net, output="logits", classes=net.class_names)
-            for net in (network, *(nets[spec] for spec in MATES))
-        ]
+    @cached_property
+    def people(self) -> Sequences:
+        return physionet2012(self.data / "physionet2012", "b", label=LABEL)
+
+    def case(self, seed: int, size: int) -> Case[Sequences]:
+        people, own = self.people, self._judge(NETWORKS[seed])
+        rows = drawn(seed, size, own.probabilities(people).argmax(axis=1), people.labels, SURVIVED)
+        nets = [load_network(self._path(spec)) for spec in (NETWORKS[seed], *MATES)]
+        members = [TorchClassifier(net, output="logits", classes=net.class_names) for net in nets]
 
         def problem(cohort: Sequences, classifier: Classifier, budgets: Mapping[str, float], margin: float) -> Problem:
             return Problem(
@@ -121,23 +125,21 @@ class Stays:
 
         return Case(
             wanted=SURVIVED,
-            size=SIZE,
-            quick_size=QUICK_SIZE,
             share=SHARE,
             people=people,
             labels=people.labels,
+            cohort=people.take(rows),
             features=LABS,
-            own=Judge(NETWORK.name, NETWORK.kind, partial(probabilities, network)),
+            own=own,
             planned={"network": members[0], "ensemble": Ensemble(members)},
-            judges=[
-                Judge(spec.name, spec.kind, partial(probabilities, nets[spec]))
-                for spec in (*RETRAINED, TRANSFORMER, LSTM)
-            ],
-            solvers=SOLVERS,
+            judges=[self._judge(spec) for spec in (*RETRAINED, TRANSFORMER, LSTM)],
             take=Sequences.take,
             changed=changed,
             problem=problem,
         )
+
+    def _judge(self, spec: Spec) -> Judge[Sequences]:
+        return Judge(spec.name, spec.kind, partial(probabilities, load_network(self._path(spec))))
 
     def _path(self, spec: Spec) -> Path:
         return self.weights / f"{spec.file}.safetensors"

@@ -211,7 +211,7 @@ def made(results: Sequence[Result]) -> str:
     """How each file was made, in its own words."""
     lines = [["", "cohorts", "people in each", "judges (AUC)", "made by", "on", "commit", "minutes on one core"]]
     for result in results:
-        rows = [row for row in result.rows if row["seed"] is not None]
+        rows = [row for row in result.rows if row["auc"] is None]
         quality = {row["judge"]: row["auc"] for row in result.rows if row["auc"] is not None}
         lines.append(
             [

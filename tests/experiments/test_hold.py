@@ -7,9 +7,10 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -21,18 +22,23 @@ from experiments.held import (
     AS_CLOSE,
     ENSEMBLE,
     MARGINS,
+    MATES,
+    NETWORKS,
+    PARTS,
+    RETRAINED,
     UNCHANGED,
     Case,
     Judge,
     Spec,
     base_lines,
     confidence,
+    drawn,
     flips,
     resampled,
     verdict,
 )
 from experiments.hold_cells import kept
-from experiments.hold_credit import NETWORK, Credit, probabilities
+from experiments.hold_credit import TREES, WIDE, Credit, probabilities
 from experiments.hold_icu import LSTM, TRANSFORMER, changed, from_a_bootstrap, of_another_kind
 from experiments.metrics import Floats
 from experiments.packed import logits_of
@@ -74,21 +80,18 @@ def question(cohort: Floats, classifier: Classifier, budgets: Mapping[str, float
     )
 
 
-def small_case(x: Floats, *judges: Judge[Floats]) -> Case[Floats]:
-    solvers: dict[str, Solver] = {"Nearest": Nearest(), "Prices": Prices()}
+def small_case(x: Floats, cohort: list[float] | Floats, *judges: Judge[Floats]) -> Case[Floats]:
     network, mate = (TorchClassifier(line_at(where), output="logits") for where in (0.0, 0.2))
     return Case(
         wanted=1,
-        size=6,
-        quick_size=4,
         share=0.5,
         people=at(x),
         labels=(x >= 0).astype(np.int64),
+        cohort=at(cohort),
         features=("a",),
         own=judge_at(0.0, "network"),
         planned={"network": network, "ensemble": Ensemble([network, mate])},
         judges=judges,
-        solvers=solvers,
         take=lambda people, rows: people[rows],
         changed=lambda people, plan: people[plan.selected] + plan.changes,
         problem=question,
@@ -102,11 +105,10 @@ EVEN = np.arange(-20, 20) / 10 + 0.05  # -1.95, -1.85, ... 1.95
 def test_a_flip_by_a_margin_holds_where_the_line_moved_by_less_than_the_margin_reaches(margin: float) -> None:
     reach = 2 * math.atanh(margin)  # the nearest flip by the margin ends here
     steps = {"less": reach - 0.01, "more": reach + 0.01, "far": -5.0}
-    case = small_case(EVEN, *(judge_at(where) for where in steps.values()))
-    cohort = at([-1.0, -0.5, -0.2])
-    problem = question(cohort, case.planned["network"], {"a": 1e6}, margin)
+    case = small_case(EVEN, [-1.0, -0.5, -0.2], *(judge_at(where) for where in steps.values()))
+    problem = question(case.cohort, case.planned["network"], {"a": 1e6}, margin)
     plan = solve(problem, Nearest())
-    less, more, far = flips(case, cohort, problem, plan, margin)
+    less, more, far = flips(case, problem, plan, margin)
     assert less["count"] == more["count"] == 3
     assert (less["held"], more["held"], far["held"]) == (3, 0, 3)
     assert (less["anyway"], far["anyway"]) == (0, 3)
@@ -134,7 +136,7 @@ def test_confidence_is_what_a_margin_is_asked_of() -> None:
 
 
 def test_base_lines_are_about_people_without_changes() -> None:
-    case = small_case(EVEN, judge_at(1.0), judge_at(0.0))
+    case = small_case(EVEN, [], judge_at(1.0), judge_at(0.0))
     rows = base_lines(case, (0.0, 0.5))
     found = {(row["solver"], row["margin"], row["judge"]): row for row in rows}
     assert len(found) == len(rows) == 8
@@ -148,19 +150,26 @@ def test_base_lines_are_about_people_without_changes() -> None:
     assert by_half["held"] == by_half["count"]  # a line that moves by 1 does not reach 2 artanh 0.5 = 1.0986
 
 
-def test_cohorts_have_nobody_in_common_and_end_with_the_people() -> None:
-    case = small_case(EVEN)
-    cohorts = [case.cohort(seed, 6)[:, 0] for seed in range(3)]
-    assert len(set(np.concatenate(cohorts))) == 18
-    assert (np.concatenate(cohorts) < 0).all()
-    with pytest.raises(SystemExit, match=r"20 people .* makes 3 cohorts of 6"):
-        case.cohort(3, 6)
+def test_cohorts_have_nobody_in_common_and_are_rightly_predicted() -> None:
+    labels = np.arange(1000) % 2
+    predicted = np.where(np.arange(1000) % 10 == 3, 1 - labels, labels)  # wrong for some of class 1
+    cohorts = [drawn(seed, 60, predicted, labels, wanted=0) for seed in range(PARTS)]
+    together = np.concatenate(cohorts)
+    assert len(set(together)) == 60 * PARTS
+    assert (labels[together] == 1).all()
+    assert (predicted[together] == 1).all()
+    with pytest.raises(ValueError, match=r"part 0 has \d+ people rightly predicted in an unwanted class; wanted 150"):
+        drawn(0, 150, predicted, labels, wanted=0)
+
+
+def test_no_two_models_are_learned_alike() -> None:
+    learned = [*NETWORKS, *RETRAINED, *MATES, WIDE, TREES]
+    assert len({spec.seed for spec in learned}) == len({spec.file for spec in learned}) == len(learned)
 
 
 def test_budgets_are_a_share_of_what_everyones_nearest_flip_draws() -> None:
-    cohort = at([-1.0, -0.5])
     reach = 2 * math.atanh(0.1)
-    assert small_case(EVEN).budgets(cohort)["a"] == pytest.approx(
+    assert small_case(EVEN, [-1.0, -0.5]).budgets()["a"] == pytest.approx(
         0.5 * ((1.0 + reach) ** 2 + (0.5 + reach) ** 2), rel=1e-3
     )
 
@@ -217,10 +226,10 @@ def test_a_network_for_customers_is_learned_once_and_from_its_own_half(tmp_path:
     assert len(features) == learned.shape[1]
     assert learned.mean(axis=0) == pytest.approx(0.0, abs=1e-9)
     told: list[str] = []
-    source.learn(NETWORK, told.append)
-    source.learn(NETWORK, told.append)
-    assert told == ["learned: network"]
-    right = probabilities(source.network(NETWORK), others).argmax(axis=1) == labels
+    source.learn(NETWORKS[0], told.append)
+    source.learn(NETWORKS[0], told.append)
+    assert told == ["learned: network 0"]
+    right = probabilities(source.network(NETWORKS[0]), others).argmax(axis=1) == labels
     assert right.mean() > 0.81  # as the network of docs/results/paper_solvers.md, 0.817
 
 
@@ -277,6 +286,9 @@ class Lines:
 
     data: Path
     weights: Path
+    size: ClassVar[int] = 6
+    quick_size: ClassVar[int] = 4
+    solvers: ClassVar[Mapping[str, Solver]] = {"Nearest": Nearest(), "Prices": Prices()}
 
     def models(self) -> list[Spec]:
         return [Spec("line", "seed", 1)]
@@ -284,10 +296,11 @@ class Lines:
     def learn(self, spec: Spec, tell: Any) -> None:
         (self.weights / spec.file).write_text("0.3")
 
-    def case(self) -> Case[Floats]:
+    def case(self, seed: int, size: int) -> Case[Floats]:
         where = float((self.weights / "line").read_text())
         kinds = {"seed": where, "bootstrap": 0.1, "architecture": -0.1}
-        return small_case(EVEN, *(judge_at(shift, kind) for kind, shift in kinds.items()))
+        cohort = EVEN[:20][seed::PARTS][:size]
+        return small_case(EVEN, cohort, *(judge_at(shift, kind) for kind, shift in kinds.items()))
 
 
 def arguments(*given: str) -> argparse.Namespace:
@@ -304,9 +317,9 @@ def test_a_quick_run_from_end_to_end_and_again(
     hold.run(given)
     (first,) = hold_page.read(tmp_path)
     printed = capsys.readouterr().out
-    assert "[25/25] credit, cohort 1, Ensemble, margin 0.5" in printed
+    assert "[24/24] credit, cohort 1, Ensemble, margin 0.5" in printed
     assert hold_page.table([first]) in printed
-    assert len(first.rows) == 3 * (2 * 4 + 2 * 4 * 3)  # judges x (base lines + cohorts x margins x solvers)
+    assert len(first.rows) == 3 * 2 * 4 * (2 + 3)  # judges x cohorts x margins x (base lines + solvers)
     for solver, margin, share in (("Nearest", 0.0, 1 / 3), ("Nearest", 0.1, 2 / 3), (ENSEMBLE, 0.0, 2 / 3)):
         found = hold_page.point(first, solver, margin)
         assert found is not None
@@ -324,9 +337,27 @@ def test_a_quick_run_from_end_to_end_and_again(
     assert again.made.seconds == first.made.seconds
 
 
+def piece(number: int) -> tuple[str, int]:
+    return f"piece {number}", number * number
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_work_is_found_in_the_order_asked_for(workers: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert hold.all_done([partial(piece, number) for number in range(5)], workers) == [0, 1, 4, 9, 16]
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(" ")[0] for line in lines] == [f"[{k}/5]" for k in range(1, 6)]
+    assert {line.split(" ", 1)[1] for line in lines} == {f"piece {k}" for k in range(5)}
+
+
 def test_a_dataset_that_is_not_there_is_refused() -> None:
     with pytest.raises(SystemExit, match="--only: there is no 'creidt'; there are credit, icu"):
         hold.run(arguments("--data", "nowhere", "--only", "creidt"))
+
+
+@pytest.mark.parametrize("seeds", ["0", "6"])
+def test_more_cohorts_than_parts_are_refused(seeds: str) -> None:
+    with pytest.raises(SystemExit, match=f"--seeds: got {seeds}; wanted 1 to 5"):
+        hold.run(arguments("--data", "nowhere", "--seeds", seeds))
 
 
 def test_a_page_without_its_marks_is_refused() -> None:
