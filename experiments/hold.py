@@ -24,7 +24,7 @@ from typing import Any
 import torch
 
 from evidence import files
-from experiments import draw_hold, hold_page
+from experiments import draw_hold, hold_page, hold_points
 from experiments.held import PARTS
 from experiments.hold_cells import SOURCES, Done, Place, cells, compared, learned, measured, source_of
 
@@ -67,11 +67,12 @@ def measure(place: Place, seeds: int, workers: int, folder: Path) -> None:
     found = all_done([partial(compared, place, seed) for seed in range(seeds)], workers)
     found += all_done([partial(measured, place, cell) for cell in cells(place, seeds)], workers)
     rows = [row for part in found for row in part]
-    # Of all cells, whenever they were made; so a run that was ended and taken up again says what a whole one takes.
+    # Processor time of all cells, whenever they were made: a run that was ended and taken up again says what a whole
+    # one takes.
     seconds = sum(part[0]["seconds"] for part in found)
     quick = " --quick" if place.is_quick else ""
     command = f"python -m experiments.hold --data DIR --only {place.dataset} --seeds {seeds}{quick}"
-    files.write(hold_page.name_of(place.dataset), rows, files.made_here(command, seconds, PACKAGES), folder)
+    files.write(hold_points.name_of(place.dataset), rows, files.made_here(command, seconds, PACKAGES), folder)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -103,7 +104,7 @@ def run(given: argparse.Namespace) -> None:
     for name in datasets:
         place = Place(name, given.data, given.out, given.quick)
         measure(place, seeds, given.workers, folder)
-    results = hold_page.read(folder)
+    results = hold_points.read(folder)
     print(hold_page.table(results))
     if given.quick:
         draw_hold.draw(results, given.out / "hold.svg")

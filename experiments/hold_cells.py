@@ -99,9 +99,9 @@ def compared(place: Place, seed: int) -> Done:
     budgets_of(place, seed)
 
     def make() -> list[Row]:
-        began = time.monotonic()
+        began = time.process_time()
         rows = base_lines(case, MARGINS)
-        return _placed(place, seed, rows, time.monotonic() - began)
+        return _placed(place, seed, rows, time.process_time() - began)
 
     settings = {"margins": MARGINS, "judges": [judge.name for judge in case.judges]}
     return f"{place.dataset}, cohort {seed}: base lines", kept(place.path("base_lines", seed), settings, make)
@@ -113,13 +113,13 @@ def measured(place: Place, cell: Cell) -> Done:
     solver = source_of(place).solvers["Prices" if cell.solver == ENSEMBLE else cell.solver]
 
     def make() -> list[Row]:
-        began = time.monotonic()
+        began = time.process_time()
         classifier = case.planned["ensemble" if cell.solver == ENSEMBLE else "network"]
         problem = case.problem(case.cohort, classifier, budgets_of(place, cell.seed), cell.margin)
         plan = solve(problem, solver, seed=cell.seed)
         rows = flips(case, problem, plan, cell.margin)
         named = [{"solver": cell.solver, "margin": cell.margin, **row} for row in rows]
-        return _placed(place, cell.seed, named, time.monotonic() - began)
+        return _placed(place, cell.seed, named, time.process_time() - began)
 
     settings = {
         "size": size_of(place),

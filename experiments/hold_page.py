@@ -1,116 +1,17 @@
-"""What the result files of experiments/hold.py say: points with intervals, tables and sentences for docs/hold.md."""
+"""The tables and sentences of docs/hold.md, from the result files alone."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from scipy.stats import t as student
-
 from evidence import files
-from experiments.held import AS_CLOSE, ENSEMBLE, MARGINS, UNCHANGED, Row
+from experiments.held import AS_CLOSE, ENSEMBLE, MARGINS, UNCHANGED
+from experiments.hold_points import DATASETS, KINDS, SOLVERS, Mean, Result, difference, number_of, point, share_of
 
 PAGE = files.ROOT / "docs" / "hold.md"
-DATASETS = {"credit": "Credit customers", "icu": "Intensive care"}
-SOLVERS = ("MS", "BCMS", "CCMS", "KL", "Nearest", "Prices", ENSEMBLE)
 LINES = (*SOLVERS, UNCHANGED, AS_CLOSE)
-KINDS = {"seed": "other seeds", "bootstrap": "bootstraps", "architecture": "another kind"}
-CERTAINTY = 0.95
-
-
-def name_of(dataset: str) -> str:
-    return f"hold_{dataset}"
-
-
-@dataclass(frozen=True)
-class Result:
-    dataset: str
-    rows: list[Row]
-    made: files.Made
-
-
-def read(folder: Path = files.FOLDER) -> list[Result]:
-    """Of the datasets that were measured."""
-    found = []
-    for dataset in DATASETS:
-        if (folder / f"{name_of(dataset)}.parquet").exists():
-            table, made = files.read(name_of(dataset), folder)
-            found.append(Result(dataset, table.to_pylist(), made))
-    return found
-
-
-@dataclass(frozen=True)
-class Mean:
-    """of cohorts; half: half the width of the interval, None where there is but one"""
-
-    value: float
-    half: float | None
-
-
-def mean(each: Sequence[float]) -> Mean:
-    """With Student's interval."""
-    if len(each) < 2:
-        return Mean(float(np.mean(each)), None)
-    error = np.std(each, ddof=1) / np.sqrt(len(each))
-    return Mean(float(np.mean(each)), float(student.ppf(0.5 + CERTAINTY / 2, len(each) - 1) * error))
-
-
-@dataclass(frozen=True)
-class Point:
-    """Of one solver and margin, over cohorts and judges.
-
-    count: flipped   share: of these, in the wanted class of a judge   by_margin: ... by the margin   anyway: of these,
-    there before any change   won: of those not there before, the share that holds; None where all were   number: that
-    hold   kinds: share by kind of judge
-    """
-
-    people: float
-    count: Mean
-    share: Mean
-    by_margin: float
-    anyway: float
-    won: float | None
-    number: Mean
-    kinds: dict[str, float]
-    cost: float
-    confidence: float
-
-
-def point(result: Result, solver: str, margin: float) -> Point | None:
-    """None where nobody was flipped in any cohort."""
-    rows = [row for row in result.rows if row["solver"] == solver and row["margin"] == margin]
-    cohorts = [[row for row in rows if row["seed"] == seed] for seed in dict.fromkeys(row["seed"] for row in rows)]
-    flipped = [judges for judges in cohorts if judges[0]["count"]]  # a share of nobody is no number
-    if not flipped:
-        return None
-
-    def shares(key: str, kind: str | None = None) -> list[float]:
-        return [
-            float(np.mean([row[key] / row["count"] for row in judges if kind in (None, row["kind"])]))
-            for judges in flipped
-        ]
-
-    return Point(
-        people=float(np.mean([judges[0]["people"] for judges in cohorts])),
-        count=mean([judges[0]["count"] for judges in cohorts]),
-        share=mean(shares("held")),
-        by_margin=float(np.mean(shares("held_with_margin"))),
-        anyway=float(np.mean(shares("anyway"))),
-        won=_won(rows),
-        number=mean([float(np.mean([row["held"] for row in judges])) for judges in cohorts]),
-        kinds={kind: float(np.mean(shares("held", kind))) for kind in KINDS},
-        cost=float(np.mean([judges[0]["cost"] for judges in flipped])),
-        confidence=float(np.mean([judges[0]["confidence"] for judges in flipped])),
-    )
-
-
-def _won(rows: Sequence[Row]) -> float | None:
-    """Of all who were not there anyway, over judges and cohorts."""
-    others = sum(row["count"] - row["anyway"] for row in rows)
-    return sum(row["won"] for row in rows) / others if others else None
 
 
 def _markdown(lines: Sequence[Sequence[str]]) -> str:
@@ -119,7 +20,7 @@ def _markdown(lines: Sequence[Sequence[str]]) -> str:
 
 
 def _share(mean: Mean) -> str:
-    return f"{mean.value:.0%}" + ("" if mean.half is None else f" ± {100 * mean.half:.0f}")
+    return f"{100 * mean.value:.0f}" + ("" if mean.half is None else f" ± {100 * mean.half:.0f}") + " %"
 
 
 def _number(mean: Mean) -> str:
@@ -164,8 +65,13 @@ def detail(results: Sequence[Result]) -> str:
                 found = point(result, solver, margin)
                 if found is not None:
                     shares = (*found.kinds.values(), found.by_margin, found.anyway)
-                    won = "" if found.won is None or solver in (UNCHANGED, AS_CLOSE) else f"{found.won:.0%}"
-                    cells = [*(f"{share:.0%}" for share in shares), won, f"{found.confidence:.2f}", f"{found.cost:.2f}"]
+                    won = "" if found.won is None or solver in (UNCHANGED, AS_CLOSE) else f"{100 * found.won:.0f} %"
+                    cells = [
+                        *(f"{100 * share:.0f} %" for share in shares),
+                        won,
+                        f"{found.confidence:.2f}",
+                        f"{found.cost:.2f}",
+                    ]
                     lines.append([f"{margin:g}", _named(solver), *cells])
         parts.append(f"{DATASETS[result.dataset]}:\n\n{_markdown([head, *lines])}")
     return "\n\n".join(parts)
@@ -209,7 +115,7 @@ def said(results: Sequence[Result]) -> str:
 
 def made(results: Sequence[Result]) -> str:
     """How each file was made, in its own words."""
-    lines = [["", "cohorts", "people in each", "judges (AUC)", "made by", "on", "commit", "minutes on one core"]]
+    lines = [["", "cohorts", "people in each", "judges (AUC)", "made by", "on", "commit", "processor minutes"]]
     for result in results:
         rows = [row for row in result.rows if row["auc"] is None]
         quality = {row["judge"]: row["auc"] for row in result.rows if row["auc"] is not None}
@@ -228,7 +134,28 @@ def made(results: Sequence[Result]) -> str:
     return _markdown(lines)
 
 
-PARTS = {"table": table, "detail": detail, "said": said, "made": made}
+def differences(results: Sequence[Result]) -> str:
+    """Of two lines, cohort by cohort."""
+    asked = {
+        "`Prices` less *unchanged, as close*: share that holds, points": ("Prices", AS_CLOSE, share_of, 100.0),
+        "`Ensemble` less `Prices`: share that holds, points": (ENSEMBLE, "Prices", share_of, 100.0),
+        "`Ensemble` less `Prices`: number that holds": (ENSEMBLE, "Prices", number_of, 1.0),
+    }
+    parts = []
+    for result in results:
+        lines = [[DATASETS[result.dataset], *(f"margin {margin:g}" for margin in MARGINS)]]
+        for name, (first, second, value, times) in asked.items():
+            found = [difference(result, margin, first, second, value) for margin in MARGINS]
+            lines.append([name, *("" if mean is None else _signed(mean, times) for mean in found)])
+        parts.append(_markdown(lines))
+    return "\n\n".join(parts)
+
+
+def _signed(mean: Mean, times: float) -> str:
+    return f"{times * mean.value:+.1f}" + ("" if mean.half is None else f" ± {times * mean.half:.1f}")
+
+
+PARTS = {"table": table, "differences": differences, "detail": detail, "said": said, "made": made}
 
 
 def rendered(page: str, results: Sequence[Result]) -> str:

@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from evidence import files
-from experiments import draw_hold, hold, hold_cells, hold_page, stays
+from experiments import draw_hold, hold, hold_cells, hold_page, hold_points, stays
 from experiments.held import (
     AS_CLOSE,
     ENSEMBLE,
@@ -234,10 +234,10 @@ def test_a_network_for_customers_is_learned_once_and_from_its_own_half(tmp_path:
 
 
 def test_means_have_students_interval() -> None:
-    found = hold_page.mean([1.0, 2.0, 3.0])
+    found = hold_points.mean([1.0, 2.0, 3.0])
     assert found.value == 2.0
     assert found.half == pytest.approx(4.302653 / math.sqrt(3))
-    assert hold_page.mean([4.0]) == hold_page.Mean(4.0, None)
+    assert hold_points.mean([4.0]) == hold_points.Mean(4.0, None)
 
 
 def row(seed: int | None, judge: str, kind: str, count: int, held: int, **more: Any) -> dict[str, Any]:
@@ -255,7 +255,7 @@ def test_points_are_means_over_judges_and_cohorts() -> None:
         *(row(1, "seed 1", "seed", 4, 4), row(1, "bootstrap 1", "bootstrap", 4, 2), row(1, "t", "architecture", 4, 0)),
         *(row(2, judge, kind, 0, 0, anyway=0) for judge, kind in (("seed 1", "seed"), ("t", "architecture"))),
     ]
-    found = hold_page.point(hold_page.Result("credit", rows, MADE), "Prices", 0.1)
+    found = hold_points.point(hold_points.Result("credit", rows, MADE), "Prices", 0.1)
     assert found is not None
     assert found.count.value == 4.0
     assert found.share.value == pytest.approx((0.25 + 0.5) / 2)  # the third cohort has nobody to hold
@@ -263,7 +263,21 @@ def test_points_are_means_over_judges_and_cohorts() -> None:
     assert found.number.value == pytest.approx((2 + 2 + 0) / 3)
     assert found.anyway == pytest.approx((1 / 8 + 1 / 4) / 2)
     assert found.won == pytest.approx((3 + 1 + 0 + 3 + 1 + 0) / (3 * 7 + 3 * 3))
-    assert hold_page.point(hold_page.Result("credit", rows, MADE), "Prices", 0.3) is None
+    assert hold_points.point(hold_points.Result("credit", rows, MADE), "Prices", 0.3) is None
+
+
+def test_differences_are_between_lines_of_the_same_cohort() -> None:
+    rows = [row(seed, "j", "seed", 10, held) for seed, held in ((0, 4), (1, 8), (2, 5))]
+    rows += [row(seed, "j", "seed", 20, held, solver=ENSEMBLE) for seed, held in ((0, 10), (1, 18), (3, 9))]
+    result = hold_points.Result("credit", rows, MADE)
+    shares = hold_points.difference(result, 0.1, ENSEMBLE, "Prices", hold_points.share_of)
+    assert shares is not None
+    assert shares.value == pytest.approx(0.1)  # 0.5 - 0.4 and 0.9 - 0.8; other cohorts have one of the two alone
+    assert shares.half == pytest.approx(0.0, abs=1e-12)
+    numbers = hold_points.difference(result, 0.1, ENSEMBLE, "Prices", hold_points.number_of)
+    assert numbers is not None
+    assert numbers.value == 8.0
+    assert hold_points.difference(result, 0.3, ENSEMBLE, "Prices", hold_points.share_of) is None
 
 
 def test_a_file_is_made_once_and_anew_for_other_settings(tmp_path: Path) -> None:
@@ -315,13 +329,13 @@ def test_a_quick_run_from_end_to_end_and_again(
     monkeypatch.setitem(hold_cells.SOURCES, "credit", Lines)
     given = arguments("--data", "nowhere", "--out", str(tmp_path), "--only", "credit", "--quick")
     hold.run(given)
-    (first,) = hold_page.read(tmp_path)
+    (first,) = hold_points.read(tmp_path)
     printed = capsys.readouterr().out
     assert "[24/24] credit, cohort 1, Ensemble, margin 0.5" in printed
     assert hold_page.table([first]) in printed
     assert len(first.rows) == 3 * 2 * 4 * (2 + 3)  # judges x cohorts x margins x (base lines + solvers)
     for solver, margin, share in (("Nearest", 0.0, 1 / 3), ("Nearest", 0.1, 2 / 3), (ENSEMBLE, 0.0, 2 / 3)):
-        found = hold_page.point(first, solver, margin)
+        found = hold_points.point(first, solver, margin)
         assert found is not None
         assert found.share.value == pytest.approx(share)
         assert 0 < found.count.value < 4  # budgets bind
@@ -332,7 +346,7 @@ def test_a_quick_run_from_end_to_end_and_again(
 
     monkeypatch.setattr(hold_cells, "solve", never)
     hold.run(given)
-    (again,) = hold_page.read(tmp_path)
+    (again,) = hold_points.read(tmp_path)
     assert again == replace(first, made=again.made)
     assert again.made.seconds == first.made.seconds
 
@@ -366,7 +380,7 @@ def test_a_page_without_its_marks_is_refused() -> None:
 
 
 def test_the_page_says_what_the_result_files_say() -> None:
-    results = hold_page.read()
+    results = hold_points.read()
     assert [result.dataset for result in results][:1] == ["credit"]
     page = hold_page.PAGE.read_text()
     assert page == hold_page.rendered(page, results)
@@ -379,7 +393,7 @@ def places(svg: str) -> list[float]:
 
 
 def test_the_picture_is_drawn_from_the_result_files(tmp_path: Path) -> None:
-    draw_hold.draw(hold_page.read(), tmp_path / "hold.svg")
+    draw_hold.draw(hold_points.read(), tmp_path / "hold.svg")
     drawn, committed = places((tmp_path / "hold.svg").read_text()), places(draw_hold.PICTURE.read_text())
     assert len(drawn) > 500
     assert drawn == pytest.approx(committed, abs=0.5)
