@@ -43,9 +43,8 @@ def specs(kind: str, numbers: Sequence[int], first: int) -> list[Spec]:
     return [Spec(f"{kind} {number}", kind, first + number) for number in numbers]
 
 
-PARTS = (
-    5  # of the people that no model has learned from: a cohort is of one part, and planned for by a network of its own
-)
+# Of the people that no model has learned from: a cohort is of one part, and planned for against a network of its own.
+PARTS = 5
 NETWORKS = specs("network", range(PARTS), 100)
 RETRAINED = [*specs("seed", range(1, 5), 200), *specs("bootstrap", range(1, 5), 300)]
 MATES = [*specs("seed", (5, 6), 200), *specs("bootstrap", (5, 6), 300)]  # of the ensembles; none of them judges
@@ -58,7 +57,7 @@ def resampled(rows: Rows, seed: int) -> Rows:
 
 @dataclass(frozen=True, eq=False)
 class Judge(Generic[S]):
-    """A model that is asked and never planned against."""
+    """A model as it is asked. kind: how it differs from the one that is planned against"""
 
     name: str
     kind: str
