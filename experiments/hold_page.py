@@ -131,7 +131,8 @@ def made(results: Sequence[Result]) -> str:
                 f"{(result.made.seconds or 0) / 60:.1f}",
             ]
         )
-    return _markdown(lines)
+    absent = [name for dataset, name in DATASETS.items() if dataset not in {result.dataset for result in results}]
+    return _markdown(lines) + "".join(f"\n\n{name}: not measured yet." for name in absent)
 
 
 def differences(results: Sequence[Result]) -> str:
