@@ -43,8 +43,8 @@ ROOMS = [
     ["__main__"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
-# A plan can save, report and draw itself, an insight be loaded, a network saved and loaded; these imports happen when it is asked for
-# (that of `study` names a type).
+# A plan can save, report and draw itself, an insight be loaded, a network saved and loaded; these imports happen when
+# it is asked for (that of `study` names a type).
 DEFERRED = {
     *{("plan", "files"), ("plan", "report"), ("plan", "plots"), ("plan", "notebook"), ("plan", "study")},
     *{("problem", "notebook"), ("plan", "insight"), ("insight", "files"), ("networks", "files")},

@@ -1,0 +1,67 @@
+"""docs/pictures/hold.svg: which share of flips holds, and how many, against the margin; from the result files alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from evidence import files
+from experiments.held import AS_CLOSE, ENSEMBLE, MARGINS, UNCHANGED
+from experiments.hold_points import DATASETS, SOLVERS, Mean, Point, Result, point
+
+PICTURE = files.ROOT / "docs" / "pictures" / "hold.svg"
+# Told apart by marker and line, and by how dark they are: nothing depends on the colour.
+STYLES: dict[str, dict[str, Any]] = {
+    "MS": {"color": "#7fb2d9", "marker": "o", "linestyle": "-"},
+    "BCMS": {"color": "#5a94c4", "marker": "s", "linestyle": "--"},
+    "CCMS": {"color": "#3a75a8", "marker": "^", "linestyle": "-."},
+    "KL": {"color": "#b0b0b0", "marker": "v", "linestyle": "-"},
+    "Nearest": {"color": "#8a6d1f", "marker": "D", "linestyle": "--"},
+    "Prices": {"color": "#000000", "marker": "P", "linestyle": "-", "linewidth": 2.2},
+    ENSEMBLE: {"color": "#b3123f", "marker": "*", "linestyle": "-", "linewidth": 2.2, "markersize": 12},
+}
+BASES = {
+    UNCHANGED: {"color": "#444444", "linestyle": (0, (6, 3)), "linewidth": 1.4},
+    AS_CLOSE: {"color": "#444444", "linestyle": (0, (1, 2)), "linewidth": 1.8},
+}
+NAMES = {
+    ENSEMBLE: "Prices for an Ensemble of 5",
+    UNCHANGED: "nobody changed: all in the wanted class by the margin",
+    AS_CLOSE: "nobody changed: confidence as asked of flips",
+}
+SHIFT = 0.006  # between solvers, so that their intervals do not hide each other
+
+
+def draw(results: Sequence[Result], path: Path) -> None:
+    settings = {"svg.hashsalt": "hold", "svg.fonttype": "none", "font.size": 10}
+    with mpl.rc_context(settings):
+        figure = Figure(figsize=(10.5, 3.9 * len(results) + 1.2), layout="constrained")
+        panels = figure.subplots(len(results), 2, squeeze=False)
+        for (left, right), result in zip(panels, results, strict=True):
+            _panel(left, result, lambda found: found.share, 100.0, (*SOLVERS, *BASES))
+            _panel(right, result, lambda found: found.number, 1.0, SOLVERS)
+            left.set(title=f"{DATASETS[result.dataset]}: share of flips that hold", ylabel="%", ylim=(0, 103))
+            right.set(title="Number of flips that hold, per cohort", ylabel="people")
+            right.set_ylim(bottom=0)
+        lines, names = panels[0][0].get_legend_handles_labels()
+        figure.legend(lines, names, loc="outside lower center", ncols=3, frameon=False)
+        figure.savefig(path, format="svg", metadata={"Date": None})
+
+
+def _panel(axes: Any, result: Result, value: Callable[[Point], Mean], times: float, lines: Sequence[str]) -> None:
+    for k, line in enumerate(lines):
+        found = [(margin, value(p)) for margin in MARGINS if (p := point(result, line, margin)) is not None]
+        across = [margin + (SHIFT * (k - len(SOLVERS) // 2) if line in SOLVERS else 0.0) for margin, _ in found]
+        up = [times * mean.value for _, mean in found]
+        if line in BASES:
+            axes.plot(across, up, label=NAMES[line], **BASES[line])
+        else:
+            half = [times * (mean.half or 0.0) for _, mean in found]
+            axes.errorbar(across, up, half, label=NAMES.get(line, line), elinewidth=0.8, capsize=2, **STYLES[line])
+    axes.set(xlabel="margin", xticks=MARGINS)
+    axes.grid(visible=True, color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)

@@ -1,0 +1,145 @@
+"""Patients in intensive care whom GRU-D predicts to die, and networks learned anew that judge their flips."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import softmax
+
+from experiments import stays
+from experiments.clinic import SOLVERS
+from experiments.held import MATES, NETWORKS, RETRAINED, Case, Judge, Spec, drawn, resampled
+from experiments.metrics import Floats
+from experiments.packed import Packed, logits_of
+from experiments.tasks import Rows, Task, Tell
+from maxflip import Ensemble, Plan, Problem, TorchClassifier
+from maxflip.classifiers import Classifier
+from maxflip.datasets import Sequences, physionet2012
+from maxflip.datasets.physionet import Label
+from maxflip.datasets.physionet_variables import LABS
+from maxflip.networks import SequenceNetwork, SequenceTransformer, SparseTimeLSTM, load_network, save_network
+from maxflip.solvers import Solver
+
+LABEL: Label = "30_day"
+SURVIVED = 0
+SHARE = 0.4
+TRANSFORMER = Spec("transformer", "architecture", 400)
+LSTM = Spec("Sparse Time LSTM", "architecture", 401)
+HIDDEN = {TRANSFORMER: 32, LSTM: 48}
+
+
+def probabilities(net: SequenceNetwork, some: Sequences) -> Floats:
+    packed = Packed.of(some)
+    logits = logits_of(net, packed, packed.begin.new_tensor(range(len(packed))))
+    return np.asarray(softmax(logits, axis=1))
+
+
+def changed(people: Sequences, plan: Plan) -> Sequences:
+    """What was not measured is NaN, and stays so."""
+    picked = people.take(plan.selected)
+    return replace(picked, values=tuple(x + d for x, d in zip(picked.values, plan.changes, strict=True)))
+
+
+def of_another_kind(task: Task, spec: Spec) -> Task:
+    kind: Callable[..., SequenceNetwork] = partial(SparseTimeLSTM, sparse=LABS)
+    recipe = task.recipe
+    if spec == TRANSFORMER:
+        kind, recipe = SequenceTransformer, replace(recipe, rate=1e-3)
+
+    def build(part: Packed) -> SequenceNetwork:
+        like = task.build(part)
+        return kind(
+            *(task.data.features, HIDDEN[spec], task.data.classes, task.data.static_features),
+            shift=like.shift,
+            scale=like.scale,
+            static_shift=like.static_shift,
+            static_scale=like.static_scale,
+        )
+
+    return replace(task, build=build, recipe=recipe)
+
+
+def from_a_bootstrap(task: Task, seed: int) -> Task:
+    """The inner part is the same; of those to train on, a sample is drawn."""
+
+    def split(rows: Rows, its_seed: int) -> tuple[Rows, Rows]:
+        train, inner = task.split(rows, its_seed)
+        return resampled(train, seed), inner
+
+    return replace(task, split=split)
+
+
+@dataclass(frozen=True, eq=False)
+class Stays:
+    """data: the folder that holds physionet2012/   weights: where learned networks are kept"""
+
+    data: Path
+    weights: Path
+    size: ClassVar[int] = 30
+    quick_size: ClassVar[int] = 15
+    solvers: ClassVar[Mapping[str, Solver]] = SOLVERS
+
+    @cached_property
+    def task(self) -> Task:
+        return stays.task(self.data / "physionet2012", LABEL)
+
+    def models(self) -> list[Spec]:
+        return [*NETWORKS, *RETRAINED, TRANSFORMER, LSTM, *MATES]
+
+    def learn(self, spec: Spec, tell: Tell) -> None:
+        if self._path(spec).exists():
+            return
+        task = self.task
+        if spec.kind == "bootstrap":
+            task = from_a_bootstrap(task, spec.seed)
+        elif spec.kind == "architecture":
+            task = of_another_kind(task, spec)
+        made = task.trained(np.arange(len(task.data)), spec.seed, tell, spec.name)
+        save_network(made.net, self._path(spec))
+
+    @cached_property
+    def people(self) -> Sequences:
+        return physionet2012(self.data / "physionet2012", "b", label=LABEL)
+
+    def case(self, seed: int, size: int) -> Case[Sequences]:
+        people, own = self.people, self._judge(NETWORKS[seed])
+        rows = drawn(seed, size, own.probabilities(people).argmax(axis=1), people.labels, SURVIVED)
+        nets = [load_network(self._path(spec)) for spec in (NETWORKS[seed], *MATES)]
+        members = [TorchClassifier(net, output="logits", classes=net.class_names) for net in nets]
+
+        def problem(cohort: Sequences, classifier: Classifier, budgets: Mapping[str, float], margin: float) -> Problem:
+            return Problem(
+                classifier=classifier,
+                cohort=cohort.cohort(),
+                target=people.classes[SURVIVED],
+                margin=margin,
+                steps="all",
+                limits=dict.fromkeys(budgets, "observed"),
+                budgets=budgets,
+            )
+
+        return Case(
+            wanted=SURVIVED,
+            share=SHARE,
+            people=people,
+            labels=people.labels,
+            cohort=people.take(rows),
+            features=LABS,
+            own=own,
+            planned={"network": members[0], "ensemble": Ensemble(members)},
+            judges=[self._judge(spec) for spec in (*RETRAINED, TRANSFORMER, LSTM)],
+            take=Sequences.take,
+            changed=changed,
+            problem=problem,
+        )
+
+    def _judge(self, spec: Spec) -> Judge[Sequences]:
+        return Judge(spec.name, spec.kind, partial(probabilities, load_network(self._path(spec))))
+
+    def _path(self, spec: Spec) -> Path:
+        return self.weights / f"{spec.file}.safetensors"
