@@ -1,4 +1,4 @@
-"""How near to its bound choose comes, and how long that takes: `python benchmarks/choose.py`.
+"""How near to its bound choose comes, and how long that takes: `python -m benchmarks.choose`.
 
 Squared budgets of unlike size for parts of what all would draw, one candidate for each sample. *Unlike*: each needs
 another mix of the budgets; *alike*: all need about the same. Beside it the 0/1 programs alone: swaps are replaced by

@@ -1,4 +1,4 @@
-"""One flip in two dimensions: `python benchmarks/draw_flip.py` draws docs/pictures/flip.svg for docs/flips.md.
+"""One flip in two dimensions: `python -m benchmarks.draw_flip` draws docs/pictures/flip.svg for docs/flips.md.
 
 A tanh network is trained on two half-moons; maxflip finds the cheapest flips of one sample at two price vectors, and at
 the second once more within limits. All that is drawn is computed: the confidence on a grid, the flips, and for each

@@ -1,4 +1,4 @@
-"""A market that clears: `python benchmarks/draw_prices.py` draws docs/pictures/prices.svg for docs/prices.md.
+"""A market that clears: `python -m benchmarks.draw_prices` draws docs/pictures/prices.svg for docs/prices.md.
 
 4,000 people with five features, a 16-16 tanh network, one squared budget per feature. maxflip solves it; after every
 change of the prices this notes the prices, and what those people would buy for whom a flip costs less than they are
@@ -17,9 +17,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from benchmarks.prices_cases import markets
 from maxflip import Plan, Prices, Problem, TorchClassifier, solve
 from maxflip.solvers.prices.market import REACH, Market
-from prices_cases import markets
 
 Floats = NDArray[np.float64]
 AMOUNTS = {"weight": 20.0, "pressure": 60.0, "sugar": 120.0, "sleep": 240.0, "steps": 600.0}

@@ -1,4 +1,4 @@
-"""Cheapest flips side by side with attack libraries: `python benchmarks/flips.py --data DIR [--samples 500] [--quick]`.
+"""Cheapest flips side by side with attack libraries: `python -m benchmarks.flips --data DIR [--samples 500] [--quick]`.
 
 The same networks (64-64, tanh and ReLU, on credit_default and on synthetic data, 2 and 5 classes, and a steep one), the
 same samples, the same margin of 0.1, one thread. For every method: the share of samples flipped, the mean squared
@@ -25,7 +25,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from alma import alma
+from benchmarks.alma import alma
 from maxflip import Problem, TorchClassifier, datasets
 from maxflip.flips import FeaturePrices, cheapest_flips
 from maxflip.flips.gradient import search

@@ -1,6 +1,6 @@
 """What a gradient with respect to a batch costs: maxflip's networks beside torch's own GRU and LSTM, on one core.
 
-    python benchmarks/networks.py
+    python -m benchmarks.networks
 
 Processor time, the best of several turns taken one after the other. Prints a table in Markdown.
 """

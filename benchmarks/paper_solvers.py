@@ -1,4 +1,4 @@
-"""The paper's four algorithms, what they cost and what they find: `python benchmarks/paper_solvers.py --data DIR`.
+"""The paper's four algorithms, what they cost and what they find: `python -m benchmarks.paper_solvers --data DIR`.
 
 speed    processor seconds per inner iteration for 300 to 3,000 samples, and how they grow
 memory   peak memory of CCMS, each size in a process of its own
@@ -35,12 +35,12 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from flips import MARGIN, TARGET, credit_default, synthetic, trained, unwanted
+from benchmarks.flips import MARGIN, TARGET, credit_default, synthetic, trained, unwanted
+from benchmarks.page import put
+from benchmarks.prices_cases import PERSONAL, table
 from maxflip import BCMS, CCMS, KL, MS, Nearest, Plan, Prices, Problem, TorchClassifier, Tuned, solve, tune
 from maxflip.sizing import SHARES, size_budgets
 from maxflip.solvers.paper import loop
-from page import put
-from prices_cases import PERSONAL, table
 
 FOUR: tuple[Any, ...] = (MS, BCMS, CCMS, KL)
 SIZES = (300, 600, 900, 3_000)

@@ -1,4 +1,4 @@
-"""How good Prices is, and what it costs: `python benchmarks/prices.py --data DIR [--only linear,networks] [--quick]`.
+"""How good Prices is, and what it costs: `python -m benchmarks.prices --data DIR [--only linear,networks] [--quick]`.
 
 linear     credit_default, logistic regression: the count beside Nearest's, and the proved bound
 networks   three networks, five cohorts each: the count beside Nearest's, the estimate, and an independent reference
@@ -29,14 +29,15 @@ import torch
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from benchmarks.page import put
+from benchmarks.prices_ablations import ABLATIONS
+from benchmarks.prices_cases import Model, Shape, Solved, linear_model, networks, shapes, solved, table
+from benchmarks.prices_reference import cheapest_known
 from maxflip import Nearest, Prices
 from maxflip.solvers.prices.market import Market
-from page import put
-from prices_ablations import ABLATIONS
-from prices_cases import Model, Shape, Solved, linear_model, networks, shapes, solved, table
-from prices_reference import cheapest_known
 
 Floats = NDArray[np.float64]
+ROOT = Path(__file__).parent.parent
 SAMPLES, COHORTS, WITNESSED = 1200, 5, 200
 SPLITS_LINEAR, SPLITS = 10, 2
 NEARBY = 1.2  # of its worth: beyond this a sample's cost does not matter
@@ -276,10 +277,10 @@ def _ablated(model: Model, place: int) -> list[str]:
 
 def growth(asked: Asked) -> str:
     """Each size in a process of its own, for its peak memory."""
-    script = str(Path(__file__).with_name("prices_growth.py"))
     found = []
     for samples in SIZES[:2] if asked.quick else SIZES:
-        done = subprocess.run([sys.executable, script, str(samples)], check=True, capture_output=True, text=True)
+        command = [sys.executable, "-m", "benchmarks.prices_growth", str(samples)]
+        done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
         found.append(json.loads(done.stdout.splitlines()[-1]))
         _tell(str(found[-1]))
     lines = [

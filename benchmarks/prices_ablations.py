@@ -11,6 +11,7 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.prices_cases import markets
 from maxflip import Problem, pipeline
 from maxflip.flips import gradient
 from maxflip.solvers import Prices
@@ -20,7 +21,6 @@ from maxflip.solvers.prices.clearing import Cleared, Evaluate
 from maxflip.solvers.prices.closing import Closing
 from maxflip.solvers.prices.market import Market
 from maxflip.solvers.prices.shard import Shard
-from prices_cases import markets
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]

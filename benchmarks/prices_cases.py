@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from flips import MARGIN, TARGET, credit_default, synthetic, trained
+from benchmarks.flips import MARGIN, TARGET, credit_default, synthetic, trained
 from maxflip import Plan, Problem, TorchClassifier, solve
 from maxflip.flips import FeaturePrices, cheapest_flips
 from maxflip.solvers import Solver

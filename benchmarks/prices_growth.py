@@ -1,4 +1,4 @@
-"""One size of benchmarks/prices.py's growth, in a process of its own: `python benchmarks/prices_growth.py SAMPLES`.
+"""One size of benchmarks/prices.py's growth, in a process of its own: `python -m benchmarks.prices_growth SAMPLES`.
 
 Normal samples of 20 features through a 64-64 tanh network (as in benchmarks/scale.py), one squared budget per feature,
 their amounts lognormal; two threads. Prints a JSON object.

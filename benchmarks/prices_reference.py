@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from alma import alma
-from flips import MARGIN, WithMargin, long_rivals, random_flips
+from benchmarks.alma import alma
+from benchmarks.flips import MARGIN, WithMargin, long_rivals, random_flips
 from maxflip import Problem
 from maxflip.flips import FeaturePrices
 from maxflip.flips.gradient import search

@@ -1,4 +1,4 @@
-"""Prices from tensors to judged plan, on any device: `python benchmarks/prices_scale.py SAMPLES [--device cuda]`.
+"""Prices from tensors to judged plan, on any device: `python -m benchmarks.prices_scale SAMPLES [--device cuda]`.
 
 A tanh network 20-64-64-2 of float32 with random weights, 20 normal features, a squared budget each of unlike size. One
 solve warms up (kernels are loaded, caches filled); the second is measured: from a Problem to a judged Plan. Its

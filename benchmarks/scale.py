@@ -1,4 +1,4 @@
-"""How long a cohort takes from job file to audited plan: `python benchmarks/scale.py [samples] [features]`.
+"""How long a cohort takes from job file to audited plan: `python -m benchmarks.scale [samples] [features]`.
 
 Writes a job (Parquet cohort, exported 64-64 tanh network, one squared budget per feature), runs `maxflip solve` on
 it in a process of its own, and prints seconds, peak memory and the answer.

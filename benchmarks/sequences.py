@@ -1,7 +1,7 @@
 """Sequences: whom a search reaches, beside a plain one and an independent, stronger one; and what a plan takes.
 
-    python benchmarks/sequences.py reach [--samples 300] [--device cuda]
-    python benchmarks/sequences.py time [--samples 300] [--steps 150] [--device cuda]
+    python -m benchmarks.sequences reach [--samples 300] [--device cuda]
+    python -m benchmarks.sequences time [--samples 300] [--steps 150] [--device cuda]
 
 Insurance-like sequences (maxflip.datasets.insurance): 169 features of which 19 may change, in all of their steps,
 five classes, an LSTM with 128 units: as torch makes it, and trained here for a few epochs. Samples: those that the
