@@ -17,6 +17,7 @@ import os
 import tempfile
 import time
 import warnings
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from benchmarks.peer_tools.question import Floats, Question
 from benchmarks.peers_judged import costs, counts, over_best
 from benchmarks.peers_page import rendered, write_page
 from benchmarks.peers_questions import few_of, main_question, small_questions
-from benchmarks.peers_tools import DDN, TOOLS, Answered, Tool, Unavailable, ask, interpreter
+from benchmarks.peers_tools import DDN, TOOLS, Answered, Tool, Unavailable, ask, install
 from evidence.files import FOLDER, made_here, write
 
 Row = dict[str, Any]
@@ -47,7 +48,7 @@ class Size:
     long: bool
 
 
-FULL, QUICK = Size(300, 20, 3, 200, True), Size(150, 5, 1, 40, False)
+FULL, QUICK = Size(200, 10, 2, 240, True), Size(100, 3, 1, 60, False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,28 +72,30 @@ def asked_of(tool: Tool, questions: dict[str, Question], small: list[str]) -> li
     knows_budgets = {"few": questions["few"]} if tool.pins is None else {}
     found = [(method, {"all": questions["all"]} | knows_budgets | lesser) for method in tool.methods]
     found += [(method, {"few": questions["few"]} | lesser) for method in tool.slow]
+    found += [(method, {"few": questions["few"]}) for method in tool.slower]
     return found + [(method, lesser) for method in tool.exact]
 
 
 def entries(size: Size, questions: dict[str, Question], small: list[str], tools: tuple[Tool, ...]) -> list[Entry]:
-    found = []
-    for tool in tools:
-        methods = [(m, q) for m, q in asked_of(tool, questions, small) if size.long or m not in LONG]
+    """Processor time counts, so two methods may run side by side."""
+    found: list[Future[Entry]] = []
+    with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
+        for tool in tools:
+            for method, its in asked_of(tool, questions, small):
+                if size.long or method not in LONG:
+                    found.append(pool.submit(_entry, tool, method, its, size.limit))
+    return [entry.result() for entry in found]
+
+
+def _entry(tool: Tool, method: str, questions: dict[str, Question], limit: int) -> Entry:
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
         try:
-            python = interpreter(tool)
+            entry = Entry(tool, method, ask(tool, method, questions, Path(folder), limit))
         except Unavailable as reason:
-            found += [Entry(tool, method, note=str(reason)) for method, _ in methods]
-            continue
-        for method, its in methods:
-            began = time.monotonic()
-            with tempfile.TemporaryDirectory() as folder:
-                try:
-                    entry = Entry(tool, method, ask(tool, python, method, its, Path(folder), size.limit))
-                except Unavailable as reason:
-                    entry = Entry(tool, method, note=str(reason))
-            print(f"{tool.name}: {method}, {time.monotonic() - began:.0f} s {entry.note}", flush=True)
-            found.append(entry)
-    return found
+            entry = Entry(tool, method, note=str(reason))
+    print(f"{tool.name}: {method}, {time.monotonic() - began:.0f} s {entry.note}", flush=True)
+    return entry
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,6 +200,8 @@ def run(data: Path | None, size: Size, tools: tuple[Tool, ...] = TOOLS) -> tuple
     said, everyone = main_question(data, size.samples)
     small = small_questions(size.draws)
     questions = {"all": everyone, "few": few_of(everyone, size.few)} | {one.name: one.question for one in small}
+    for tool in tools:
+        install(tool)
     found = entries(size, questions, [one.name for one in small], tools)
     parts = [measured(found, cohort, questions[cohort]) for cohort in ("all", "few")]
     return said, {

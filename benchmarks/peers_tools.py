@@ -20,6 +20,13 @@ from evidence.files import ROOT
 PINS = ROOT / "benchmarks" / "peer_tools"
 ENVIRONMENTS = ROOT / ".peers"
 INSTALL_SECONDS = 900
+ALONE = {
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "TF_USE_LEGACY_KERAS": "1",  # alibi asks for a session, which Keras 3 does not have
+}
 WAITED = 10  # times its processor time that a method may take by the clock, on a busy machine
 
 
@@ -27,7 +34,8 @@ WAITED = 10  # times its processor time that a method may take by the clock, on 
 class Tool:
     """script: in benchmarks/peer_tools   pins: its file of requirements there; none: this interpreter has it
     shares: sees the packages of this interpreter too, torch above all   bare: installed without what it asks for
-    methods: asked everything   slow: methods asked few samples   exact: methods that solve small ones to the end
+    methods: asked everything   slow: methods asked few samples   slower: asked no more than these
+    exact: methods that solve small problems to the end
     said: how it was set up, beyond its defaults
     """
 
@@ -39,6 +47,7 @@ class Tool:
     bare: bool = False
     methods: tuple[str, ...] = ()
     slow: tuple[str, ...] = ()
+    slower: tuple[str, ...] = ()
     exact: tuple[str, ...] = ()
 
 
@@ -112,7 +121,7 @@ TOOLS = (
         "iterations; Counterfactual aims at the margin within 0.01",
         pins="alibi.txt",
         shares=False,
-        slow=("CounterfactualProto", "Counterfactual"),
+        slower=("CounterfactualProto", "Counterfactual"),
     ),
     Tool(
         "pyscipopt-ml",
@@ -139,15 +148,16 @@ class Unavailable(Exception):
     """Why a tool gives no answer, in a few words."""
 
 
-def interpreter(tool: Tool) -> Path:
-    """That has the tool; installs it where it is not there as pinned. Raises Unavailable."""
+def install(tool: Tool) -> None:
+    """Where it is not there as pinned. What went wrong stands in its environment, for those who ask."""
     if tool.pins is None:
-        return Path(sys.executable)
+        return
     home = ENVIRONMENTS / tool.pins.removesuffix(".txt")
-    python, stamp = home / "bin" / "python", home / "installed"
+    python, stamp, fault = home / "bin" / "python", home / "installed", home / "fault"
     pins = (PINS / tool.pins).read_text()
     if stamp.exists() and stamp.read_text() == pins:
-        return python
+        return
+    print(f"installing {tool.name}", flush=True)
     venv.create(home, with_pip=True, clear=True)
     if tool.shares:
         packages = sysconfig.get_path("purelib", vars={"base": str(home)})
@@ -157,26 +167,35 @@ def interpreter(tool: Tool) -> Path:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=INSTALL_SECONDS)
     except subprocess.TimeoutExpired:
-        raise Unavailable(f"does not install: not done in {INSTALL_SECONDS} s") from None
-    if done.returncode:
-        raise Unavailable(f"does not install: {_last(done.stderr, 'ERROR')}")
-    stamp.write_text(pins)
-    return python
+        fault.write_text(f"does not install: not done in {INSTALL_SECONDS} s")
+    else:
+        if done.returncode:
+            fault.write_text(f"does not install: {_last(done.stderr, 'ERROR')}")
+        else:
+            stamp.write_text(pins)
 
 
-def ask(
-    tool: Tool, python: Path, method: str, questions: dict[str, Question], folder: Path, limit: int
-) -> dict[str, Answered]:
+def interpreter(tool: Tool) -> Path:
+    """That has the tool. Raises Unavailable."""
+    if tool.pins is None:
+        return Path(sys.executable)
+    home = ENVIRONMENTS / tool.pins.removesuffix(".txt")
+    if not (home / "installed").exists():
+        fault = home / "fault"
+        raise Unavailable(fault.read_text() if fault.exists() else "not installed")
+    return home / "bin" / "python"
+
+
+def ask(tool: Tool, method: str, questions: dict[str, Question], folder: Path, limit: int) -> dict[str, Answered]:
     """limit: seconds of processor time for all of them. Raises Unavailable."""
     for name, question in questions.items():
         question.save(folder / f"{name}.question.npz")
-    command = [str(python), "-m", f"benchmarks.peer_tools.{tool.script}", method, str(folder)]
-    alone = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    command = [str(interpreter(tool)), "-m", f"benchmarks.peer_tools.{tool.script}", method, str(folder)]
     try:
         done = subprocess.run(
             command,
             cwd=ROOT,
-            env=os.environ | alone,
+            env=os.environ | ALONE,
             capture_output=True,
             text=True,
             check=False,

@@ -43,7 +43,12 @@ def prototypes(question: Question) -> Callable[[], Answer]:
         tf.compat.v1.reset_default_graph()
         tf.keras.backend.clear_session()
         explainer = CounterfactualProto(
-            asked, (1, len(row)), feature_range=_ranges(question, row), use_kdtree=True, max_iterations=500, theta=10.0
+            asked,
+            (1, len(row)),
+            feature_range=_ranges(question, row),
+            use_kdtree=True,
+            max_iterations=500,
+            theta=10.0,
         )
         explainer.fit(question.reference)
         found = explainer.explain(row[None], target_class=[TARGET]).cf
