@@ -4,7 +4,7 @@ BIN := .venv/bin
 # torch is pinned (constraints.txt); an installation older than these files is refreshed.
 STAMP := .venv/installed
 
-.PHONY: demo test check test-long format clean
+.PHONY: demo test check test-long bench format clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -24,6 +24,10 @@ check: $(STAMP)
 
 test-long: $(STAMP)
 	MAXFLIP_LONG=1 $(BIN)/pytest -n auto
+
+# maxflip beside other tools, each installed into .peers on first use; docs/results/peers.md has the full form.
+bench: $(STAMP)
+	$(BIN)/python -m benchmarks.peers --quick
 
 format: $(STAMP)
 	$(BIN)/ruff format .

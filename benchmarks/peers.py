@@ -1,4 +1,4 @@
-"""maxflip beside the tools that people use today: `python -m benchmarks.peers [--quick] [--data DIR] [--record]`.
+"""maxflip beside the tools that people use today: `python -m benchmarks.peers [--quick] [--data DIR] [--keep]`.
 
 The same network, people, margin and limits for everyone. Each tool proposes one change for each sample; the same judge
 decides which of them are flips, and the same final program picks among them within the budgets. Every tool has an
@@ -6,7 +6,7 @@ environment of its own under .peers, made on first use (pip), and every method a
 tool that does not install or run is a row that says why.
 
 Slow methods are asked the first samples only, and everyone is compared on these too. Small problems whose optimum is
-known come last. `--quick`: fewer samples, no thousands of steps. `--record`: writes docs/results/data/peers*.parquet
+known come last. `--quick`: fewer samples, no thousands of steps. `--keep`: writes docs/results/data/peers*.parquet
 and the tables of docs/results/peers.md. Without data (`--data`, or MAXFLIP_DATA) the cohort is synthetic.
 """
 
@@ -27,12 +27,13 @@ import torch
 
 from benchmarks.peer_tools.question import Floats, Question
 from benchmarks.peers_judged import costs, counts, over_best
-from benchmarks.peers_page import rendered, write_page
 from benchmarks.peers_questions import few_of, main_question, small_questions
 from benchmarks.peers_tools import DDN, TOOLS, Answered, Tool, Unavailable, ask, install
-from evidence.files import FOLDER, made_here, write
+from evidence.files import made_here
+from evidence.report import Files, report
 
 Row = dict[str, Any]
+BLOCKS = ("peers.made", "peers.everyone", "peers.few", "peers.exact")
 LONG = ("DDN, 1,000 steps", "FMN, 1,000 steps, mended", "C&W, 9 x 1,000 steps", "C&W, 1,000 steps")
 
 
@@ -169,6 +170,13 @@ def _row(entry: Entry, n: int) -> Row:
     }
 
 
+def _tool_row(tool: Tool, found: list[Entry]) -> Row:
+    own = [entry for entry in found if entry.tool == tool]
+    version = next((entry.version for entry in own if entry.version), "")
+    note = "" if version else next((entry.note for entry in own), "")
+    return {"tool": tool.name, "version": version, "set_up": tool.said, "note": note}
+
+
 def exact(found: list[Entry], name: str, question: Question, optimum: list[int] | None) -> list[Row]:
     """Rows of `peers_exact` for one small question; none where no one has proved its optimum."""
     if optimum is None:
@@ -195,8 +203,8 @@ def exact(found: list[Entry], name: str, question: Question, optimum: list[int] 
     return rows
 
 
-def run(data: Path | None, size: Size, tools: tuple[Tool, ...] = TOOLS) -> tuple[str, dict[str, list[Row]]]:
-    """What was asked in words, and the rows of the three result files."""
+def run(data: Path | None, size: Size, tools: tuple[Tool, ...] = TOOLS) -> tuple[str, Files]:
+    """What was asked in words, and the result files."""
     said, everyone = main_question(data, size.samples)
     small = small_questions(size.draws)
     questions = {"all": everyone, "few": few_of(everyone, size.few)} | {one.name: one.question for one in small}
@@ -205,6 +213,7 @@ def run(data: Path | None, size: Size, tools: tuple[Tool, ...] = TOOLS) -> tuple
     found = entries(size, questions, [one.name for one in small], tools)
     parts = [measured(found, cohort, questions[cohort]) for cohort in ("all", "few")]
     return said, {
+        "peers_tools": [_tool_row(tool, found) for tool in tools],
         "peers": [row for rows, _ in parts for row in rows],
         "peers_budgets": [row for _, rows in parts for row in rows],
         "peers_exact": [row for one in small for row in exact(found, one.name, one.question, one.optimum)],
@@ -217,7 +226,7 @@ def main() -> None:
         "--data", type=Path, default=os.environ.get("MAXFLIP_DATA"), help="a folder with credit_default"
     )
     parser.add_argument("--quick", action="store_true", help="fewer samples, no thousands of steps")
-    parser.add_argument("--record", action="store_true", help="write the result files and the page")
+    parser.add_argument("--keep", action="store_true", help="write the result files and render the pages")
     given = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
@@ -226,18 +235,11 @@ def main() -> None:
         print("No folder with credit_default: a synthetic cohort instead. `maxflip data` says where to get it.")
         data = None
     began = time.monotonic()
-    said, results = run(data, QUICK if given.quick else FULL)
+    said, files = run(data, QUICK if given.quick else FULL)
     command = "python -m benchmarks.peers" + (" --quick" if given.quick else "") + (" --data DIR" if data else "")
-    made = made_here(f"{command} --record" if given.record else command, time.monotonic() - began)
-    with tempfile.TemporaryDirectory() as elsewhere:
-        folder = FOLDER if given.record else Path(elsewhere)
-        for name, rows in results.items():
-            write(name, rows, made, folder)
-        print(f"\n{said}\n")
-        for text in rendered(folder).values():
-            print(text)
-    if given.record:
-        write_page()
+    made = made_here(f"{command} --keep", time.monotonic() - began)
+    print(f"\n{said}\n")
+    report(files, made, BLOCKS, keep=given.keep)
 
 
 if __name__ == "__main__":
