@@ -158,21 +158,20 @@ def install(tool: Tool) -> None:
     if stamp.exists() and stamp.read_text() == pins:
         return
     print(f"installing {tool.name}", flush=True)
-    venv.create(home, with_pip=True, clear=True)
-    if tool.shares:
-        packages = sysconfig.get_path("purelib", vars={"base": str(home)})
-        (Path(packages) / "shared.pth").write_text(sysconfig.get_path("purelib") + "\n")
     command = [str(python), "-m", "pip", "install", "--quiet", "-r", str(PINS / tool.pins)]
     command += ["--no-deps"] if tool.bare else ["-c", str(ROOT / "constraints.txt")]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=INSTALL_SECONDS)
+        venv.create(home, with_pip=True, clear=True)
+        if tool.shares:
+            packages = sysconfig.get_path("purelib", vars={"base": str(home)})
+            (Path(packages) / "shared.pth").write_text(sysconfig.get_path("purelib") + "\n")
+        subprocess.run(command, capture_output=True, text=True, check=True, timeout=INSTALL_SECONDS)
+    except subprocess.CalledProcessError as error:
+        fault.write_text(f"does not install: {_last(str(error.stderr), 'ERROR')}")
     except subprocess.TimeoutExpired:
         fault.write_text(f"does not install: not done in {INSTALL_SECONDS} s")
     else:
-        if done.returncode:
-            fault.write_text(f"does not install: {_last(done.stderr, 'ERROR')}")
-        else:
-            stamp.write_text(pins)
+        stamp.write_text(pins)
 
 
 def interpreter(tool: Tool) -> Path:

@@ -12,13 +12,14 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
+from benchmarks import peers_tools
 from benchmarks.peer_tools.problems import of_shape, problem_of
 from benchmarks.peer_tools.question import Floats, Question
 from benchmarks.peer_tools.torch_model import Asked
 from benchmarks.peers import BLOCKS, Entry, asked_of, exact, measured
 from benchmarks.peers_judged import costs, counts, flips, over_best
 from benchmarks.peers_questions import linear_optimum, linear_question
-from benchmarks.peers_tools import DDN, TOOLS, Answered, Tool, Unavailable, ask
+from benchmarks.peers_tools import DDN, TOOLS, Answered, Tool, Unavailable, ask, install
 from evidence.files import ROOT, Made, write
 from evidence.pages import marks
 from evidence.rendering import rendered
@@ -197,6 +198,16 @@ def test_a_tool_without_its_script_or_environment_says_so(tmp_path: Path) -> Non
         ask(Tool("none", "nothing", ""), "method", {}, tmp_path, 60)
     with pytest.raises(Unavailable, match="not installed"):
         ask(Tool("none", "nothing", "", pins="nobody.txt"), "method", {}, tmp_path, 60)
+
+
+def test_a_tool_that_does_not_install_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers_tools, "PINS", tmp_path)
+    monkeypatch.setattr(peers_tools, "ENVIRONMENTS", tmp_path / "environments")
+    (tmp_path / "nowhere.txt").write_text(f"no-such-thing @ file://{tmp_path}/nowhere\n")
+    tool = Tool("none", "nothing", "", pins="nowhere.txt")
+    install(tool)
+    with pytest.raises(Unavailable, match="does not install: ERROR: "):
+        ask(tool, "method", {}, tmp_path, 60)
 
 
 def test_foolbox_and_maxflip_answer_as_they_must(tmp_path: Path) -> None:
