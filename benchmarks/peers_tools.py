@@ -112,7 +112,8 @@ TOOLS = (
         "dice_counterfactuals",
         "one counterfactual each, features_to_vary, ranges as observed in the data",
         pins="dice.txt",
-        slow=("genetic", "random", "gradient"),
+        slow=("genetic", "random"),
+        slower=("gradient",),
     ),
     Tool(
         "alibi",

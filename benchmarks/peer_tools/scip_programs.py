@@ -34,6 +34,7 @@ def _one_shape(question: Question, s: int) -> tuple[Floats, float]:
     scip = Model()
     scip.hideOutput()
     scip.setParam("limits/time", SECONDS)
+    scip.setParam("numerics/feastol", 1e-9)  # by its default, flips miss the margin by more than the judge forgives
     change = np.array([[scip.addVar(lb=-WIDTH, ub=WIDTH) for _ in range(width)] for _ in rows])
     value = np.array(
         [[scip.addVar(lb=x[j, i] - WIDTH, ub=x[j, i] + WIDTH) for i in range(width)] for j in range(len(x))]
