@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from statistics import mean
 
 from evidence.markdown import made_line, percent, table
@@ -59,7 +60,7 @@ def _counts(counts: list[int]) -> str:
 
 
 def _cell(value: float | None, form: str) -> str:
-    return "" if value is None else format(value, form)
+    return "" if value is None or isnan(value) else format(value, form)
 
 
 @text("peers.exact")

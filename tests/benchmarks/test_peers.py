@@ -252,7 +252,12 @@ def test_tables_say_what_the_files_say(tmp_path: Path) -> None:
     tools = [{"tool": "foolbox", "version": "3.3.4", "set_up": "as it is", "note": ""}]
     tools.append({"tool": "other", "version": "", "set_up": "not at all", "note": "does not install: why"})
     write("peers_tools", tools, made, tmp_path)
-    write("peers", [of | numbers | {"n": n} for n in (200, 10)] + [gone | nothing | {"n": 10}], made, tmp_path)
+    write(
+        "peers",
+        [of | numbers | {"n": n} for n in (200, 10)] + [gone | nothing | {"n": 10, "cost_over_best": np.nan}],
+        made,
+        tmp_path,
+    )
     write(
         "peers_budgets",
         [budget | {"shape": "40 %", "count": 7, "n": n} for n in (200, 10)]
