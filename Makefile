@@ -31,6 +31,10 @@ docs: $(STAMP)
 test-long: $(STAMP)
 	MAXFLIP_LONG=1 $(BIN)/pytest -n auto
 
+# maxflip beside other tools, each installed into .peers on first use; docs/results/peers.md has the full form.
+bench: $(STAMP)
+	$(BIN)/python -m benchmarks.peers --quick
+
 format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
