@@ -36,7 +36,6 @@ from maxflip import Nearest, Prices
 from maxflip.solvers.prices.market import Market
 
 Floats = NDArray[np.float64]
-ROOT = Path(__file__).parent.parent
 SAMPLES, COHORTS, WITNESSED = 1200, 5, 200
 SPLITS_LINEAR, SPLITS = 10, 2
 NEARBY = 1.2  # of its worth: beyond this a sample's cost does not matter

@@ -23,7 +23,7 @@ from torch import nn
 
 from evidence.chromium import chromium
 from evidence.files import ROOT
-from experiments.clinic import WEIGHTS
+from experiments.cohorts import WEIGHTS
 from maxflip import Budget, Cohort, Insight, Plan, Prices, Problem, TorchClassifier, look, solve
 from maxflip.datasets import credit_default, physionet2012
 from maxflip.datasets.physionet_variables import LABS
@@ -84,7 +84,7 @@ def credit(data: Path) -> Shown:
 
 def stays(data: Path) -> Shown:
     found = physionet2012(data / "physionet2012", "b", label="30_day").take(np.arange(STAYS))
-    net = load_network(WEIGHTS)
+    net = load_network(WEIGHTS / "grud_30_day.safetensors")
     problem = Problem(
         classifier=TorchClassifier(net, output="logits", classes=net.class_names),
         cohort=found.cohort(),

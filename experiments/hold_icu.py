@@ -12,12 +12,11 @@ import numpy as np
 from scipy.special import softmax
 
 from experiments import stays
-from experiments.clinic import SOLVERS
 from experiments.held import MATES, NETWORKS, RETRAINED, Case, Judge, Spec, drawn, resampled
 from experiments.metrics import Floats
 from experiments.packed import Packed, logits_of
 from experiments.tasks import Rows, Task, Tell
-from maxflip import Ensemble, Plan, Problem, TorchClassifier
+from maxflip import BCMS, CCMS, KL, MS, Ensemble, Nearest, Plan, Prices, Problem, TorchClassifier
 from maxflip.classifiers import Classifier
 from maxflip.datasets import Sequences, physionet2012
 from maxflip.datasets.physionet import Label
@@ -25,6 +24,15 @@ from maxflip.datasets.physionet_variables import LABS
 from maxflip.networks import SequenceNetwork, SequenceTransformer, SparseTimeLSTM, load_network, save_network
 from maxflip.solvers import Solver
 
+BRIEF = {"outer": 5, "inner": 60, "optimizer": "adam"}
+SOLVERS: dict[str, Solver] = {
+    "KL": KL.scale_free(**BRIEF),
+    "MS": MS.scale_free(keep_moving=True, **BRIEF),
+    "BCMS": BCMS.scale_free(**BRIEF),
+    "CCMS": CCMS.scale_free(choices=0.25, alpha=1e-4, **BRIEF),
+    "Nearest": Nearest(),
+    "Prices": Prices(),
+}
 LABEL: Label = "30_day"
 SURVIVED = 0
 SHARE = 0.4
