@@ -37,9 +37,6 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     ),
     "docs/results/sequences.md": (
         "margin 0.1, no limits",
-        "survived, margin 0.1",
-        "Budgets are 40, 60 and 80 % of what",
-        "that 40 % of what it consumes",
     ),
     "docs/results/training.md": (
         "(0.98 per step)",
