@@ -96,6 +96,26 @@ def test_a_column_of_texts_is_told_in_one_line() -> None:
     assert "column 'name' holds no number at all: row 1: 'n0' is no number. Leave it out" in told
 
 
+def test_a_column_of_texts_and_gaps_is_told_in_one_line() -> None:
+    frame = pd.DataFrame({"job": [None, *["office", "field"] * 6], "age": np.arange(13.0)})
+    with pytest.raises(InputError) as caught:
+        Cohort.table(frame)
+    (told,) = caught.value.problems
+    assert "column 'job' holds no number at all: row 2: 'office' is no number. Leave it out" in told
+
+
+def test_a_wrong_id_column_is_answered_with_those_there_are() -> None:
+    with pytest.raises(InputError) as caught:
+        Cohort.table(pd.DataFrame({"pid": ["A"], "age": [1.0]}), id="who")
+    assert caught.value.problems == ("cohort: has no column 'who'.", "cohort: its columns are 'pid', 'age'.")
+
+
+def test_a_cohort_shows_neither_values_nor_ids() -> None:
+    cohort = Cohort.table([[61.5, 27.5]], features=["age", "bmi"], ids=["P-1"])
+    assert repr(cohort) == "Cohort(1 sample x 2 features: 'age', 'bmi')"
+    assert repr(Cohort.sequences([[[1.0]], [[2.0]]], features=["bp"])) == "Cohort(2 sequences x 1 feature: 'bp')"
+
+
 @pytest.mark.parametrize(
     ("column", "what"),
     [

@@ -75,7 +75,10 @@ def test_targets(target: Any, expected: list[list[int]]) -> None:
     [
         (3, "columns 0 to 2"),
         (-1, "columns 0 to 2"),
-        (True, "wanted an output column"),
+        (
+            True,
+            "wanted an output column (0 to 2), a class name (a text), a set, or one per sample. The classes are 'bad'",
+        ),
         ("godo", "Did you mean 'good'?"),
         ({0, 1, 2}, "leave one unwanted"),
         (set(), "at least one"),

@@ -60,6 +60,12 @@ def test_linear_flips_that_cost_one_each_are_counted_by_hand() -> None:
     assert ahead.counts == (1, 2, 4, 8, 10)
 
 
+def test_an_insight_shows_no_single_samples(asked: tuple[Problem, Plan]) -> None:
+    shown = repr(look(*asked, scales=[1.0]))
+    assert "typical=" in shown
+    assert "array(" not in shown
+
+
 def test_no_scales_no_solves(asked: tuple[Problem, Plan]) -> None:
     events: list[Event] = []
     assert look(*asked, scales=None, watch=events.append).frontier is None

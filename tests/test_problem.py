@@ -44,6 +44,10 @@ def faults(**options: Any) -> str:
     return str(caught.value)
 
 
+def test_a_worth_below_zero_is_no_matter_of_units() -> None:
+    assert faults(worth=[-1.0, 1.0, 1.0]) == "worth: row 1: -1.0; must be 0, or a number from 1e-100 to 1e+100."
+
+
 WRONG: list[Any] = [
     None, 0, -1, True, "q", "", b"a", 1.5, math.nan, math.inf, 1j, 10**400, object(), object, len, range(3),
     [], [1], ["q"], [[1], [1, 2]], [None], [[]], [math.nan] * 3, [1j] * 3, [object()] * 3, ["x"] * 3, [10**400] * 3,

@@ -23,16 +23,16 @@ def main() -> None:
     try:
         run()
     except SystemExit as end:
-        if isinstance(end.code, int) and end.code in _CODES.values():
+        if isinstance(end.code, int):
             _end(end.code)
         raise
-    finally:
-        for number in _CODES:  # what was asked for is done: a signal that comes now is too late
-            signal.signal(number, signal.SIG_IGN)
 
 
 def _end(code: int) -> NoReturn:
-    """Without the interpreter's leave-taking: threads may still be at work in a model, and would abort the process."""
+    """Without the interpreter's leave-taking: threads may still be at work in a model, or give back a CSV file that
+    pyarrow has read, and would abort the process."""
+    for number in _CODES:  # what was asked for is done: a signal that comes now is too late
+        signal.signal(number, signal.SIG_IGN)
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()

@@ -191,7 +191,8 @@ def _missing_inputs(folder: Path, given: dict[str, Path | None]) -> list[str]:
     if paths is None and not (folder / "job.toml").exists():
         return [
             f"{folder}: the plan was saved from Python without its files, so there is nothing to audit it by. "
-            "Save it with `plan.save(folder, problem=problem, model='model.pt2')`."
+            "Save it with `plan.save(folder, problem=problem, model=FILE)`, FILE being its model, exported "
+            "(docs/formats.md says how; of sequences, only networks of maxflip.networks can be)."
         ]
     return [
         f"{path}: there is no such file; the plan names it as its {key}. If it has moved, say where with --{key}."

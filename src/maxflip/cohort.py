@@ -175,6 +175,11 @@ class Cohort(Frozen):
             ragged=read.ragged,
         )
 
+    def __repr__(self) -> str:
+        """Without values and ids: a log or a saved notebook is no place for them."""
+        size = f"{counted(len(self), 'sample' if self.ragged is None else 'sequence')} x "
+        return f"Cohort({size}{counted(len(self.features), 'feature')}: {listed(self.features)})"
+
     def __len__(self) -> int:
         return len(self.values) if self.ragged is None else len(self.ragged)
 
@@ -334,7 +339,7 @@ def name_faults(names: Sequence[str], features: Sequence[str] | None, id_: str |
         extra = [n for n in names if n not in needed]
         for n in missing:
             faults.append(f"{source}: has no column {n!r}.{did_you_mean(n, names)}")
-        faults.append(f"{source}: its other columns are {listed(extra) or 'none'}.")
+        faults.append(f"{source}: its {'other ' if extra else ''}columns are {listed(extra or names) or 'none'}.")
     if id_ is not None and features is not None and id_ in features:
         faults.append(f"features: {id_!r} is the id column and cannot be a feature.")
     places: dict[str, list[int]] = {}
@@ -400,10 +405,11 @@ def read_values(columns: list[Column], ids: Text | None, source: str) -> tuple[F
             faults.append(f"{source}: column {column.name!r} has type {column.unusable}; wanted numbers.")
             continue
         values[:, i], wrong = column.numbers()
-        if len(wrong) == len(values) > FEW_TEXTS:
+        if len(wrong) > FEW_TEXTS and np.isnan(values[:, i]).all():
+            row = min(wrong)
             faults.append(
-                f"{source}: column {column.name!r} holds no number at all: row 1: {wrong[0]}. Leave it out by naming "
-                "the columns to use as features, or code it as numbers, as the model has it."
+                f"{source}: column {column.name!r} holds no number at all: row {row + 1}: {wrong[row]}. "
+                "Leave it out by naming the columns to use as features, or code it as numbers, as the model has it."
             )
             continue
         bad = np.flatnonzero(~np.isfinite(values[:, i])).tolist()

@@ -110,11 +110,9 @@ def resolve_target(target: Any, n: int, k: int, names: tuple[str, ...] | None) -
     if isinstance(target, Sequence) or hasattr(target, "__array__") or hasattr(target, "to_list"):
         array = np.asarray(target.to_list() if hasattr(target, "to_list") else target)
         return _distributions(array, n, k) if array.ndim == 2 else _per_sample(array, n, k, names)
-    return (
-        None,
-        None,
-        [f"target: got {shown(target)}; wanted an output column, a class name, a set, or one per sample."],
-    )
+    classes = f" The classes are {listed(names)}." if names else ""
+    wanted = f"wanted an output column (0 to {k - 1}), a class name (a text), a set, or one per sample."
+    return None, None, [f"target: got {shown(target)}; {wanted}{classes}"]
 
 
 def _column(target: Any, k: int, names: tuple[str, ...] | None) -> tuple[int, str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -63,8 +63,8 @@ class Plausibility(Frozen):
     references: how many real samples that is   source: whose they are   measure: how it is measured, in words
     """
 
-    before: Floats
-    after: Floats
+    before: Floats = field(repr=False)
+    after: Floats = field(repr=False)
     typical: Mapping[float, float]
     references: int
     source: str

@@ -28,7 +28,7 @@ from maxflip.limits import Limits, read_limits
 from maxflip.parts import filled
 from maxflip.ragged import Ragged
 from maxflip.slots import Slots, read_steps, steps_in_words
-from maxflip.suggest import counted, did_you_mean, listed, shown
+from maxflip.suggest import counted, did_you_mean, grouped, listed, shown
 
 Rows = NDArray[np.int64]
 
@@ -513,7 +513,10 @@ def _read_worth(worth: Any, cohort: Cohort) -> tuple[Floats, list[str]]:
     if isinstance(worth, Mapping):
         without = [i for i in cohort.ids.tolist() if i not in worth]
         if without:
-            return np.ones(n), [f"worth: says nothing of {counted(len(without), 'sample')}: {listed(without)}."]
+            return np.ones(n), [
+                f"worth: says nothing of {counted(len(without), 'sample')}: {listed(without)}. "
+                "Give each a number; 1 is what a sample counts otherwise."
+            ]
         worth = [worth[i] for i in cohort.ids.tolist()]
     in_order = in_cohort_order(worth, cohort)
     try:
@@ -523,8 +526,12 @@ def _read_worth(worth: Any, cohort: Cohort) -> tuple[Floats, list[str]]:
     if values.shape != (n,):
         return np.ones(n), [f"worth: shape {values.shape}; wanted one number per sample, ({n},)."]
     bad = np.flatnonzero(~((values == 0) | ((values >= SMALLEST_WORTH) & (values <= LARGEST_WORTH))))
-    wanted = f"must be 0, or a number from {SMALLEST_WORTH:g} to {LARGEST_WORTH:g}. Use another unit"
-    return values, [f"worth: {cohort.where(j)}: {values[j]}; {wanted}." for j in bad.tolist()]
+    wanted = f"must be 0, or a number from {SMALLEST_WORTH:g} to {LARGEST_WORTH:g}."
+
+    def sentence(j: int, value: str) -> str:
+        return f"worth: {cohort.where(j)}: {value}; {wanted}" + (" Use another unit." if values[j] > 0 else "")
+
+    return values, grouped({j: str(values[j]) for j in bad.tolist()}, sentence, "worth")
 
 
 def _read_ids(name: str, ids: Iterable[str | int] | None, cohort: Cohort) -> tuple[Rows, list[str]]:

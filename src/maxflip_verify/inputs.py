@@ -88,7 +88,10 @@ def complete(job: dict[str, Any], loaded: Loaded | Network) -> dict[str, Any]:
     if features != (loaded.features or features):
         raise Broken(f"the model was trained on the columns {loaded.features}; the job names {features}")
     if isinstance(loaded, Network) != (job["cohort"].get("kind") == "sequences"):
-        raise Unreadable("job.toml: cohort: kind: sequences need a network in a .safetensors file, and tables another")
+        raise Unreadable(
+            "job.toml: cohort: kind: sequences need a network in a .safetensors file (one of maxflip.networks), "
+            "and a table needs a .pt2 or .skops file"
+        )
     if isinstance(loaded, Network):
         given, own = job["cohort"].get("static_features", []), loaded.arguments["static"]
         if given != (own if isinstance(own, list) else given) or len(given) != loaded.size("static"):
