@@ -122,8 +122,7 @@ def carry_out(names: Sequence[str], given: argparse.Namespace, datasets: Sequenc
 def cells_of(name: str, given: argparse.Namespace, datasets: Sequence[str]) -> list[Cell]:
     scales: dict[str, Scale] = protocol.QUICK if given.quick else protocol.FULL
     growth: dict[str, Growth] = protocol.QUICK_GROWTH if given.quick else protocol.FULL_GROWTH
-    folders = {dataset: given.data if dataset in FOLDERS else None for dataset in datasets}
-    plans = {dataset: Plans(dataset, folder, scales[dataset]) for dataset, folder in folders.items()}
+    plans = {dataset: Plans(dataset, given.data, scales[dataset]) for dataset in datasets}
     if name == "budget":
         return [cell for one in plans.values() for cell in one.cells(given.seeds)]
     if name == "scalability":

@@ -59,10 +59,13 @@ def test_the_paper_s_settings_are_cut_by_gradients_alone() -> None:
     assert verbatim("KL", 50_000) == KL.paper()
 
 
-def test_made_up_data_are_the_same_in_any_folder() -> None:
+@pytest.mark.parametrize("experiment", ["budget", "scalability", "runtime"])
+def test_finished_cells_are_known_wherever_the_data_lie(experiment: str) -> None:
+    """What one machine has finished, another goes on from."""
+
     def keys(*words: str) -> list[str]:
-        given = program._parser().parse_args(["scalability", "--quick", *words])
-        return [cell.key for cell in program.cells_of("scalability", given, ["insurance"])]
+        given = program._parser().parse_args([experiment, "--quick", "--seeds", "1", *words])
+        return [cell.key for cell in with_needs(program.cells_of(experiment, given, DATASETS))]
 
     assert keys("--data", "here") == keys("--data", "there")
 
