@@ -6,7 +6,7 @@ STAMP := .venv/installed
 # Into site/; a broken link or anchor, or a page that loads something from another machine, ends it.
 DOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-.PHONY: demo test check test-long docs format clean
+.PHONY: demo test check test-long docs bench format clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -40,4 +40,4 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv maxflip-demo site
+	rm -rf .venv .peers maxflip-demo site

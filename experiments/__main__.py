@@ -24,10 +24,10 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from evidence.files import FOLDER, ROOT, made_here, write
+from evidence.files import FOLDER, ROOT, write
 from experiments import budget, protocol, runtime, scalability
 from experiments.budget import Plans
-from experiments.cells import Cell, Outcome, run_cells, with_needs
+from experiments.cells import Cell, Outcome, made_of, run_cells, with_needs
 from experiments.cohorts import DATASETS, FOLDERS
 from experiments.protocol import Growth, Scale
 from maxflip.datasets_cli import SOURCES
@@ -103,11 +103,13 @@ def carry_out(names: Sequence[str], given: argparse.Namespace, datasets: Sequenc
     everything = [cell for each in cells.values() for cell in each]
     outcome = _with_progress(" and ".join(names), everything, given, left, [given.device] if alone else devices)
     for name, each in cells.items():
-        words = f"python -m experiments {name}" + (" --quick" if given.quick else "") + f" --seeds {given.seeds}"
+        words = f"python -m experiments {name}" + (" --data DIR" if set(datasets) & FOLDERS.keys() else "")
+        words += (" --quick" if given.quick else "") + f" --seeds {given.seeds}"
+        kept = [payload for cell in each if (payload := cell.kept(given.out)) is not None]
         for file in FILES[name]:
-            rows = [row for cell in each for row in (cell.kept(given.out) or {}).get(file, [])]
+            rows = [row for payload in kept for row in payload.get(file, [])]
             if rows:
-                path = write(file, rows, made_here(words, time.monotonic() - began), given.results)
+                path = write(file, rows, made_of(words, kept), given.results)
                 console.print(f"written: {path} ({len(rows)} rows)")
     for label, fault in outcome.failed.items():
         console.print(f"{label} failed: {fault}", style="red", markup=False)
