@@ -327,6 +327,7 @@ def test_a_quick_run_from_end_to_end_and_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(hold_cells.SOURCES, "credit", Lines)
+    monkeypatch.delitem(hold_cells.FOLDERS, "credit")  # they are made up
     given = arguments("--data", "nowhere", "--out", str(tmp_path), "--only", "credit", "--quick")
     hold.run(given)
     (first,) = hold_points.read(tmp_path)
@@ -361,6 +362,20 @@ def test_work_is_found_in_the_order_asked_for(workers: int, capsys: pytest.Captu
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(" ")[0] for line in lines] == [f"[{k}/5]" for k in range(1, 6)]
     assert {line.split(" ", 1)[1] for line in lines} == {f"piece {k}" for k in range(5)}
+
+
+def test_without_data_it_is_said_what_to_fetch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Never a traceback behind hours of work: `all` ends with this."""
+    monkeypatch.delenv("MAXFLIP_DATA", raising=False)
+    for words in ([], ["--data", str(tmp_path)]):
+        hold.run(arguments(*words, "--quick", "--out", str(tmp_path / "out")))
+        said = " ".join(capsys.readouterr().err.split())
+        assert "credit is left out" in said
+        assert "Fetch it from https://physionet.org" in said
+        assert "MAXFLIP_DATA" in said
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_dataset_that_is_not_there_is_refused() -> None:
