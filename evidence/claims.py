@@ -139,7 +139,7 @@ def by_seed(rows: Iterable[Row], by: Sequence[str], of: str, name: str = "solver
 
 
 def _of_common_seeds(found: Seeds) -> Seeds:
-    common = sorted(set.intersection(*(set(each) for each in found.values())))
+    common = sorted(set.intersection(*(set(each) for each in found.values()))) if found else []
     return {name: {seed: each[seed] for seed in common} for name, each in found.items()} if common else {}
 
 
@@ -355,16 +355,23 @@ def of_margins(by_dataset: Mapping[str, Iterable[Row]]) -> Claim:
         "The margin avoids a purely adversarial change.", "more flips hold with the largest margin than with none"
     )
     for dataset, rows in by_dataset.items():
-        found: dict[str, dict[float, tuple[int, int]]] = {}
+        found: dict[str, dict[float, dict[int, tuple[int, int]]]] = {}
         for row in rows:
             if row["solver"] in SIX:
-                held, count = found.setdefault(row["solver"], {}).get(row["margin"], (0, 0))
-                found[row["solver"]][row["margin"]] = held + row["held"], count + row["count"]
+                cohorts = found.setdefault(row["solver"], {}).setdefault(row["margin"], {})
+                held, count = cohorts.get(row["seed"], (0, 0))
+                cohorts[row["seed"]] = held + row["held"], count + row["count"]
         for solver, of in found.items():
-            shares = {margin: held / count for margin, (held, count) in sorted(of.items()) if count}
-            if len(shares) > 1:
-                said = {f"margin {margin:g}": share for margin, share in shares.items()}
-                claim.tried(dataset, shares[max(shares)] > shares[min(shares)], said, ".2f", solver)
+            shares = {
+                margin: {seed: held / count for seed, (held, count) in sorted(cohorts.items()) if count}
+                for margin, cohorts in sorted(of.items())
+            }
+            some = _of_common_seeds({f"margin {margin:g}": each for margin, each in shares.items() if each})
+            if len(some) > 1:
+                said = {name: _mean(each) for name, each in some.items()}
+                first, *_, last = some
+                more = [some[last][seed] - some[first][seed] for seed in some[first]]
+                claim.tried(dataset, said[last] > said[first], said, ".2f", solver, more)
     return claim
 
 
