@@ -11,6 +11,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
         "are 40, 60 and 80 % of what an unlimited KL consumes",
         "with 95 % intervals",
         "where the 95 % interval, paired",
+        "bars 95 % intervals over them",
     ),
     "docs/results/flips.md": (
         "samples and margin (0.1)",

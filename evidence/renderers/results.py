@@ -225,6 +225,30 @@ def peers(results: Results) -> str:
     return made_line(results.made("peers_budgets")) + "\n\n" + table(head, lines)
 
 
+@text("results.figures")
+@waits_for("budget")
+def figures(results: Results) -> str:
+    """All that `python -m experiments figures` draws of the result files that are there."""
+    rows = results.rows("budget")
+    places = dict.fromkeys((row["dataset"], row["budget_source"]) for row in rows)
+    shown = {
+        "study_frontier": "Samples flipped against how much there is of every budget",
+        "study_gap": "What is missing to the estimate",
+    }
+    if results.has("prices"):
+        shown["study_prices"] = "Worth of each budget at its price"
+    shown |= {f"study_budget_{d}_{s}": f"{d}, {s} budgets: panels a to d by size of budgets" for d, s in places}
+    if results.has("scalability"):
+        grown = [row for row in results.rows("scalability") if row["protocol"] != "paper"]
+        for d, allocation, scaling in dict.fromkeys((r["dataset"], r["allocation"], r["scaling"]) for r in grown):
+            shown[f"study_sizes_{d}_{allocation}_{scaling}"] = f"{d}, {allocation}, budgets {scaling}: panels a to d"
+        shown |= {f"study_improvement_{r['dataset']}": f"{r['dataset']}: gains over KL by samples" for r in grown}
+    if results.has("iterations"):
+        curves = dict.fromkeys((row["dataset"], row["budget_source"]) for row in results.rows("iterations"))
+        shown |= {f"study_iterations_{d}_{s}": f"{d}, middle of the {s} budgets: by outer iteration" for d, s in curves}
+    return "\n\n".join(f"![{said}](pictures/{name}.svg)" for name, said in shown.items())
+
+
 @text("results.made")
 def made(results: Results) -> str:
     """Every result file there is."""

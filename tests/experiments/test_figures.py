@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from itertools import product
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 
 from evidence.files import made_here, write
+from evidence.rendering import rendered
+from evidence.results import Results
 from experiments.figures import STYLES, draw_all, of_budgets
 from experiments.protocol import BUDGETS, SOURCES
 
@@ -113,6 +116,11 @@ def test_every_figure_is_drawn_from_the_result_files(results: Path, tmp_path: Pa
     assert "estimate of the most" in texts(tmp_path / "pictures" / "study_iterations_icu_paper.svg")
     assert "estimate of the most" in texts(tmp_path / "pictures" / "study_sizes_oulad_proportional_fixed.svg")
     assert "Glucose" in texts(tmp_path / "pictures" / "study_prices.svg")
+
+
+def test_the_page_shows_every_figure(results: Path, tmp_path: Path) -> None:
+    shown = re.findall(r"\(pictures/(\w+)\.svg\)", rendered("results.figures", Results(results)))
+    assert sorted(shown) == sorted(path.stem for path in draw_all(results, tmp_path / "pictures"))
 
 
 def test_the_same_results_give_the_same_files(results: Path, tmp_path: Path) -> None:
