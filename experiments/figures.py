@@ -146,13 +146,17 @@ def _panels(
         if column == "count":
             ceiling = rows if estimated is None else estimated
             _estimate(axis, [row for row in ceiling if row.get("start", "random") == "random"], place)
-        axis.set_ylim(bottom=0.0)
+        _from_zero(axis)
         if ticks is not None:
             axis.set_xticks(range(len(ticks)), ticks)
         else:
             axis.set_xticks(sorted({place(row) for row in rows}))
             axis.set_xlabel("samples", fontsize=8)
     return _with_legend(figure, axes[0])
+
+
+def _from_zero(axis: Axes) -> None:
+    axis.set_ylim(0.0, 1.05 * axis.get_ylim()[1])
 
 
 def _size(row: Row) -> float:
@@ -219,7 +223,7 @@ def _frontier(rows: Sequence[Row]) -> Figure:
         axis.set_title(TITLES[dataset], fontsize=9)
         _lines(axis, here, "count", share, is_open=False)
         _estimate(axis, here, share)
-        axis.set_ylim(bottom=0.0)
+        _from_zero(axis)
         axis.set_xticks(sorted({share(row) for row in here}))
         axis.set_xlabel("% of what the cheapest flips consume", fontsize=8)
     return _with_legend(figure, axes[0])
