@@ -26,6 +26,8 @@ import torch
 from rich.console import Console
 
 from evidence import files
+from evidence.pages import rewrite
+from evidence.results import Results
 from experiments import draw_hold, hold_page, hold_points
 from experiments.held import PARTS
 from experiments.hold_cells import FOLDERS, SOURCES, Done, Place, cells, compared, learned, measured, source_of
@@ -121,7 +123,7 @@ def run(given: argparse.Namespace) -> None:
         draw_hold.draw(results, given.out / "hold.svg")
     else:
         draw_hold.draw(results, draw_hold.PICTURE)
-        hold_page.renew(results)
+        rewrite(Results())
 
 
 def main() -> None:
