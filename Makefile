@@ -40,4 +40,4 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv maxflip-demo site
+	rm -rf .venv .peers maxflip-demo site

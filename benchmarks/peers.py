@@ -31,6 +31,7 @@ from benchmarks.peers_questions import few_of, main_question, small_questions
 from benchmarks.peers_tools import DDN, TOOLS, Answered, Tool, Unavailable, ask, install
 from evidence.files import made_here
 from evidence.report import Files, report
+from maxflip.datasets_cli import SOURCES
 
 Row = dict[str, Any]
 BLOCKS = ("peers.made", "peers.everyone", "peers.few", "peers.exact")
@@ -232,7 +233,12 @@ def main() -> None:
     warnings.simplefilter("ignore")
     data = None if given.data is None else Path(given.data)
     if data is None or not (data / "credit_default").is_dir():
-        print("No folder with credit_default: a synthetic cohort instead. `maxflip data` says where to get it.")
+        print(
+            f"There is no folder credit_default in {data or 'MAXFLIP_DATA, which is not set'}: a synthetic cohort "
+            "instead. "
+            f"Fetch it from {SOURCES['credit_default'].where} into DIR/credit_default (docs/data.md says which files), "
+            "and give --data DIR or set MAXFLIP_DATA to DIR."
+        )
         data = None
     began = time.monotonic()
     said, files = run(data, QUICK if given.quick else FULL)

@@ -38,8 +38,8 @@ def made_here(command: str, seconds: float | None = None, packages: Sequence[str
     return Made(
         command=command,
         date=datetime.now(UTC).date().isoformat(),
-        commit=_commit(),
-        machine=_machine(),
+        commit=commit(),
+        machine=machine(),
         versions={"python": platform.python_version()} | {name: _version(name) for name in packages},
         seconds=None if seconds is None else round(seconds, 1),
     )
@@ -59,7 +59,7 @@ def read(name: str, folder: Path = FOLDER) -> tuple[pa.Table, Made]:
     return table, Made(**json.loads(table.schema.metadata[_KEY]))
 
 
-def _commit() -> str:
+def commit() -> str:
     """Of the code that ran; where there is no repository, what MAXFLIP_COMMIT says."""
     asked = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
@@ -67,7 +67,7 @@ def _commit() -> str:
     return asked.stdout.strip() or os.environ.get("MAXFLIP_COMMIT", "unknown")
 
 
-def _machine() -> str:
+def machine() -> str:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return f"{cores} cores ({platform.machine()})"
 

@@ -24,13 +24,13 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from evidence.files import FOLDER, ROOT, made_here, write
+from evidence.files import FOLDER, ROOT, write
 from experiments import budget, protocol, runtime, scalability
 from experiments.budget import Plans
-from experiments.cells import Cell, Outcome, run_cells, with_needs
+from experiments.cells import Cell, Outcome, made_of, run_cells, with_needs
 from experiments.cohorts import DATASETS, FOLDERS
 from experiments.protocol import Growth, Scale
-from maxflip.datasets_cli import SOURCES
+from experiments.public_data import those_with_data
 
 EXPERIMENTS = ("budget", "scalability", "runtime")
 ALONE = ("runtime",)  # what takes the time has the machine for itself
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the processes that are started: as many as there are cores
     faults = 0
     if given.what in EXPERIMENTS or given.what == "all":
-        chosen = available(given.only, given.data)
+        chosen = those_with_data(given.only, FOLDERS, given.data, console)
         names = EXPERIMENTS if given.what == "all" else (given.what,)
         together = [name for name in names if name not in ALONE]
         for part in ([together] if together else []) + [[name] for name in names if name in ALONE]:
@@ -67,31 +67,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             console.print(f"drawn: {path}")
     if given.what == "all":
         for name in _others():
-            if given.data is None:
-                console.print(f"{name} is left out: it needs --data DIR.")
-                continue
-            words = [name, "--data", given.data, "--workers", str(given.workers), *(["--quick"] if given.quick else [])]
+            words = [name, "--workers", str(given.workers), "--out", str(given.out / name)]
+            words += ["--data", given.data] if given.data else []
+            words += ["--quick"] if given.quick else []
             importlib.import_module(f"experiments.{name}").run(_parser().parse_args(words))
     return 1 if faults else 0
-
-
-def available(only: Sequence[str], data: str | None) -> list[str]:
-    """The datasets that can be run; of the others, what to fetch from where."""
-    chosen = []
-    for name in only:
-        if name not in FOLDERS or (data is not None and (Path(data) / FOLDERS[name]).is_dir()):
-            chosen.append(name)
-            continue
-        folder = FOLDERS[name]
-        why = "no folder was named" if data is None else f"{data} has no folder {folder}"
-        console.print(
-            f"{name} is left out: {why}. Fetch it from {SOURCES[folder].where} into DIR/{folder} (docs/data.md says "
-            f"which files; `maxflip data {folder} --root DIR/{folder}` checks them), and give --data DIR or set "
-            "MAXFLIP_DATA to DIR.",
-            soft_wrap=True,
-            markup=False,
-        )
-    return chosen
 
 
 def carry_out(names: Sequence[str], given: argparse.Namespace, datasets: Sequence[str], began: float) -> int:
@@ -103,11 +83,13 @@ def carry_out(names: Sequence[str], given: argparse.Namespace, datasets: Sequenc
     everything = [cell for each in cells.values() for cell in each]
     outcome = _with_progress(" and ".join(names), everything, given, left, [given.device] if alone else devices)
     for name, each in cells.items():
-        words = f"python -m experiments {name}" + (" --quick" if given.quick else "") + f" --seeds {given.seeds}"
+        words = f"python -m experiments {name}" + (" --data DIR" if set(datasets) & FOLDERS.keys() else "")
+        words += (" --quick" if given.quick else "") + f" --seeds {given.seeds}"
+        kept = [payload for cell in each if (payload := cell.kept(given.out)) is not None]
         for file in FILES[name]:
-            rows = [row for cell in each for row in (cell.kept(given.out) or {}).get(file, [])]
+            rows = [row for payload in kept for row in payload.get(file, [])]
             if rows:
-                path = write(file, rows, made_here(words, time.monotonic() - began), given.results)
+                path = write(file, rows, made_of(words, kept), given.results)
                 console.print(f"written: {path} ({len(rows)} rows)")
     for label, fault in outcome.failed.items():
         console.print(f"{label} failed: {fault}", style="red", markup=False)
@@ -122,8 +104,7 @@ def carry_out(names: Sequence[str], given: argparse.Namespace, datasets: Sequenc
 def cells_of(name: str, given: argparse.Namespace, datasets: Sequence[str]) -> list[Cell]:
     scales: dict[str, Scale] = protocol.QUICK if given.quick else protocol.FULL
     growth: dict[str, Growth] = protocol.QUICK_GROWTH if given.quick else protocol.FULL_GROWTH
-    folders = {dataset: given.data if dataset in FOLDERS else None for dataset in datasets}
-    plans = {dataset: Plans(dataset, folder, scales[dataset]) for dataset, folder in folders.items()}
+    plans = {dataset: Plans(dataset, given.data, scales[dataset]) for dataset in datasets}
     if name == "budget":
         return [cell for one in plans.values() for cell in one.cells(given.seeds)]
     if name == "scalability":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from experiments.cells import Cell, Payload
@@ -38,10 +38,10 @@ FILES = ("budget", "tuning", "iterations", "prices", "sizing")
 
 @dataclass(frozen=True)
 class Draw:
-    """Some samples of a dataset. data: the folder of public data"""
+    """Some samples of a dataset. data: the folder of public data, which a finished cell is not known by"""
 
     dataset: str
-    data: str | None
+    data: str | None = field(repr=False)
     n: int
     seed: int
 
@@ -174,10 +174,10 @@ def compare(task: Run, needs: Sequence[Payload], device: str) -> Payload:
 
 @dataclass(frozen=True)
 class Plans:
-    """The cells of one dataset, those that others need among them."""
+    """The cells of one dataset, those that others need among them. data: as of Draw"""
 
     dataset: str
-    data: str | None
+    data: str | None = field(repr=False)
     scale: Scale
 
     @property

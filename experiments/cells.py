@@ -12,7 +12,7 @@ import multiprocessing
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -21,10 +21,12 @@ from typing import Any
 
 import torch
 
+from evidence.files import Made, commit, machine, made_here
 from maxflip.files.atomic import write_bytes
 from maxflip.suggest import first_line
 
 Payload = dict[str, Any]
+MADE = "made"  # in what is kept of a cell: where, from which code and how long
 Work = Callable[[Any, Sequence[Payload], str], Payload]
 Tell = Callable[["Cell", "str | None"], None]
 
@@ -64,9 +66,27 @@ class Cell:
         needs = [need.kept(out) for need in self.needs]
         if None in needs:
             raise RuntimeError(f"{self.key}: a cell that it needs is not there")
-        made = self.work(self.arguments, [need for need in needs if need is not None], device)
-        write_bytes(self.path(out), json.dumps(made).encode())
-        return made
+        began = time.monotonic()
+        found = self.work(self.arguments, [need for need in needs if need is not None], device)
+        on = machine() if device == "cpu" else f"{machine()} and a GPU"
+        found |= {MADE: {"machine": on, "commit": commit(), "seconds": time.monotonic() - began}}
+        write_bytes(self.path(out), json.dumps(found).encode())
+        return found
+
+
+def made_of(command: str, kept: Sequence[Payload]) -> Made:
+    """How a result file of several cells came to be, some of them perhaps long ago and elsewhere.
+
+    seconds: of all cells together, one after the other; None where that of one is not known
+    """
+    made = [payload.get(MADE) for payload in kept]
+    known = [one for one in made if one is not None]
+    unknown = ["one that is not recorded"] if len(known) < len(made) else []
+    return replace(
+        made_here(command, None if unknown else sum(one["seconds"] for one in known)),
+        machine=" or ".join([*dict.fromkeys(one["machine"] for one in known), *unknown]),
+        commit=" or ".join([*dict.fromkeys(one["commit"] for one in known), *unknown]),
+    )
 
 
 @dataclass

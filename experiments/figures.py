@@ -1,7 +1,8 @@
 """The figures, drawn from result files alone.
 
 Solvers differ by colour (Okabe and Ito's, which the colour-blind can tell apart), marker and line, so that a grey print
-can be read too. Points are means over seeds, bars 95 % intervals of Student's t; the estimate is a black line.
+can be read too. Points are means over seeds, bars 95 % intervals of Student's t; the estimate is a black line. Axes of
+what is never below 0 begin there, so that heights can be compared.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from evidence.files import FOLDER
+from evidence.gains import Gain, compared, gains_over_kl_by_size
+from evidence.intervals import Interval, paired
+from evidence.results import Results, Row
 from experiments.protocol import BUDGETS, SHARES
-from experiments.summary import Gain, Interval, Row, compared, gains_over_kl_by_size, paired, rows_of
 
 STYLES = {
     "MS": ("#E69F00", "v", (0, (1, 1))),
@@ -68,7 +71,7 @@ Drawn = Iterable[tuple[str, Figure]]
 
 def of_budgets(results: Path) -> Drawn:
     """Panels a to d for each dataset and kind of budget; and all datasets against how much there is of the budgets."""
-    rows = compared(rows_of("budget", results))
+    rows = compared(Results(results).rows("budget"))
     for dataset in _seen(rows, "dataset"):
         for source in _seen(rows, "budget_source"):
             here = _where(rows, dataset=dataset, budget_source=source)
@@ -82,7 +85,9 @@ def of_budgets(results: Path) -> Drawn:
 
 def of_sizes(results: Path) -> Drawn:
     """One pool and the paper's groups; the estimate is that of one pool, which can do whatever groups can."""
-    joint, groups = (compared(rows_of("scalability", results), allocation) for allocation in ("joint", "proportional"))
+    joint, groups = (
+        compared(Results(results).rows("scalability"), allocation) for allocation in ("joint", "proportional")
+    )
     for part in (joint, groups):
         for dataset, scaling in itertools.product(_seen(part, "dataset"), _seen(part, "scaling")):
             here = _where(part, dataset=dataset, scaling=scaling)
@@ -91,13 +96,13 @@ def of_sizes(results: Path) -> Drawn:
                 title = f"{TITLES[dataset]}, {pool}, middle budget {scaling}; open markers: warm start"
                 name = f"study_sizes_{dataset}_{here[0]['allocation']}_{scaling}"
                 yield name, _panels(here, title, _size, None, _where(joint, dataset=dataset, scaling=scaling))
-    gains = gains_over_kl_by_size(results)
+    gains = gains_over_kl_by_size(Results(results).rows("scalability"))
     for dataset in dict.fromkeys(gain.where[0] for gain in gains):
         yield f"study_improvement_{dataset}", _improvement([gain for gain in gains if gain.where[0] == dataset])
 
 
 def of_iterations(results: Path) -> Drawn:
-    rows = [row for row in compared(rows_of("iterations", results)) if row["budget"] == "middle"]
+    rows = [row for row in compared(Results(results).rows("iterations")) if row["budget"] == "middle"]
     for dataset in _seen(rows, "dataset"):
         for source in _seen(rows, "budget_source"):
             here = _where(rows, dataset=dataset, budget_source=source)
@@ -108,7 +113,9 @@ def of_iterations(results: Path) -> Drawn:
 
 def of_prices(results: Path) -> Drawn:
     rows = [
-        row for row in rows_of("prices", results) if row["budget"] == "middle" and row["budget_source"] == "binding"
+        row
+        for row in Results(results).rows("prices")
+        if row["budget"] == "middle" and row["budget_source"] == "binding"
     ]
     if rows:
         yield "study_prices", _prices(rows)
@@ -139,12 +146,17 @@ def _panels(
         if column == "count":
             ceiling = rows if estimated is None else estimated
             _estimate(axis, [row for row in ceiling if row.get("start", "random") == "random"], place)
+        _from_zero(axis)
         if ticks is not None:
             axis.set_xticks(range(len(ticks)), ticks)
         else:
             axis.set_xticks(sorted({place(row) for row in rows}))
             axis.set_xlabel("samples", fontsize=8)
     return _with_legend(figure, axes[0])
+
+
+def _from_zero(axis: Axes) -> None:
+    axis.set_ylim(0.0, 1.05 * axis.get_ylim()[1])
 
 
 def _size(row: Row) -> float:
@@ -211,6 +223,7 @@ def _frontier(rows: Sequence[Row]) -> Figure:
         axis.set_title(TITLES[dataset], fontsize=9)
         _lines(axis, here, "count", share, is_open=False)
         _estimate(axis, here, share)
+        _from_zero(axis)
         axis.set_xticks(sorted({share(row) for row in here}))
         axis.set_xlabel("% of what the cheapest flips consume", fontsize=8)
     return _with_legend(figure, axes[0])
@@ -271,7 +284,7 @@ def _ceiling(results: Path, dataset: str, source: str) -> float | None:
     """Mean over seeds of the estimate at the middle budget"""
     if not (results / "budget.parquet").is_file():
         return None
-    rows = _where(compared(rows_of("budget", results)), dataset=dataset, budget_source=source, solver="Prices")
+    rows = _where(compared(Results(results).rows("budget")), dataset=dataset, budget_source=source, solver="Prices")
     found = [row["estimate"] for row in rows if row["budget"] == "middle" and row["estimate"] is not None]
     return sum(found) / len(found) if found else None
 

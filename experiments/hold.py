@@ -14,6 +14,7 @@ docs/hold.md; a quick one writes its result file and its picture to --out. Both 
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
@@ -22,11 +23,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from rich.console import Console
 
 from evidence import files
+from evidence.pages import rewrite
+from evidence.results import Results
 from experiments import draw_hold, hold_page, hold_points
 from experiments.held import PARTS
-from experiments.hold_cells import SOURCES, Done, Place, cells, compared, learned, measured, source_of
+from experiments.hold_cells import FOLDERS, SOURCES, Done, Place, cells, compared, learned, measured, source_of
+from experiments.public_data import those_with_data
 
 QUICK_SEEDS = 2
 OUT = Path(__file__).parent / "out" / "hold"
@@ -76,7 +81,12 @@ def measure(place: Place, seeds: int, workers: int, folder: Path) -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data", type=Path, required=True, help="folder that holds credit_default/, physionet2012/")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=os.environ.get("MAXFLIP_DATA"),
+        help="folder that holds credit_default/, physionet2012/ (MAXFLIP_DATA)",
+    )
     parser.add_argument("--only", default=",".join(SOURCES), help="of these, divided by commas (default: all)")
     parser.add_argument(
         "--seeds", type=int, help=f"cohorts (default: {PARTS}, which is the most; of a quick run {QUICK_SEEDS})"
@@ -101,6 +111,9 @@ def run(given: argparse.Namespace) -> None:
     if not 1 <= seeds <= PARTS:
         raise SystemExit(f"--seeds: got {seeds}; wanted 1 to {PARTS}: people are cut into as many parts.")
     folder = given.out if given.quick else files.FOLDER
+    datasets = those_with_data(datasets, FOLDERS, given.data, Console(stderr=True))
+    if not datasets:
+        return
     for name in datasets:
         place = Place(name, given.data, given.out, given.quick)
         measure(place, seeds, given.workers, folder)
@@ -110,7 +123,7 @@ def run(given: argparse.Namespace) -> None:
         draw_hold.draw(results, given.out / "hold.svg")
     else:
         draw_hold.draw(results, draw_hold.PICTURE)
-        hold_page.renew(results)
+        rewrite(Results())
 
 
 def main() -> None:

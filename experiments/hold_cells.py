@@ -17,6 +17,7 @@ from maxflip import solve
 from maxflip.files.atomic import write_bytes
 
 SOURCES: dict[str, Callable[[Path, Path], Source]] = {"credit": Credit, "icu": Stays}
+FOLDERS = {"credit": "credit_default", "icu": "physionet2012"}  # in the folder of public data
 Done = tuple[str, Any]  # a line for whoever watches, and what was found
 
 

@@ -1,16 +1,12 @@
-"""The tables and sentences of docs/hold.md, from the result files alone."""
+"""The tables and sentences of docs/hold.md, from the result files alone (evidence/renderers/hold.py)."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from pathlib import Path
 
-from evidence import files
 from experiments.held import AS_CLOSE, ENSEMBLE, MARGINS, UNCHANGED
 from experiments.hold_points import DATASETS, KINDS, SOLVERS, Mean, Result, difference, number_of, point, share_of
 
-PAGE = files.ROOT / "docs" / "hold.md"
 LINES = (*SOLVERS, UNCHANGED, AS_CLOSE)
 
 
@@ -154,22 +150,3 @@ def differences(results: Sequence[Result]) -> str:
 
 def _signed(mean: Mean, times: float) -> str:
     return f"{times * mean.value:+.1f}" + ("" if mean.half is None else f" ± {times * mean.half:.1f}")
-
-
-PARTS = {"table": table, "differences": differences, "detail": detail, "said": said, "made": made}
-
-
-def rendered(page: str, results: Sequence[Result]) -> str:
-    """The page with its marked parts as these results have them."""
-    for name, part in PARTS.items():
-        begin, end = f"<!-- hold.{name} -->", "<!-- end -->"
-        pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
-        text = f"{begin}\n{part(results)}\n{end}"
-        page, times = pattern.subn(lambda _, text=text: text, page)  # type: ignore[misc]
-        if times != 1:
-            raise ValueError(f"the page has {times} parts {begin}; wanted one.")
-    return page
-
-
-def renew(results: Sequence[Result], page: Path = PAGE) -> None:
-    page.write_text(rendered(page.read_text(), results))

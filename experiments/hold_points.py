@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import t as student
 
 from evidence import files
+from evidence.intervals import paired
 from experiments.held import ENSEMBLE, Row
 
 DATASETS = {"credit": "Credit customers", "icu": "Intensive care"}
 SOLVERS = ("MS", "BCMS", "CCMS", "KL", "Nearest", "Prices", ENSEMBLE)
 KINDS = {"seed": "other seeds", "bootstrap": "bootstraps", "architecture": "another kind"}
-CERTAINTY = 0.95
 
 
 def name_of(dataset: str) -> str:
@@ -49,10 +48,8 @@ class Mean:
 
 def mean(each: Sequence[float]) -> Mean:
     """With Student's interval."""
-    if len(each) < 2:
-        return Mean(float(np.mean(each)), None)
-    error = np.std(each, ddof=1) / np.sqrt(len(each))
-    return Mean(float(np.mean(each)), float(student.ppf(0.5 + CERTAINTY / 2, len(each) - 1) * error))
+    found = paired(each)
+    return Mean(found.mean, found.high - found.mean if found.pairs > 1 else None)
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,19 @@
-"""README.md: what the demo prints, and what its plan changes."""
+"""README.md: what the demo prints, what its plan changes, and what maxflip buys beside others."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from textwrap import indent
 
+from evidence.claims import means
+from evidence.gains import FOUR, full_cells
 from evidence.markdown import table
 from evidence.registry import text, values
 from evidence.results import Results
 
 _WORDS = {5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine", 10: "ten", 11: "eleven", 12: "twelve"}
+_PEOPLE = {"icu": "patients in intensive care", "oulad": "students", "insurance": "customers of an insurer (made up)"}
+_BUDGETS = {"paper": "the paper's", "binding": "scarcer ones, ours"}
 
 
 @text("demo.printed")
@@ -42,3 +46,40 @@ def numbers(results: Results) -> Mapping[str, str]:
         "count": f"{demo['count']}",
         "units_of_bmi": _WORDS.get(units, str(units)),
     }
+
+
+@text("readme.bought")
+def bought(results: Results) -> str:
+    """How many are flipped: a line for each cohort and kind of budgets that was measured."""
+    lines = [*(_of_the_study(results) if results.has("budget") else ()), *_of_the_peers(results)]
+    head = ["people", "budgets", "`Prices`", "each one's cheapest flip", "the best of what others do"]
+    return table(head, lines, right=(2, 3))
+
+
+def _of_the_study(results: Results) -> Iterator[list[str]]:
+    """Means over draws and sizes of budgets, of cells that all solvers have; of the paper's four, the one that is best
+    there."""
+    rows = [row for of in full_cells(results.rows("budget")).values() for row in of.values()]
+    people = {row["dataset"]: row["n"] for row in rows}
+    by = means(rows, ("dataset", "budget_source", "solver"), "count")
+    for dataset, source in dict.fromkeys(key[:2] for key in by):
+        here = {solver: count for (*place, solver), count in by.items() if place == [dataset, source]}
+        best = max(FOUR, key=lambda solver: here[solver])
+        ours = [f"{here[solver]:.1f}" for solver in ("Prices", "Nearest")]
+        whom = f"{people[dataset]} {_PEOPLE[dataset]}"
+        yield [whom, _BUDGETS[source], *ours, f"the paper's {best}: {here[best]:.1f}"]
+
+
+def _of_the_peers(results: Results) -> Iterator[list[str]]:
+    """Of the cohort that every tool was asked about; the mean of all shapes of budgets."""
+    rows = results.rows("peers_budgets")
+    most = max(row["n"] for row in rows)
+    by_shape = means([row for row in rows if row["n"] == most], ("tool", "method", "shape"), "count")
+    by = means(
+        [{"tool": tool, "method": method, "count": count} for (tool, method, _), count in by_shape.items()],
+        ("tool", "method"),
+        "count",
+    )
+    best = max((key for key in by if key[0] != "maxflip"), key=lambda key: by[key])
+    ours = [f"{by['maxflip', method]:.1f}" for method in ("Prices", "Nearest, unit prices")]
+    yield [f"{most} credit customers", "four shapes", *ours, f"{', '.join(best)}: {by[best]:.1f}"]

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from evidence.claims import SOLVERS, Claim, all_claims, means, tuned
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+from evidence.claims import Claim, all_claims, means, tuned
+from evidence.gains import BEST, FOUR, SIX, Standing, compared, gained, standing
 from evidence.intervals import with_interval
 from evidence.markdown import made_line, table
 from evidence.registry import text
-from evidence.results import Results, Row
+from evidence.results import Results
 
 # What the paper says of each over KL, in %: insurance-like sequences by budget; patients, the mean of all budgets.
 PUBLISHED = {
@@ -18,21 +24,45 @@ PUBLISHED = {
 PUBLISHED_BY_SIZE = {300: ("+20", "+13"), 600: ("+31", "+17.5"), 900: ("+34.5", "+20")}
 
 
+Renderer = Callable[[Results], str]
+
+
+def waits_for(*files: str) -> Callable[[Renderer], Renderer]:
+    """Where such a result file is not there yet, this is said."""
+
+    def waiting(renderer: Renderer) -> Renderer:
+        @wraps(renderer)
+        def render(results: Results) -> str:
+            absent = [f"`{file}.parquet`" for file in files if not results.has(file)]
+            return f"*Not measured yet: there is no {' and no '.join(absent)}.*" if absent else renderer(results)
+
+        return render
+
+    return waiting
+
+
 @text("results.claims")
 def claims(results: Results) -> str:
+    """Row by row; a row whose result file is not there yet says so."""
     lines = [[c.says, c.rule, _measured(c), f"**{c.verdict}**"] for c in all_claims(results)]
-    return made_line(results.made("budget")) + "\n\n" + table(["the paper", "read as", "measured", "verdict"], lines)
+    how = made_line(results.made("budget")) + "\n\n" if results.has("budget") else ""
+    return how + table(["the paper", "read as", "measured", "verdict"], lines)
 
 
 def _measured(claim: Claim) -> str:
+    if not claim.places:
+        return ""
     held = f"in {claim.held} of {len(claim.places)} places" + (f" ({claim.shares})" if claim.shares else "")
+    if claim.has_intervals:
+        held += f"; clearly so in {claim.clear}, clearly not in {claim.clearly_not}"
     return f"{held}; not in {claim.why}" if claim.why else held
 
 
 @text("results.over_kl")
+@waits_for("budget")
 def over_kl(results: Results) -> str:
     """Gains of the paper's three and of Prices over KL, paired over seeds, beside what the paper states."""
-    rows = [row for row in results.rows("budget") if row["allocation"] == "joint" and row["protocol"] != "paper"]
+    rows = compared(results.rows("budget"))
     solvers = ("MS", "BCMS", "CCMS", "Prices")
     lines = []
     for dataset, source in dict.fromkeys((row["dataset"], row["budget_source"]) for row in rows):
@@ -41,40 +71,103 @@ def over_kl(results: Results) -> str:
             some = [row for row in here if budget in (row["budget"], "all")]
             stated = PUBLISHED.get((dataset, budget), {}) if source == "paper" else {}
             said = ", ".join(f"{solver} {percent} %" for solver, percent in stated.items())
-            lines.append([dataset, source, budget, *(gain(some, solver) for solver in solvers), said])
+            lines.append([dataset, source, budget, *(gain(gained(some, s, "KL")) for s in solvers), said])
     head = ["dataset", "budgets", "size", *(f"{solver} over KL" for solver in solvers), "the paper"]
     return table(head, lines)
 
 
-def gain(rows: list[Row], solver: str, over: str = "KL") -> str:
-    """In %, mean and 95 % interval over seeds; a seed's budgets are averaged first."""
-    counts = means([row for row in rows if row["solver"] in (solver, over)], ("seed", "solver"), "count")
-    seeds = sorted({seed for seed, _ in counts})
-    each = [
-        100 * (counts[seed, solver] / counts[seed, over] - 1)
-        for seed in seeds
-        if (seed, solver) in counts and counts.get((seed, over))
-    ]
+def gain(each: Sequence[float]) -> str:
+    """In %, mean and 95 % interval over seeds."""
     said = with_interval(each, "+.1f")
     return f"{said} %" if said else ""
 
 
+@text("results.gains")
+@waits_for("budget")
+def of_prices(results: Results) -> str:
+    """Gains of Prices over each of the others, over all sizes of budgets."""
+    rows = compared(results.rows("budget"))
+    others = (*FOUR, BEST, "Nearest")
+    places = dict.fromkeys((row["dataset"], row["budget_source"]) for row in rows)
+    lines = []
+    for dataset, source in places:
+        here = [row for row in rows if (row["dataset"], row["budget_source"]) == (dataset, source)]
+        lines.append([dataset, source, *(gain(gained(here, "Prices", other)) for other in others)])
+    lines.append(["all", "both", *(gain(gained(rows, "Prices", other)) for other in others)])
+    return table(["dataset", "budgets", *(f"over {other}" for other in others)], lines)
+
+
+@text("results.losses")
+@waits_for("budget")
+def losses(results: Results) -> str:
+    """Every cell in which Prices is not the best, with its cause."""
+    found = standing(results.rows("budget"))
+    said = _said_of(found)
+    lines = []
+    for loss in found.losses:
+        dataset, seed, source, size = loss.where
+        numbers = [str(seed), str(loss.prices), _or_empty(loss.estimate, ".1f"), loss.best, str(loss.count)]
+        lines.append([dataset, source, size, *numbers, loss.cause])
+    head = ["dataset", "budgets", "size", "draw", "Prices", "its estimate", "the best", "flips", "cause"]
+    return said + ("\n\n" + table(head, lines) if lines else "")
+
+
+def _said_of(found: Standing) -> str:
+    cells = found.alone + found.tied + len(found.losses)
+    behind = f"behind in {len(found.losses)}:" if found.losses else "behind in none."
+    return (
+        f"Of {cells} cells, `Prices` flips the most in {found.alone}, as many as the best other in {found.tied}, "
+        f"and is {behind}"
+    )
+
+
+@text("results.carried")
+@waits_for("budget", "tuning")
+def carried(results: Results) -> str:
+    """Whether settings that were chosen on one draw do as well on the others: share flipped at the middle budget."""
+    middle = [row for row in tuned(results.rows("budget")) if row["budget"] == "middle"]
+    shares = [row | {"share": 100 * row["count"] / row["n"]} for row in middle]
+    by = means(shares, ("dataset", "budget_source", "solver"), "share")
+    sizes = {row["dataset"]: row["n"] for row in middle}
+    lines: dict[tuple[Any, ...], list[str]] = {}
+    for row in results.rows("tuning"):
+        place = row["dataset"], row["budget_source"]
+        if row["chosen"] and (*place, row["solver"]) in by:
+            line = lines.setdefault(place, [*place, f"{row['n']}", f"{sizes[row['dataset']]}", *[""] * len(FOUR)])
+            then, now = 100 * row["count"] / row["n"], by[(*place, row["solver"])]
+            line[4 + FOUR.index(row["solver"])] = f"{then:.0f} %, then {now:.0f} %"
+    return table(["dataset", "budgets", "chosen on", "run on", *FOUR], lines.values())
+
+
 @text("results.growth")
+@waits_for("scalability")
 def growth(results: Results) -> str:
     """Gains over KL by the number of samples, over both starts, as the paper averages them."""
-    rows = results.rows("scalability")
+    rows = [row for row in results.rows("scalability") if row["solver"] != "Nearest"]  # it begins nowhere
+    by = ("dataset", "allocation", "scaling", "n")
     lines = []
-    for allocation, scaling in dict.fromkeys((row["allocation"], row["scaling"]) for row in rows):
-        for n in sorted({row["n"] for row in rows}):
-            some = [row for row in rows if (row["allocation"], row["scaling"], row["n"]) == (allocation, scaling, n)]
-            stated = PUBLISHED_BY_SIZE.get(n) if allocation == "proportional" else None
-            said = f"BCMS {stated[0]} %, CCMS {stated[1]} %" if stated else ""
-            lines.append([allocation, scaling, str(n), *(gain(some, s) for s in ("BCMS", "CCMS", "Prices")), said])
-    head = ["allocation", "budgets", "samples", "BCMS over KL", "CCMS over KL", "Prices over KL", "the paper"]
+    for place in sorted(dict.fromkeys(tuple(row[name] for name in by) for row in rows)):
+        dataset, allocation, scaling, n = place
+        some = [row for row in rows if tuple(row[name] for name in by) == place]
+        stated = PUBLISHED_BY_SIZE.get(n) if (dataset, allocation) == ("insurance", "proportional") else None
+        said = f"BCMS {stated[0]} %, CCMS {stated[1]} %" if stated else ""
+        gains = (gain(gained(some, s, "KL", ("start",))) for s in ("BCMS", "CCMS", "Prices"))
+        lines.append([dataset, allocation, scaling, str(n), *gains, said])
+    head = [
+        "dataset",
+        "allocation",
+        "budgets",
+        "samples",
+        "BCMS over KL",
+        "CCMS over KL",
+        "Prices over KL",
+        "the paper",
+    ]
     return made_line(results.made("scalability")) + "\n\n" + table(head, lines)
 
 
 @text("results.runtime")
+@waits_for("runtime")
 def runtime(results: Results) -> str:
     lines = [
         [
@@ -95,24 +188,27 @@ def _or_empty(number: float | None, form: str) -> str:
 
 
 @text("results.counts")
+@waits_for("budget")
 def counts(results: Results) -> str:
     """Means over seeds of every solver, beside the estimate of Prices."""
-    rows = [row for row in results.rows("budget") if row["allocation"] == "joint" and row["protocol"] != "paper"]
+    rows = compared(results.rows("budget"))
     where = ("dataset", "budget_source", "budget")
     count, estimate = means(rows, (*where, "solver"), "count"), means(rows, (*where, "solver"), "estimate")
+    seeds = Counter(tuple(row[name] for name in (*where, "solver")) for row in rows)
     lines = [
         [
             *place,
-            *(f"{count[(*place, s)]:.1f}" if (*place, s) in count else "" for s in SOLVERS),
+            *(f"{count[(*place, s)]:.1f}" if (*place, s) in count else "" for s in SIX),
             f"{estimate[(*place, 'Prices')]:.1f}" if (*place, "Prices") in estimate else "",
-            f"{sum(1 for r in tuned(rows) if r['solver'] == 'BCMS' and tuple(r[w] for w in where) == place)}",
+            f"{min(seeds.get((*place, s), 0) for s in SIX)}",
         ]
         for place in dict.fromkeys(tuple(row[name] for name in where) for row in rows)
     ]
-    return table(["dataset", "budgets", "size", *SOLVERS, "estimate", "seeds"], lines)
+    return table(["dataset", "budgets", "size", *SIX, "estimate", "seeds"], lines)
 
 
 @text("results.peers")
+@waits_for("peers_budgets")
 def peers(results: Results) -> str:
     """What the best of the other tools' changes come to within the same budgets, after the same choice."""
     by = means(results.rows("peers_budgets"), ("n", "shape", "tool", "method"), "count")
@@ -127,6 +223,30 @@ def peers(results: Results) -> str:
             lines.append([f"{n:,}", shape, f"{ours:.1f}", f"{others[best]:.1f}", f"{best[0]}, {best[1]}", gained])
     head = ["samples", "budgets", "Prices", "the best of the others", "which", "more by Prices"]
     return made_line(results.made("peers_budgets")) + "\n\n" + table(head, lines)
+
+
+@text("results.figures")
+@waits_for("budget")
+def figures(results: Results) -> str:
+    """All that `python -m experiments figures` draws of the result files that are there."""
+    rows = results.rows("budget")
+    places = dict.fromkeys((row["dataset"], row["budget_source"]) for row in rows)
+    shown = {
+        "study_frontier": "Samples flipped against how much there is of every budget",
+        "study_gap": "What is missing to the estimate",
+    }
+    if results.has("prices"):
+        shown["study_prices"] = "Worth of each budget at its price"
+    shown |= {f"study_budget_{d}_{s}": f"{d}, {s} budgets: panels a to d by size of budgets" for d, s in places}
+    if results.has("scalability"):
+        grown = [row for row in results.rows("scalability") if row["protocol"] != "paper"]
+        for d, allocation, scaling in dict.fromkeys((r["dataset"], r["allocation"], r["scaling"]) for r in grown):
+            shown[f"study_sizes_{d}_{allocation}_{scaling}"] = f"{d}, {allocation}, budgets {scaling}: panels a to d"
+        shown |= {f"study_improvement_{r['dataset']}": f"{r['dataset']}: gains over KL by samples" for r in grown}
+    if results.has("iterations"):
+        curves = dict.fromkeys((row["dataset"], row["budget_source"]) for row in results.rows("iterations"))
+        shown |= {f"study_iterations_{d}_{s}": f"{d}, middle of the {s} budgets: by outer iteration" for d, s in curves}
+    return "\n\n".join(f"![{said}](pictures/{name}.svg)" for name, said in shown.items())
 
 
 @text("results.made")

@@ -13,7 +13,7 @@ from evidence import __main__ as program
 from evidence.files import Made, write
 from evidence.hand_typed import hand_typed, watched
 from evidence.pages import PageError, marks, pages, render, rewrite, stale
-from evidence.rendering import names, rendered
+from evidence.rendering import names
 from evidence.report import report
 from evidence.results import Results
 from evidence.settings import SETTINGS
@@ -46,15 +46,9 @@ def test_no_number_is_typed_by_hand() -> None:
 
 
 def test_what_can_be_rendered_is_shown_by_a_page() -> None:
-    """Where a result file is not there yet, its place in a page waits: `<!-- to come: NAME -->`."""
     results = Results()
     asked = {mark.name for page in pages() for mark in marks(page, results)}
-    waiting = {name for page in pages() for name in re.findall(r"<!-- to come: ([\w.]+) -->", page.read_text())}
-    rest = names(results) - asked
-    assert rest - waiting == set()
-    for name in rest:
-        with pytest.raises(FileNotFoundError):
-            rendered(name, results)
+    assert names(results) - asked == set()
 
 
 def test_a_block_and_a_value_are_put_where_their_marks_are(tmp_path: Path, results: Results) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from itertools import product
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import Any
 import pytest
 
 from evidence.files import made_here, write
-from experiments.figures import STYLES, draw_all
+from evidence.rendering import rendered
+from evidence.results import Results
+from experiments.figures import STYLES, draw_all, of_budgets
 from experiments.protocol import BUDGETS, SOURCES
 
 NUMBERS: dict[str, Any] = {
@@ -115,9 +118,21 @@ def test_every_figure_is_drawn_from_the_result_files(results: Path, tmp_path: Pa
     assert "Glucose" in texts(tmp_path / "pictures" / "study_prices.svg")
 
 
+def test_the_page_shows_every_figure(results: Path, tmp_path: Path) -> None:
+    shown = re.findall(r"\(pictures/(\w+)\.svg\)", rendered("results.figures", Results(results)))
+    assert sorted(shown) == sorted(path.stem for path in draw_all(results, tmp_path / "pictures"))
+
+
 def test_the_same_results_give_the_same_files(results: Path, tmp_path: Path) -> None:
     first = {path.name: path.read_bytes() for path in draw_all(results, tmp_path / "one")}
     assert {path.name: path.read_bytes() for path in draw_all(results, tmp_path / "two")} == first
+
+
+def test_heights_can_be_compared(results: Path) -> None:
+    """A count of 73 beside 70 must not look like twice as many."""
+    figures = dict(of_budgets(results))
+    for name in ("study_budget_icu_paper", "study_frontier"):
+        assert [axis.get_ylim()[0] for axis in figures[name].axes] == [0.0] * len(figures[name].axes)
 
 
 def test_what_was_not_measured_is_not_drawn(tmp_path: Path) -> None:

@@ -19,8 +19,9 @@ from experiments import __main__ as program
 from experiments import budget, protocol, runtime, scalability
 from experiments.budget import Plans
 from experiments.cells import with_needs
-from experiments.cohorts import DATASETS
+from experiments.cohorts import DATASETS, FOLDERS
 from experiments.protocol import FULL, KINDS, QUICK, SHARES, Scale, begun, verbatim
+from experiments.public_data import those_with_data
 from maxflip import BCMS, KL, MS, Problem
 from tests.experiments import stage
 
@@ -28,7 +29,7 @@ TINY = Scale(n=6, tuning_n=6, outer=2, inner=2, allowance=8, paper_limit=3, grou
 
 
 def test_without_data_it_is_said_what_to_fetch_and_the_generator_is_left(capsys: Any) -> None:
-    assert program.available(DATASETS, None) == ["insurance"]
+    assert those_with_data(DATASETS, FOLDERS, None, program.console) == ["insurance"]
     said = " ".join(capsys.readouterr().err.split())
     assert "icu is left out: no folder was named. Fetch it from https://physionet.org" in said
     assert "oulad is left out" in said
@@ -38,7 +39,7 @@ def test_without_data_it_is_said_what_to_fetch_and_the_generator_is_left(capsys:
 
 def test_a_folder_that_is_missing_is_named(tmp_path: Path, capsys: Any) -> None:
     (tmp_path / "oulad").mkdir()
-    assert program.available(DATASETS, str(tmp_path)) == ["oulad", "insurance"]
+    assert those_with_data(DATASETS, FOLDERS, tmp_path, program.console) == ["oulad", "insurance"]
     assert f"{tmp_path} has no folder physionet2012" in " ".join(capsys.readouterr().err.split())
 
 
@@ -59,10 +60,13 @@ def test_the_paper_s_settings_are_cut_by_gradients_alone() -> None:
     assert verbatim("KL", 50_000) == KL.paper()
 
 
-def test_made_up_data_are_the_same_in_any_folder() -> None:
+@pytest.mark.parametrize("experiment", ["budget", "scalability", "runtime"])
+def test_finished_cells_are_known_wherever_the_data_lie(experiment: str) -> None:
+    """What one machine has finished, another goes on from."""
+
     def keys(*words: str) -> list[str]:
-        given = program._parser().parse_args(["scalability", "--quick", *words])
-        return [cell.key for cell in program.cells_of("scalability", given, ["insurance"])]
+        given = program._parser().parse_args([experiment, "--quick", "--seeds", "1", *words])
+        return [cell.key for cell in with_needs(program.cells_of(experiment, given, DATASETS))]
 
     assert keys("--data", "here") == keys("--data", "there")
 
@@ -226,10 +230,12 @@ def test_another_experiment_takes_part_where_its_module_is_there(
     monkeypatch.setattr(program, "OUT", tmp_path)
     assert program.main([what, "--data", str(tmp_path), "--workers", "3", "--quick"]) == 0
     assert [(given.data, given.workers, given.quick) for given in told] == [(str(tmp_path), 3, True)]
+    assert what != "all" or told[0].out == str(tmp_path / "hold")
 
 
 def _takes_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data")
+    parser.add_argument("--out")
     parser.add_argument("--workers", type=int)
     parser.add_argument("--quick", action="store_true")
 

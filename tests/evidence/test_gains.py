@@ -1,0 +1,114 @@
+"""Gains and losses from rows that are made up."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from evidence.gains import BEST, compared, gained, gains, standing
+from evidence.intervals import paired, with_interval
+
+
+def row(seed: int, solver: str, count: int, **more: Any) -> dict[str, Any]:
+    protocol = "own" if solver in ("Prices", "Nearest") else "tuned"
+    return {
+        "dataset": "icu",
+        "budget_source": "binding",
+        "budget": "small",
+        "allocation": "joint",
+        "protocol": protocol,
+        "seed": seed,
+        "solver": solver,
+        "count": count,
+        "estimate": None,
+    } | more
+
+
+def test_the_interval_is_students() -> None:
+    """1, 2, 6: mean 3, standard deviation sqrt(7), t(0.975; 2) = 4.302653"""
+    found = paired([1.0, 2.0, 6.0])
+    half = 4.302653 * math.sqrt(7.0) / math.sqrt(3.0)
+    assert (found.mean, found.pairs) == (3.0, 3)
+    assert found.low == pytest.approx(3.0 - half, abs=1e-5)
+    assert found.high == pytest.approx(3.0 + half, abs=1e-5)
+
+
+def test_one_pair_has_no_interval() -> None:
+    found = paired([2.0])
+    assert (found.mean, found.pairs) == (2.0, 1)
+    assert math.isnan(found.low)
+    assert math.isnan(found.high)
+    assert paired([]).pairs == 0
+
+
+def test_gains_are_paired_by_seed_and_in_percent_of_the_other() -> None:
+    rows = [row(0, "Prices", 12), row(1, "Prices", 30), row(0, "BCMS", 10), row(1, "BCMS", 20), row(2, "BCMS", 99)]
+    (gain,) = gains(rows, [("Prices", "BCMS"), ("Prices", "KL")])
+    assert gain.where == ("icu", "binding", "small")
+    assert (gain.count.mean, gain.count.pairs) == (6.0, 2)
+    assert gain.percent.mean == pytest.approx(35.0)
+
+
+def test_a_count_of_nothing_has_no_percentage() -> None:
+    (gain,) = gains([row(0, "Prices", 3), row(0, "KL", 0)], [("Prices", "KL")])
+    assert (gain.count.mean, gain.count.pairs) == (3.0, 1)
+    assert gain.percent.pairs == 0
+
+
+def test_runs_with_the_papers_settings_and_groups_take_no_part() -> None:
+    rows = [row(0, "Prices", 5), row(0, "KL", 4)]
+    more = [row(0, "KL", 9, protocol="paper"), row(0, "KL", 9, allocation="proportional")]
+    assert compared([*rows, *more]) == rows
+
+
+def test_an_interval_in_words() -> None:
+    assert with_interval([1.0, 3.0], "+.1f") == "+2.0 ± 12.7"
+    assert with_interval([2.0], ".1f") == "2.0"
+    assert with_interval([], ".1f") == ""
+
+
+def test_an_interval_that_leaves_out_zero_is_clear() -> None:
+    assert paired([1.0, 1.1]).is_clear
+    assert paired([-1.0, -1.1]).is_clear
+    assert not paired([1.0, -1.0, 0.5]).is_clear
+    assert not paired([1.0]).is_clear
+
+
+def all_six(seed: int, **counts: int) -> list[dict[str, Any]]:
+    others = dict.fromkeys(("MS", "BCMS", "CCMS", "KL", "Nearest", "Prices"), 1)
+    return [row(seed, solver, count) for solver, count in (others | counts).items()]
+
+
+def test_a_gain_is_of_the_cells_that_have_both() -> None:
+    """Seed 0: 30 beside 10 + 10. Of seed 1 the large budget has no KL: 30 beside 20."""
+    rows = [row(0, "Prices", 15), row(0, "KL", 10)]
+    rows += [row(0, "Prices", 15, budget="large"), row(0, "KL", 10, budget="large")]
+    rows += [row(1, "Prices", 30), row(1, "KL", 20), row(1, "Prices", 999, budget="large")]
+    assert gained(rows, "Prices", "KL") == pytest.approx([50.0, 50.0])
+
+
+def test_the_best_of_the_four_is_another_one_in_every_cell() -> None:
+    rows = all_six(0, Prices=30, MS=20) + all_six(1, Prices=30, KL=10, Nearest=29)
+    assert gained(rows, "Prices", BEST) == pytest.approx([50.0, 200.0])
+    assert gained([r for r in rows if r["solver"] != "CCMS"], "Prices", BEST) == []
+
+
+def test_cells_in_which_another_is_better_are_named_with_their_cause() -> None:
+    def estimated(rows: list[dict[str, Any]], estimate: float) -> list[dict[str, Any]]:
+        return [r | {"estimate": estimate} for r in rows]
+
+    found = standing(
+        estimated(all_six(0, Prices=5, BCMS=7), 5.9)
+        + estimated(all_six(1, Prices=5, CCMS=6), 7.2)
+        + all_six(2, Prices=8, CCMS=8)
+        + all_six(3, Prices=8, CCMS=7)
+        + [row(4, "Prices", 1), row(4, "BCMS", 9)]  # not all six: it waits
+    )
+    assert (found.alone, found.tied) == (1, 1)
+    first, second = found.losses
+    assert (first.where, first.prices, first.best, first.count) == (("icu", 0, "binding", "small"), 5, "BCMS", 7)
+    assert first.cause.startswith("search")
+    assert (second.where[1], second.best) == (1, "CCMS")
+    assert second.cause.startswith("selection")
