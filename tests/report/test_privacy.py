@@ -74,9 +74,15 @@ def test_without_people_amounts_of_fewer_than_five_are_left_out() -> None:
     assert "+4.0+4.0+4.0" in Page(render(make(changes))).text
 
 
-def test_without_people_small_groups_are_not_told_apart() -> None:
+def test_without_names_small_groups_are_not_told_apart() -> None:
     groups = (Group("a", 20, 5, 10, 5, 0.1), Group("b", 3, 0, 1, 1, 0.2), Group("c", 4, 0, 1, 0, 0.3))
     insight = Insight(groups=Groups("ward", groups))
-    assert "small groupsfew7" in Page(render(named(), insight, people="none")).text.replace(" few", "few")
-    for people in ("pseudonyms", "full"):
-        assert "small groups" not in Page(render(named(), insight, people=people)).text
+    for people in ("none", "pseudonyms"):
+        assert "small groupsfew7" in Page(render(named(), insight, people=people)).text.replace(" few", "few")
+    assert "small groups" not in Page(render(named(), insight)).text
+
+
+def test_a_column_of_ids_as_groups_names_nobody_without_names() -> None:
+    groups = Groups("patient", tuple(Group(f"zq-{j}", 1, 0, 1, 1, -0.25) for j in range(COUNT)))
+    for people in ("none", "pseudonyms"):
+        assert "zq-" not in render(named(), Insight(groups=groups), people=people)
