@@ -64,7 +64,7 @@ def plot_prices(plan: Plan, ax: Axes | None = None) -> Axes:
         raise InputError("plot_prices: this plan has no prices. Solve with Prices().")
     prices = plan.prices
     worth = {n: prices[n] * b.amount if b.amount < math.inf else 0.0 for n, b in plan.budgets.items()}
-    notes = {n: f"{prices[n]:.2g} per unit" for n in worth}
+    notes = {n: f"{prices[n]:.2g} per unit" if plan.budgets[n].amount else "not known" for n in worth}
     ax = _bars(ax, sorted(worth, key=lambda n: -worth[n]), worth, notes, "budgets")
     ax.set_title("What all of a budget is worth at its price", loc="left")
     ax.set_xlabel(_counts(plan))

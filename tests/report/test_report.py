@@ -213,6 +213,24 @@ def test_a_price_that_is_next_to_nothing_is_0() -> None:
         assert shown in read(make(budgets={"bp": Budget(400.0, {"bp": 1.0})}, prices={"bp": price}))
 
 
+def test_no_unit_brings_more_than_all_who_are_left() -> None:
+    """Of a tiny budget a whole unit is far more than its price can hold for."""
+    budgets, others = {"bp": Budget(1e-6, {"bp": 1.0})}, {Fate.ALREADY: 4, Fate.LEFT_OUT: 3, Fate.UNREACHABLE: 2}
+    given: dict[str, Any] = {"changes": [[0.0, 1e-4]], "budgets": budgets, "others": others}
+    assert "at most 5 more people per squared mmHg: nobody else is left" in read(make(**given, prices={"bp": 7000.0}))
+    worths = np.array([9.0] * 5 + [0.5] * 5)
+    assert "at most 2.5 more worth per" in read(make(**given, worths=worths, prices={"bp": 7000.0}))
+    assert "about 4.9 more people per squared mmHg" in read(make(**given, prices={"bp": 4.9}))
+    assert "about 1 more person per squared mmHg" in read(make(**given, prices={"bp": 1.004}))
+
+
+def test_nothing_is_said_about_the_first_unit_of_a_budget_of_0() -> None:
+    budgets = {"bmi": Budget(600.0, {"bmi": 1.0}), "bp": Budget(0.0, {"bp": 1.0})}
+    text = read(make([[-3.3, 0.0]], budgets=budgets, prices={"bmi": 0.5, "bp": 0.0}))
+    assert "0 of 0 squared mmHg (–)not known" in text
+    assert "What holds the plan back is bmi. Each" in text
+
+
 def test_no_squared_budget_no_explanation_and_no_prices_no_column() -> None:
     text = read(make(budgets={"people": Budget(2, None, "count"), "bp": Budget(20.0, {"bp": 1.0}, "absolute")}))
     assert "A squared budget" not in text

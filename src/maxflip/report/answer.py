@@ -97,10 +97,11 @@ def is_proved_best(plan: Plan) -> bool:
 def price_of(plan: Plan, budget: str) -> float | None:
     """What one more unit of the budget would bring; None if that is not known.
 
-    Solvers keep prices a little above 0: where all of a budget is not worth a millionth of the plan, it is 0.
+    Solvers keep prices a little above 0: where all of a budget is not worth a millionth of the plan, it is 0. A budget
+    of 0 freezes its features, so no solver has seen what a first unit would bring.
     """
     price = None if plan.prices is None else plan.prices.get(budget)
-    if price is None:
+    if price is None or plan.budgets[budget].amount == 0:
         return None
     return price if price * plan.budgets[budget].amount > NOTHING * plan.worth else 0.0
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from maxflip.budgets import Budget
-from maxflip.plan import Plan
+from maxflip.plan import Fate, Plan
 from maxflip.report import charts
 from maxflip.report.answer import has_worths, price_of
 from maxflip.report.numbers import number, percent, whole
@@ -59,7 +59,7 @@ def budgets(plan: Plan) -> Budgets:
         more=len(plan.budgets) - len(names),
         has_prices=plan.prices is not None,
         has_worths=has_worths(plan),
-        asked=listed([Markup("{} {} {}").format(row.name, row.amount, row.unit) for row in rows], MOST_NAMED, "; "),
+        asked=listed([_asked(row) for row in rows], MOST_NAMED, "; "),
         scarce=_scarce(plan, names),
         example=_example(plan, names),
     )
@@ -86,15 +86,29 @@ def _row(plan: Plan, name: str) -> Row:
     )
 
 
+def _asked(row: Row) -> Markup:
+    unit = Markup(" ") + row.unit if row.bar and row.unit else Markup("")
+    return Markup("{} {}{}").format(row.name, row.amount, unit)
+
+
 def _price(plan: Plan, name: str) -> Markup:
     price = price_of(plan, name)
     if price is None:
         return Markup("not known")
     if not price:
         return Markup("nothing more")
-    what = "more worth" if has_worths(plan) else "more people"
+    left = _left(plan)
+    said, end = ("at most", ": nobody else is left") if price > left else ("about", "")
+    shown = number(min(price, left), 6 if end else 2)
+    what = "more worth" if has_worths(plan) else "more person" if shown == "1" else "more people"
     unit = unit_of(name, plan.budgets[name], plan.units, one=True)
-    return Markup("about <b>{}</b> {} per {}").format(number(price, 2), what, unit or "unit")
+    return Markup("{} <b>{}</b> {} per {}{}").format(said, shown, what, unit or "unit", end)
+
+
+def _left(plan: Plan) -> float:
+    """What all are worth who are not in the wanted class after the plan."""
+    kinds = plan.fates.astype(str)
+    return math.fsum(plan.worths[(kinds != Fate.ALREADY.value) & (kinds != Fate.FLIPPED.value)])
 
 
 def _holds(plan: Plan, name: str) -> Markup:
