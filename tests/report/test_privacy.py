@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from maxflip.budgets import Budget
 from maxflip.insight import Group, Groups, Insight
 from maxflip.plan import Fate, Plan
 from maxflip.report import render
@@ -72,6 +74,24 @@ def test_without_people_amounts_of_fewer_than_five_are_left_out() -> None:
     assert "bpmmHg4 (40.0%)4 raised–––" in text
     assert "Amounts of fewer than five people are left out." in text
     assert "+4.0+4.0+4.0" in Page(render(make(changes))).text
+
+
+def test_without_people_what_fewer_than_five_draw_is_left_out() -> None:
+    """Of one person the root of a squared budget's spend is the change."""
+    changes = [[-1.0, 0.0]] * 6 + [[0.0, 4.0]] * 4
+    budgets = {
+        "bmi": Budget(600.0, {"bmi": 1.0}),
+        "bp": Budget(600.0, {"bp": 1.0}),
+        "free": Budget(math.inf, {"bp": 2.0}),
+        "people": Budget(10, None, "count"),
+    }
+    text = Page(render(make(changes, budgets=budgets), people="none")).text
+    assert "bmisquared changes of this feature6 of 600 squared kg/m²" in text
+    assert "bpsquared changes of this featurenot shown: fewer than five people draw on it" in text
+    assert "bpnot shown: fewer than five people draw on it" in text
+    assert "10 of 10 people" in text
+    assert "64" not in text
+    assert "64 of 600" in Page(render(make(changes, budgets=budgets))).text
 
 
 def test_without_names_small_groups_are_not_told_apart() -> None:

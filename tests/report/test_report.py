@@ -115,6 +115,7 @@ def test_bound_and_estimate_are_both_said() -> None:
     text = read(make(bound=5.0, estimate=3.0, status=Status.OPEN))
     assert "No plan can reach more than 5" in text
     assert "no plan reaches many more than 3" in text
+    assert "many more than 5." in read(make(bound=5.4, estimate=7.0, status=Status.OPEN))  # that much is proved
 
 
 def test_worth_is_named_where_people_count_differently() -> None:

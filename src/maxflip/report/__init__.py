@@ -49,7 +49,7 @@ def render(plan: Plan, insight: Insight | None = None, people: People = "full") 
         wanted=wanted(plan),
         question=privacy.question(plan, people),
         notices=privacy.notices(plan, people),
-        budgets=budgets(plan),
+        budgets=budgets(plan, fewest),
         frontier=known.frontier and frontier(plan, known.frontier),
         features=features(plan, fewest),
         people=people_picked(plan, people),

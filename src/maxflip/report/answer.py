@@ -82,11 +82,14 @@ def has_worths(plan: Plan) -> bool:
 
 
 def best_possible(plan: Plan) -> float | None:
-    """The proved bound; where worths are whole numbers, no plan lies between two of those."""
-    if plan.bound is None or not math.isfinite(plan.bound):
-        return None
+    """The proved bound, as it is said."""
+    return None if plan.bound is None or not math.isfinite(plan.bound) else whole_bound(plan, plan.bound)
+
+
+def whole_bound(plan: Plan, bound: float) -> float:
+    """Where worths are whole numbers, no plan lies between two of those."""
     are_whole = bool((plan.worths == np.floor(plan.worths)).all())
-    return float(math.floor(plan.bound)) if are_whole else plan.bound
+    return float(math.floor(bound)) if are_whole and math.isfinite(bound) else bound
 
 
 def is_proved_best(plan: Plan) -> bool:
@@ -166,6 +169,8 @@ def _claims(plan: Plan) -> tuple[Claim, ...]:
 
 
 def _estimate(plan: Plan, estimate: float) -> str:
+    ceiling = best_possible(plan)
+    estimate = estimate if ceiling is None else min(estimate, ceiling)
     if has_worths(plan):
         return f"We estimate that no plan is worth much more than {number(max(estimate, plan.worth), 6)}."
     people = max(plan.count, round(estimate))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from markupsafe import Markup
 
 from maxflip.budgets import Budget
@@ -22,7 +23,8 @@ MOST_NAMED = 30  # budgets, among what was asked
 
 @dataclass(frozen=True)
 class Row:
-    """`bar`: None where nothing limits the budget   `price`, `holds`: empty where they are not known"""
+    """`bar`: None where nothing limits the budget   `price`, `holds`: empty where they are not known
+    `is_hidden`: what is spent would be what single people are changed by"""
 
     name: Markup
     pays_for: Markup
@@ -33,6 +35,7 @@ class Row:
     unit: Markup
     price: Markup
     holds: Markup
+    is_hidden: bool
 
 
 @dataclass(frozen=True)
@@ -49,11 +52,12 @@ class Budgets:
     example: Markup | None
 
 
-def budgets(plan: Plan) -> Budgets:
+def budgets(plan: Plan, fewest: int = 1) -> Budgets:
+    """Of budgets that fewer than `fewest` people draw on, it is not said how much they draw."""
     names = list(plan.budgets)
     if len(names) > MOST_ROWS:
         names = sorted(names, key=lambda name: -_used(plan, name))[:MOST_ROWS]
-    rows = [_row(plan, name) for name in names]
+    rows = [_row(plan, name, fewest) for name in names]
     return Budgets(
         rows=rows,
         more=len(plan.budgets) - len(names),
@@ -70,7 +74,7 @@ def _used(plan: Plan, name: str) -> float:
     return plan.spend[name] / amount if amount > 0 else 0.0
 
 
-def _row(plan: Plan, name: str) -> Row:
+def _row(plan: Plan, name: str, fewest: int) -> Row:
     budget, spent = plan.budgets[name], plan.spend[name]
     limited = math.isfinite(budget.amount)
     return Row(
@@ -83,7 +87,14 @@ def _row(plan: Plan, name: str) -> Row:
         unit=unit_of(name, budget, plan.units),
         price=_price(plan, name),
         holds=_holds(plan, name),
+        is_hidden=budget.cost != "count" and 0 < _drawing(plan, name) < fewest,
     )
+
+
+def _drawing(plan: Plan, name: str) -> int:
+    """How many people have changes that the budget pays for."""
+    paid = np.isin(plan.slot_features, [plan.features.index(f) for f in uses_of(name, plan.budgets[name])])
+    return int(plan.moves[:, paid].any(axis=1).sum())
 
 
 def _asked(row: Row) -> Markup:
