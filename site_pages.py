@@ -16,6 +16,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parent
 PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+OVERVIEW = "results.md"  # of all results: it comes first
 # What a browser fetches on its own: not links, which a reader follows.
 _LOADED = re.compile(
     r"""<(?:script|img|iframe|source|video|audio)\b[^>]*\bsrc=["']?(?:https?:)?//[^"'\s>]+"""
@@ -28,7 +29,7 @@ def on_config(config: Any) -> Any:
     named = {*_named(config.nav)}
     docs = Path(config.docs_dir)
     others = [page.relative_to(docs).as_posix() for page in sorted(docs.rglob("*.md"))]
-    results = [page for page in others if page not in named]
+    results = sorted((page for page in others if page not in named), key=lambda page: page != OVERVIEW)
     config.nav = [{"Results": results} if item == {"Results": "results"} else item for item in config.nav]
     return config
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,28 @@ def test_without_people_what_fewer_than_five_draw_is_left_out() -> None:
     assert "10 of 10 people" in text
     assert "64" not in text
     assert "64 of 600" in Page(render(make(changes, budgets=budgets))).text
+
+
+def bars(plan: Plan, people: Any) -> list[int]:
+    """How many people each bar of near and far stands for."""
+    table = render(plan, people=people).split("<caption>Confidence before the change</caption>")[1].split("</table>")[0]
+    of_picked, of_others = (re.findall(r"<tr><th[^>]*>[^<]*</th>" + cells, table) for cells in CELLS)
+    counts = [round(float(share) / 100 * n) for shares, n in ((of_picked, 40), (of_others, 20)) for share in shares]
+    return [count for count in counts if count]
+
+
+CELLS = (r'<td class="n">([\d.]+)%', r'<td class="n">[^<]*</td><td class="n">([\d.]+)%')
+
+
+def test_without_people_no_bar_of_near_and_far_stands_for_fewer_than_five() -> None:
+    before = np.concatenate([np.linspace(-0.5111, 0.0, 40), np.linspace(-0.9222, -0.3, 20)])
+    plan = make([[-1.0, 0.0]] * 40, others={Fate.LEFT_OUT: 20}, confidence_before=before)
+    assert min(bars(plan, "full")) < 5
+    assert min(bars(plan, "none")) >= 5
+    assert sum(bars(plan, "none")) < 60
+    assert "Bars of fewer than five people are left out." in Page(render(plan, people="none")).text
+    assert "−0.922" in Page(render(plan)).text
+    assert "−0.922" not in Page(render(plan, people="none")).text
 
 
 def test_without_names_small_groups_are_not_told_apart() -> None:

@@ -54,7 +54,7 @@ def render(plan: Plan, insight: Insight | None = None, people: People = "full") 
         features=features(plan, fewest),
         people=people_picked(plan, people),
         fates=fates(plan),
-        risk=risk(plan),
+        risk=risk(plan, fewest),
         likeness=likeness(known.plausibility) if known.plausibility and plan.count >= fewest else None,
         groups=known.groups and by_group(known.groups),
         remarks=known.notices,
