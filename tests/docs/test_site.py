@@ -12,12 +12,12 @@ import site_pages
 
 
 def test_pages_that_stand_nowhere_else_are_results(tmp_path: Path) -> None:
-    for name in ("prices.md", "hold.md", "results/prices.md", "results/data/table.parquet"):
+    for name in ("prices.md", "hold.md", "results.md", "results/prices.md", "results/data/table.parquet"):
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_text("# x")
     nav = [{"Start": "index.md"}, {"How": [{"Prices": "prices.md"}]}, {"Results": "results"}]
     found = site_pages.on_config(SimpleNamespace(nav=nav, docs_dir=str(tmp_path))).nav
-    assert found == [*nav[:2], {"Results": ["hold.md", "results/prices.md"]}]
+    assert found == [*nav[:2], {"Results": ["results.md", "hold.md", "results/prices.md"]}]
 
 
 def test_a_page_that_loads_from_another_machine_ends_the_build(tmp_path: Path) -> None:

@@ -286,6 +286,14 @@ def test_people_in_words() -> None:
     assert "To spare" not in read(make())
 
 
+def test_what_a_cost_is_part_of_where_there_is_no_limit() -> None:
+    said = "(of one without a limit: of what is spent of it)"
+    assert said not in read(make())
+    free = read(make([[-3.0, 0.0], [-4.0, 0.0]], budgets={"bmi": Budget(math.inf, {"bmi": 1.0})}))
+    assert said in free
+    assert "36.0%bmi" in free  # 9 of the 25 that both draw
+
+
 def test_of_many_changes_the_dearest_are_shown() -> None:
     features = tuple(f"f{i}" for i in range(9))
     budgets = {f: Budget(10.0 ** (9 - i), {f: 1.0}) for i, f in enumerate(features)}
