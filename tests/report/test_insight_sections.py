@@ -69,7 +69,7 @@ def test_one_scale_is_no_frontier() -> None:
 def test_likeness_says_how_many_end_far_from_everyone_real() -> None:
     text = shown(Insight(plausibility=likeness([1.0, 3.0], [2.0, 5.0])))
     assert "50.0% of those picked end farther from every real person of the wanted class than 95%" in text
-    assert "were within 2 of one before the change, and are within 3.5 after it" in text
+    assert "Half of those picked were within 2 of one before the change, and are within 3.5 after it" in text
     assert "Compared with 1,200 real people of the cohort." in text
 
 

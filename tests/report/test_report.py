@@ -47,6 +47,10 @@ def test_the_answer_comes_first_and_the_warning_directly_after() -> None:
     [
         ("'stable'", "predicted “stable” after"),
         ('"it\'s fine"', "predicted “it's fine” after"),
+        (repr('it\'s "q" \\n'), 'predicted “it\'s "q" \\n” after'),
+        (repr("\u202ex"), r"predicted “\u202ex” after"),  # the title of the page has nothing to isolate it
+        (r"'\N{no such}'", r"predicted “\N{no such}” after"),
+        ("'a', 'b'", "predicted in the wanted class after"),
         ("any of 'a', 'b'", "predicted in the wanted class after"),
         ("output column 1", "predicted in the wanted class after"),
         ("", "predicted in the wanted class after"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from dataclasses import dataclass
@@ -12,8 +13,11 @@ from markupsafe import Markup
 from maxflip.plan import Fate, Plan, Status
 from maxflip.report.numbers import number, whole
 from maxflip.report.texts import isolated
+from maxflip.suggest import one_line
 
 NOTHING = 1e-6
+
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -61,10 +65,17 @@ def answer(plan: Plan) -> Answer:
 def wanted(plan: Plan) -> Markup:
     """The wanted class by its name, where it is one and has one.
 
-    `question` quotes it then; other sentences there stand for several classes, or for an output without a name.
+    `question` quotes it then, as Python does; other sentences there stand for several classes, or for an output
+    without a name.
     """
-    name = re.fullmatch(r"(['\"])(.*)\1", plan.question.get("Wanted class", ""), re.DOTALL)
-    return Markup("“{}”").format(isolated(name[2], 80)) if name else Markup("in the wanted class")
+    quoted = plan.question.get("Wanted class", "")
+    if not _QUOTED.fullmatch(quoted):
+        return Markup("in the wanted class")
+    try:
+        name = ast.literal_eval(quoted)
+    except (SyntaxError, ValueError):
+        name = quoted[1:-1]
+    return Markup("“{}”").format(isolated(one_line(name), 80))
 
 
 def asked_confidence(plan: Plan) -> float | None:

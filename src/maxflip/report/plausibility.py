@@ -36,7 +36,7 @@ def likeness(found: Plausibility) -> Likeness | None:
         chart,
         sentence=(
             f"{percent(share, 1.0)} of {whose} end farther from every real person of the wanted class than "
-            f"95% of those are from each other. Half of them were within {number(rows[1][2].p50, 2)} of one "
+            f"95% of those are from each other. Half of {whose} were within {number(rows[1][2].p50, 2)} of one "
             f"before the change, and are within {number(rows[2][2].p50, 2)} after it; among themselves, real ones are "
             f"within {number(rows[0][2].p50, 2)}.{_unknown(int((~known).sum()))}"
         ),
