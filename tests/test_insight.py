@@ -311,7 +311,7 @@ def test_a_group_that_is_none_is_refused(asked: tuple[Problem, Plan], group: Any
         look(*asked, scales=None, group=group)
 
 
-def test_in_a_report_without_people_small_groups_stand_together() -> None:
+def test_in_a_report_without_names_small_groups_stand_together() -> None:
     groups = (Group("a", 20, 5, 6, 4, 0.5), Group("b", 4, 1, 2, 1, 0.1), Group("c", 2, 0, 1, 1, 0.4))
     merged = for_people(Insight(groups=Groups("ward", groups)), "none")
     assert merged is not None
@@ -325,7 +325,10 @@ def test_in_a_report_without_people_small_groups_stand_together() -> None:
     assert [(g.name, g.size, g.picked) for g in four.groups] == [("d", 90, 9), ("small groups", 24, 5)]
     assert Groups("ward", groups[1:2]).merged().groups == ()
     assert Groups("ward", (large,)).merged().groups == (large,)
-    full = for_people(Insight(groups=Groups("ward", groups)), "pseudonyms")
+    alike = for_people(Insight(groups=Groups("ward", groups)), "pseudonyms")
+    assert alike is not None
+    assert alike.groups == merged.groups
+    full = for_people(Insight(groups=Groups("ward", groups)), "full")
     assert full is not None
     assert full.groups is not None
     assert full.groups.groups == groups

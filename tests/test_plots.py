@@ -81,7 +81,7 @@ def test_bars_of_spend_are_parts_of_the_budgets(plan: Plan) -> None:
     assert widths(ax) == [plan.spend["x0"] / 3, plan.spend["x1"] / 8, plan.count / 1000, 0.0]
     notes = [text.get_text() for text in ax.texts]
     assert notes[2] == f"{plan.count} of 1,000"
-    assert notes[3].endswith("of no limit")
+    assert notes[3].endswith(", no limit")
 
 
 def test_bars_of_prices_are_what_all_of_a_budget_is_worth(plan: Plan) -> None:
@@ -266,3 +266,10 @@ def test_a_notebook_shows_a_dozen_budgets() -> None:
     asked = Problem(classifier=classifier, cohort=cohort, target=1, margin=0.1, budgets=dict.fromkeys(names, 9.0))
     assert "and 28 more budgets" in asked._repr_html_()
     assert solve(asked)._repr_html_().count("<tr>") == 14  # a head, twelve budgets, how many more
+
+
+def test_the_price_of_a_budget_of_0_is_not_known() -> None:
+    plan = solve(linear_problem([1.0, 0.5], -np.ones((3, 2)), [9.0, 0.0]))
+    assert plan.prices is not None
+    assert [text.get_text() for text in plan.plot_prices().texts][-1] == "not known"
+    assert "<td><bdi>0</bdi></td><td><bdi>0</bdi></td><td><bdi></bdi></td>" in plan._repr_html_()

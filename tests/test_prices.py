@@ -280,6 +280,9 @@ def test_what_if_is_a_first_order_promise_that_a_solve_does_not_beat() -> None:
         assert plan.worth <= won <= promised + 1.0
         assert won >= promised - 3.0
     assert plan.what_if({}) == plan.worth
+    nothing = solve(problem.changed(budgets={**problem.budgets, "x0": 0.0}))
+    with pytest.raises(InputError, match=r"what_if\.x0: the plan has 0 of it"):
+        nothing.what_if({"x0": 1.0})
     with pytest.raises(InputError, match="no budget is called"):
         plan.what_if({"x7": 1.0})
     with pytest.raises(InputError, match="no prices"):

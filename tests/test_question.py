@@ -8,7 +8,9 @@ import numpy as np
 
 from maxflip import Budget, Cohort, Problem, TorchClassifier, solve
 from maxflip.question import asked
+from maxflip.report import render
 from tests.examples import linear_net, linear_problem, net_problem
+from tests.report.plans import Page
 
 
 def test_a_margin_limits_directions_and_lists() -> None:
@@ -49,3 +51,18 @@ def test_several_wanted_classes_one_for_each_and_many_features() -> None:
     assert asked(several)["May change"].endswith("'x29' freely; and 10 more")
     each = net_problem(10, classes=3, target=np.arange(10) % 3)
     assert asked(each)["Wanted class"] == "one for each, by a column of the cohort or a list"
+
+
+def test_a_margin_of_many_digits_is_said_with_all_of_them() -> None:
+    """Else a report would find people below what was asked."""
+    problem = linear_problem([1.0, 1.0], [[-1.0, 0.0], [0.0, -1.0]], [9, 9], margin=0.123456789)
+    assert asked(problem)["Confidence"].startswith("margin 0.123456789: ")
+    plan = solve(problem)
+    assert plan.count == 2
+    spare = Page(render(plan)).data["ahead"]
+    assert min(spare) >= plan.guard / 2
+
+
+def test_where_all_budgets_are_0_nothing_may_change() -> None:
+    problem = linear_problem([1.0, 1.0], [[-1.0, 0.0], [0.0, -1.0]], [0.0, 0.0])
+    assert asked(problem)["May change"] == "nothing: every budget is 0"

@@ -306,6 +306,19 @@ def test_an_insight_comes_back_as_it_was(tmp_path: Path) -> None:
     assert insight_bytes(again) == (tmp_path / "plan" / "insight.json").read_bytes()
 
 
+def test_one_of_another_plan_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    problem = net_problem(60)
+    plan = solve(problem)
+    other = solve(problem.changed(budgets={name: 9 * b.amount for name, b in problem.budgets.items()}))
+    insight = look(problem, plan, scales=(0.5, 1.0), group="x0")
+    said = rf"insight: frontier: at scale 1 it has {plan.count} samples; the plan has {other.count}\. Give what look"
+    with pytest.raises(InputError, match=said):
+        other.report(tmp_path / "page.html", insight=insight)
+    with pytest.raises(InputError, match=said):
+        other.save(tmp_path / "plan", insight=insight)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_plan_without_one_has_none(tmp_path: Path) -> None:
     solve(net_problem(20)).save(tmp_path / "plan")
     assert not (tmp_path / "plan" / "insight.json").exists()
@@ -340,12 +353,12 @@ def test_one_that_was_changed_is_refused(tmp_path: Path) -> None:
     ("keys", "value", "said"),
     [
         (["format"], 2, "insight format 2; this version reads format 1"),
-        (["frontier", 1, "count"], 7, "frontier: at scale 1 it has 7 samples; the plan beside it has"),
+        (["frontier", 1, "count"], 7, "frontier: at scale 1 it has 7 samples; the plan has"),
         (["frontier", 0, "count"], -1, "frontier.0.count = -1"),
         (["frontier", 0, "scale"], 4.0, "wanted some, ascending"),
         (["frontier"], [], "wanted some, ascending"),
         (["frontier"], 3, "frontier = 3"),
-        (["plausibility", "after"], [1.0], "plausibility: has 1 samples; the plan beside it has"),
+        (["plausibility", "after"], [1.0], "plausibility: has 1 samples; the plan has"),
         (["plausibility", "after", 0], "<script>", "is no insight of a plan: plausibility.after.0"),
         (["plausibility", "typical"], {"0.5": 1.0}, "plausibility.typical: has the quantiles ['0.5']"),
         (["groups", "groups", 0, "picked"], 10**9, "groups: their picked add up to"),

@@ -39,7 +39,7 @@ MOST_REAL = 10_000  # rows that distances are taken to
 AT_A_TIME = 4_000_000  # distances
 MOST_GROUPS = 12
 SMALL_GROUP = 10  # samples: shares of fewer say little
-PRIVATE_GROUP = 5  # samples: fewer are not told apart in a report without people
+PRIVATE_GROUP = 5  # samples: fewer are not told apart in a report without names
 MISSING, SMALL_ONES = "missing", "small groups"
 
 
@@ -474,7 +474,35 @@ def _group(plan: Plan, name: str, inside: NDArray[np.bool_]) -> Group:
 
 
 def for_people(insight: Insight | None, people: People) -> Insight | None:
-    """What a page that shows so much of single samples may know."""
-    if insight is None or insight.groups is None or people != "none":
+    """What a page that shows so much of single samples may know.
+
+    A group of one would name its member: by its own name, where the column is one of ids, or by the mean confidence.
+    """
+    if insight is None or insight.groups is None or people == "full":
         return insight
     return replace(insight, groups=insight.groups.merged())
+
+
+def misfits(insight: Insight, plan: Plan) -> list[str]:
+    """What it says of the plan that is not so: then it is one of another plan."""
+    faults = []
+    ahead, near, groups = insight.frontier, insight.plausibility, insight.groups
+    if ahead is not None:
+        if ahead.scales != tuple(sorted(set(ahead.scales))) or not ahead.scales:
+            faults.append(f"frontier: the scales are {list(ahead.scales)}; wanted some, ascending.")
+        for scale, count, worth in zip(ahead.scales, ahead.counts, ahead.worths, strict=True):
+            if scale == 1.0 and (count, worth) != (plan.count, plan.worth):
+                faults.append(f"frontier: at scale 1 it has {count} samples; the plan has {plan.count}.")
+    if near is not None and not len(near.before) == len(near.after) == plan.count:
+        faults.append(f"plausibility: has {len(near.after)} samples; the plan has {plan.count}.")
+    if groups is not None:
+        fates = plan.fate_counts()
+        known = {"size": len(plan.fates), "picked": plan.count, "already": fates[Fate.ALREADY]}
+        known["reachable"] = plan.count + fates[Fate.LEFT_OUT]
+        sums = {name: sum(getattr(group, name) for group in groups.groups) for name in known}
+        faults += [
+            f"groups: their {name} add up to {sums[name]}; of the plan it is {known[name]}."
+            for name in known
+            if sums[name] != known[name]
+        ]
+    return faults

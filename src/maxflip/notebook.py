@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from maxflip.plan import Plan
 from maxflip.problem import Problem
 from maxflip.question import asked
-from maxflip.report.answer import headline
+from maxflip.report.answer import headline, price_of
 from maxflip.suggest import CAVEAT, one_line
 
 MOST = 12  # rows of a table
@@ -18,10 +18,10 @@ LONGEST = 200  # characters of a cell
 
 def html_of_plan(plan: Plan) -> str:
     """The answer, how good it is known to be, and what is spent of each budget."""
-    prices = plan.prices or {}
     rows = [
-        (name, _number(plan.spend[name]), _amount(b.amount), f"{prices[name]:.2g}" if name in prices else "")
+        (name, _number(plan.spend[name]), _amount(b.amount), "" if price is None else f"{price:.2g}")
         for name, b in plan.budgets.items()
+        for price in (price_of(plan, name),)
     ]
     table = _table(("budget", "spent", "of", "price"), rows, "budgets")
     sentence = f"<p><strong>{_text(headline(plan))}</strong><br>{_text(plan.status.sentence)}</p>"

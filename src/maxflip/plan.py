@@ -254,6 +254,11 @@ class Plan:
             or not math.isfinite(a)
             or self.budgets[n].amount + float(a) < 0
         ]
+        faults += [
+            f"what_if.{n}: the plan has 0 of it, and what a first unit wins no price says. Solve with the new amount."
+            for n, a in more.items()
+            if self.budgets[n].amount == 0 and a
+        ]
         if faults:
             raise InputError(faults)
         open_ = ~np.isin(self.fates.astype(str), [Fate.ALREADY.value, Fate.UNREACHABLE.value])

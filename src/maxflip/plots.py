@@ -51,7 +51,7 @@ def plot_spend(plan: Plan, ax: Axes | None = None) -> Axes:
     names = list(plan.budgets)
     amounts = {name: plan.budgets[name].amount for name in names}
     shares = {n: plan.spend[n] / amounts[n] if 0 < amounts[n] < math.inf else 0.0 for n in names}
-    notes = {n: f"{_number(plan.spend[n])} of {_amount(amounts[n])}" for n in names}
+    notes = {n: f"{_number(plan.spend[n])}{_of(amounts[n])}" for n in names}
     ax = _bars(ax, sorted(names, key=lambda n: -shares[n]) if len(names) > MOST else names, shares, notes, "budgets")
     ax.set(xlim=(0, 1.4), xticks=[0, 0.25, 0.5, 0.75, 1], xticklabels=["0", "25 %", "50 %", "75 %", "100 %"])
     ax.set_title("Spent of each budget", loc="left")
@@ -64,7 +64,7 @@ def plot_prices(plan: Plan, ax: Axes | None = None) -> Axes:
         raise InputError("plot_prices: this plan has no prices. Solve with Prices().")
     prices = plan.prices
     worth = {n: prices[n] * b.amount if b.amount < math.inf else 0.0 for n, b in plan.budgets.items()}
-    notes = {n: f"{prices[n]:.2g} per unit" for n in worth}
+    notes = {n: f"{prices[n]:.2g} per unit" if plan.budgets[n].amount else "not known" for n in worth}
     ax = _bars(ax, sorted(worth, key=lambda n: -worth[n]), worth, notes, "budgets")
     ax.set_title("What all of a budget is worth at its price", loc="left")
     ax.set_xlabel(_counts(plan))
@@ -246,5 +246,5 @@ def _signed(value: float) -> str:
     return f"{value:+.3g}".replace("-", "−")
 
 
-def _amount(amount: float) -> str:
-    return "no limit" if amount == math.inf else _number(amount)
+def _of(amount: float) -> str:
+    return ", no limit" if amount == math.inf else f" of {_number(amount)}"

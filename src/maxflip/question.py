@@ -36,7 +36,7 @@ def _wanted(problem: Problem) -> str:
 
 
 def _confidence(problem: Problem) -> str:
-    required = f"{problem.goal.required:g}"
+    required = f"{problem.goal.required:.15g}"  # the report subtracts it from confidences
     if problem.goal.is_threshold:
         return f"threshold {required}: the wanted class has at least this probability"
     if problem.goal.is_decision:
@@ -49,7 +49,7 @@ def _changeable(problem: Problem) -> str:
     slots = problem.actionable[np.unique(features, return_index=True)[1]]  # the first of each feature
     parts = [_limits(problem, int(k)) for k in slots[:MOST]]
     rest = len(slots) - MOST
-    return "; ".join(parts) + (f"; and {rest} more" if rest > 0 else "")
+    return "; ".join(parts) + (f"; and {rest} more" if rest > 0 else "") or "nothing: every budget is 0"
 
 
 def _limits(problem: Problem, slot: int) -> str:

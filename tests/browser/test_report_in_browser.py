@@ -225,6 +225,9 @@ def test_sequences_are_shown_over_time(open_report: Open) -> None:
     ]
     view.get_by_text("The same in numbers").click()
     assert "step 4, time 7.25" in view.inner_text()
+    assert "that change, over time 0.5 to 7.25: hollow before" in view.inner_text()
+    view.get_by_role("button", name="Next").click()
+    assert "that change, at time 3: hollow before" in page.get_by_role("dialog", name="P-1").inner_text()
 
 
 def test_without_a_script_all_is_there_but_what_needs_one(open_report: Open) -> None:

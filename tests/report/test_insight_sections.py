@@ -37,8 +37,8 @@ def test_the_frontier_shows_people_estimates_and_this_plan() -> None:
     assert "this plan" in text
     assert "estimate of the most possible (not proved)" in text
     assert "no plan can reach more (proved)" not in text
-    assert "0.511.5" in text
-    assert "244.75" in text
+    assert "0.512" in text
+    assert "245" in text
 
 
 def test_the_frontier_is_in_worth_where_people_count_differently() -> None:
@@ -47,10 +47,19 @@ def test_the_frontier_is_in_worth_where_people_count_differently() -> None:
 
 
 def test_a_proved_bound_is_drawn_as_one() -> None:
-    proved = Outlook((1.0, 2.0), (2, 4), (2.0, 4.0), (2.0, 4.5), (None, None))
+    proved = Outlook((1.0, 2.0), (2, 4), (2.0, 4.0), (2.0, 5.9), (None, None))
     text = shown(Insight(frontier=proved))
     assert "no plan can reach more (proved)" in text
     assert "(not proved)" not in text
+    assert "245" in text  # nobody is nine tenths of a person
+
+
+def test_numbers_of_the_frontier_are_not_below_what_they_stand_for() -> None:
+    """A bound is rounded up where people count differently, and no estimate lies below what is reached."""
+    worths = np.array([1.5, 0.5, 1.0, 1.0, 1.0])
+    found = Outlook((1.0, 2.0), (2, 3), (2.0, 3.0), (None, 1234.5641), (None, 2.5))
+    text = shown(Insight(frontier=found), worths=worths)
+    assert "231,234.573" in text
 
 
 def test_one_scale_is_no_frontier() -> None:
@@ -60,8 +69,16 @@ def test_one_scale_is_no_frontier() -> None:
 def test_likeness_says_how_many_end_far_from_everyone_real() -> None:
     text = shown(Insight(plausibility=likeness([1.0, 3.0], [2.0, 5.0])))
     assert "50.0% of those picked end farther from every real person of the wanted class than 95%" in text
-    assert "were within 2 of one before the change, and are within 3.5 after it" in text
+    assert "Half of those picked were within 2 of one before the change, and are within 3.5 after it" in text
     assert "Compared with 1,200 real people of the cohort." in text
+
+
+def test_likeness_says_of_how_many_it_is_not_known() -> None:
+    changes = [[-1.0, 0.0]] * 4
+    found = Insight(plausibility=likeness([1.0, 3.0, np.nan, np.nan], [2.0, 5.0, np.nan, np.nan]))
+    text = shown(found, changes=changes)
+    assert "50.0% of the 2 picked of whom it is known end farther" in text
+    assert "Of 2 of those picked nothing is known: there are too few real people of their wanted class." in text
 
 
 def test_where_nobody_real_is_known_there_is_no_likeness_but_the_reason() -> None:
@@ -79,6 +96,13 @@ def test_groups_with_shares_of_those_who_were_not_there() -> None:
     assert "north4020 (50.0%)10 (50.0%)525.0%−0.25" in text
     assert "south few99 (100%)0 (–)0––" in text
     assert "fewer than ten people: its shares say little" in text
+
+
+def test_those_who_were_excluded_are_not_said_to_have_a_known_change() -> None:
+    insight = Insight(groups=Groups("ward", (Group("north", 40, 20, 10, 5, -0.25),)))
+    said = "whether the plan picks them or not, and those who must not be picked."
+    assert said not in shown(insight)
+    assert said in shown(insight, question={"Must not be picked": "'P-4'"})
 
 
 def test_texts_of_an_insight_are_texts() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import re
 from typing import Any
 
 import numpy as np
 
+from maxflip.budgets import Budget
 from maxflip.insight import Group, Groups, Insight
 from maxflip.plan import Fate, Plan
 from maxflip.report import render
@@ -74,9 +77,55 @@ def test_without_people_amounts_of_fewer_than_five_are_left_out() -> None:
     assert "+4.0+4.0+4.0" in Page(render(make(changes))).text
 
 
-def test_without_people_small_groups_are_not_told_apart() -> None:
+def test_without_people_what_fewer_than_five_draw_is_left_out() -> None:
+    """Of one person the root of a squared budget's spend is the change."""
+    changes = [[-1.0, 0.0]] * 6 + [[0.0, 4.0]] * 4
+    budgets = {
+        "bmi": Budget(600.0, {"bmi": 1.0}),
+        "bp": Budget(600.0, {"bp": 1.0}),
+        "free": Budget(math.inf, {"bp": 2.0}),
+        "people": Budget(10, None, "count"),
+    }
+    text = Page(render(make(changes, budgets=budgets), people="none")).text
+    assert "bmisquared changes of this feature6 of 600 squared kg/m²" in text
+    assert "bpsquared changes of this featurenot shown: fewer than five people draw on it" in text
+    assert "bpnot shown: fewer than five people draw on it" in text
+    assert "10 of 10 people" in text
+    assert "64" not in text
+    assert "64 of 600" in Page(render(make(changes, budgets=budgets))).text
+
+
+def bars(plan: Plan, people: Any) -> list[int]:
+    """How many people each bar of near and far stands for."""
+    table = render(plan, people=people).split("<caption>Confidence before the change</caption>")[1].split("</table>")[0]
+    of_picked, of_others = (re.findall(r"<tr><th[^>]*>[^<]*</th>" + cells, table) for cells in CELLS)
+    counts = [round(float(share) / 100 * n) for shares, n in ((of_picked, 40), (of_others, 20)) for share in shares]
+    return [count for count in counts if count]
+
+
+CELLS = (r'<td class="n">([\d.]+)%', r'<td class="n">[^<]*</td><td class="n">([\d.]+)%')
+
+
+def test_without_people_no_bar_of_near_and_far_stands_for_fewer_than_five() -> None:
+    before = np.concatenate([np.linspace(-0.5111, 0.0, 40), np.linspace(-0.9222, -0.3, 20)])
+    plan = make([[-1.0, 0.0]] * 40, others={Fate.LEFT_OUT: 20}, confidence_before=before)
+    assert min(bars(plan, "full")) < 5
+    assert min(bars(plan, "none")) >= 5
+    assert sum(bars(plan, "none")) < 60
+    assert "Bars of fewer than five people are left out." in Page(render(plan, people="none")).text
+    assert "−0.922" in Page(render(plan)).text
+    assert "−0.922" not in Page(render(plan, people="none")).text
+
+
+def test_without_names_small_groups_are_not_told_apart() -> None:
     groups = (Group("a", 20, 5, 10, 5, 0.1), Group("b", 3, 0, 1, 1, 0.2), Group("c", 4, 0, 1, 0, 0.3))
     insight = Insight(groups=Groups("ward", groups))
-    assert "small groupsfew7" in Page(render(named(), insight, people="none")).text.replace(" few", "few")
-    for people in ("pseudonyms", "full"):
-        assert "small groups" not in Page(render(named(), insight, people=people)).text
+    for people in ("none", "pseudonyms"):
+        assert "small groupsfew7" in Page(render(named(), insight, people=people)).text.replace(" few", "few")
+    assert "small groups" not in Page(render(named(), insight)).text
+
+
+def test_a_column_of_ids_as_groups_names_nobody_without_names() -> None:
+    groups = Groups("patient", tuple(Group(f"zq-{j}", 1, 0, 1, 1, -0.25) for j in range(COUNT)))
+    for people in ("none", "pseudonyms"):
+        assert "zq-" not in render(named(), Insight(groups=groups), people=people)

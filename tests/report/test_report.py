@@ -47,6 +47,10 @@ def test_the_answer_comes_first_and_the_warning_directly_after() -> None:
     [
         ("'stable'", "predicted “stable” after"),
         ('"it\'s fine"', "predicted “it's fine” after"),
+        (repr('it\'s "q" \\n'), 'predicted “it\'s "q" \\n” after'),
+        (repr("\u202ex"), r"predicted “\u202ex” after"),  # the title of the page has nothing to isolate it
+        (r"'\N{no such}'", r"predicted “\N{no such}” after"),
+        ("'a', 'b'", "predicted in the wanted class after"),
         ("any of 'a', 'b'", "predicted in the wanted class after"),
         ("output column 1", "predicted in the wanted class after"),
         ("", "predicted in the wanted class after"),
@@ -115,6 +119,7 @@ def test_bound_and_estimate_are_both_said() -> None:
     text = read(make(bound=5.0, estimate=3.0, status=Status.OPEN))
     assert "No plan can reach more than 5" in text
     assert "no plan reaches many more than 3" in text
+    assert "many more than 5." in read(make(bound=5.4, estimate=7.0, status=Status.OPEN))  # that much is proved
 
 
 def test_worth_is_named_where_people_count_differently() -> None:
@@ -213,6 +218,24 @@ def test_a_price_that_is_next_to_nothing_is_0() -> None:
         assert shown in read(make(budgets={"bp": Budget(400.0, {"bp": 1.0})}, prices={"bp": price}))
 
 
+def test_no_unit_brings_more_than_all_who_are_left() -> None:
+    """Of a tiny budget a whole unit is far more than its price can hold for."""
+    budgets, others = {"bp": Budget(1e-6, {"bp": 1.0})}, {Fate.ALREADY: 4, Fate.LEFT_OUT: 3, Fate.UNREACHABLE: 2}
+    given: dict[str, Any] = {"changes": [[0.0, 1e-4]], "budgets": budgets, "others": others}
+    assert "at most 5 more people per squared mmHg: nobody else is left" in read(make(**given, prices={"bp": 7000.0}))
+    worths = np.array([9.0] * 5 + [0.5] * 5)
+    assert "at most 2.5 more worth per" in read(make(**given, worths=worths, prices={"bp": 7000.0}))
+    assert "about 4.9 more people per squared mmHg" in read(make(**given, prices={"bp": 4.9}))
+    assert "about 1 more person per squared mmHg" in read(make(**given, prices={"bp": 1.004}))
+
+
+def test_nothing_is_said_about_the_first_unit_of_a_budget_of_0() -> None:
+    budgets = {"bmi": Budget(600.0, {"bmi": 1.0}), "bp": Budget(0.0, {"bp": 1.0})}
+    text = read(make([[-3.3, 0.0]], budgets=budgets, prices={"bmi": 0.5, "bp": 0.0}))
+    assert "0 of 0 squared mmHg (–)not known" in text
+    assert "What holds the plan back is bmi. Each" in text
+
+
 def test_no_squared_budget_no_explanation_and_no_prices_no_column() -> None:
     text = read(make(budgets={"people": Budget(2, None, "count"), "bp": Budget(20.0, {"bp": 1.0}, "absolute")}))
     assert "A squared budget" not in text
@@ -265,6 +288,14 @@ def test_people_in_words() -> None:
     assert "All 2 picked." in text
     assert "0.1 was asked for" in text
     assert "To spare" not in read(make())
+
+
+def test_what_a_cost_is_part_of_where_there_is_no_limit() -> None:
+    said = "(of one without a limit: of what is spent of it)"
+    assert said not in read(make())
+    free = read(make([[-3.0, 0.0], [-4.0, 0.0]], budgets={"bmi": Budget(math.inf, {"bmi": 1.0})}))
+    assert said in free
+    assert "36.0%bmi" in free  # 9 of the 25 that both draw
 
 
 def test_of_many_changes_the_dearest_are_shown() -> None:

@@ -13,8 +13,8 @@ from maxflip.errors import InputError
 from maxflip.exact import Floats
 from maxflip.files.job_forms import dotted
 from maxflip.frozen import FrozenMap, read_only
-from maxflip.insight import QUANTILES, Group, Groups, Insight, Outlook, Plausibility
-from maxflip.plan import Fate, Plan
+from maxflip.insight import QUANTILES, Group, Groups, Insight, Outlook, Plausibility, misfits
+from maxflip.plan import Plan
 from maxflip.suggest import shown
 
 FORMAT = 1
@@ -111,37 +111,17 @@ def parse_insight(data: bytes, plan: Plan, source: str) -> Insight:
         raise InputError(f"{source}: is no insight of a plan: {where}{first['msg']}. Solve the job again.") from error
     if read.format != FORMAT:
         raise InputError(f"{source}: insight format {read.format}; this version reads format {FORMAT}.")
-    faults = [f"{source}: {fault} Solve the job again." for fault in _misfits(read, plan)]
+    if read.plausibility is not None and set(read.plausibility.typical) != {str(q) for q in QUANTILES}:
+        quantiles = sorted(read.plausibility.typical)
+        raise InputError(
+            f"{source}: plausibility.typical: has the quantiles {quantiles}; wanted {list(QUANTILES)}. "
+            "Solve the job again."
+        )
+    found = Insight(_outlook(read.frontier), _near(read.plausibility), _divided(read.groups), tuple(read.notices))
+    faults = [f"{source}: {fault} Solve the job again." for fault in misfits(found, plan)]
     if faults:
         raise InputError(faults)
-    return Insight(_outlook(read.frontier), _near(read.plausibility), _divided(read.groups), tuple(read.notices))
-
-
-def _misfits(read: _File, plan: Plan) -> list[str]:
-    """What it says of the plan that is not so."""
-    faults = []
-    for row in read.frontier or []:
-        if row.scale == 1.0 and (row.count, row.worth) != (plan.count, plan.worth):
-            faults.append(f"frontier: at scale 1 it has {row.count} samples; the plan beside it has {plan.count}.")
-    scales = [row.scale for row in read.frontier or []]
-    if scales != sorted(set(scales)) or read.frontier == []:
-        faults.append(f"frontier: the scales are {scales}; wanted some, ascending.")
-    near = read.plausibility
-    if near is not None and not len(near.before) == len(near.after) == plan.count:
-        faults.append(f"plausibility: has {len(near.after)} samples; the plan beside it has {plan.count}.")
-    if near is not None and set(near.typical) != {str(q) for q in QUANTILES}:
-        faults.append(f"plausibility.typical: has the quantiles {sorted(near.typical)}; wanted {list(QUANTILES)}.")
-    if read.groups is not None:
-        fates, groups = plan.fate_counts(), read.groups.groups
-        known = {"size": len(plan.fates), "picked": plan.count, "already": fates[Fate.ALREADY]}
-        known["reachable"] = plan.count + fates[Fate.LEFT_OUT]
-        sums = {name: sum(getattr(group, name) for group in groups) for name in known}
-        faults += [
-            f"groups: their {name} add up to {sums[name]}; of the plan beside it it is {known[name]}."
-            for name in known
-            if sums[name] != known[name]
-        ]
-    return faults
+    return found
 
 
 def _outlook(rows: list[_Scale] | None) -> Outlook | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from maxflip.errors import InputError
-from maxflip.insight import Insight, People
+from maxflip.insight import Insight, People, misfits
 from maxflip.plan import Plan
 from maxflip.report import render
 from maxflip.suggest import did_you_mean, listed, shown
@@ -15,6 +15,9 @@ def page(plan: Plan, insight: Insight | None, people: People) -> bytes:
     check_people(people)
     if insight is not None and not isinstance(insight, Insight):
         raise InputError(f"insight: got {shown(insight)}; wanted what look(problem, plan) returns.")
+    faults = misfits(insight, plan) if insight is not None else []
+    if faults:
+        raise InputError([f"insight: {fault} Give what look(problem, plan) found of this plan." for fault in faults])
     return render(plan, insight=insight, people=people).encode()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from dataclasses import dataclass
@@ -12,8 +13,11 @@ from markupsafe import Markup
 from maxflip.plan import Fate, Plan, Status
 from maxflip.report.numbers import number, whole
 from maxflip.report.texts import isolated
+from maxflip.suggest import one_line
 
 NOTHING = 1e-6
+
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -61,10 +65,17 @@ def answer(plan: Plan) -> Answer:
 def wanted(plan: Plan) -> Markup:
     """The wanted class by its name, where it is one and has one.
 
-    `question` quotes it then; other sentences there stand for several classes, or for an output without a name.
+    `question` quotes it then, as Python does; other sentences there stand for several classes, or for an output
+    without a name.
     """
-    name = re.fullmatch(r"(['\"])(.*)\1", plan.question.get("Wanted class", ""), re.DOTALL)
-    return Markup("“{}”").format(isolated(name[2], 80)) if name else Markup("in the wanted class")
+    quoted = plan.question.get("Wanted class", "")
+    if not _QUOTED.fullmatch(quoted):
+        return Markup("in the wanted class")
+    try:
+        name = ast.literal_eval(quoted)
+    except (SyntaxError, ValueError):
+        name = quoted[1:-1]
+    return Markup("“{}”").format(isolated(one_line(name), 80))
 
 
 def asked_confidence(plan: Plan) -> float | None:
@@ -82,11 +93,14 @@ def has_worths(plan: Plan) -> bool:
 
 
 def best_possible(plan: Plan) -> float | None:
-    """The proved bound; where worths are whole numbers, no plan lies between two of those."""
-    if plan.bound is None or not math.isfinite(plan.bound):
-        return None
+    """The proved bound, as it is said."""
+    return None if plan.bound is None or not math.isfinite(plan.bound) else whole_bound(plan, plan.bound)
+
+
+def whole_bound(plan: Plan, bound: float) -> float:
+    """Where worths are whole numbers, no plan lies between two of those."""
     are_whole = bool((plan.worths == np.floor(plan.worths)).all())
-    return float(math.floor(plan.bound)) if are_whole else plan.bound
+    return float(math.floor(bound)) if are_whole and math.isfinite(bound) else bound
 
 
 def is_proved_best(plan: Plan) -> bool:
@@ -97,10 +111,11 @@ def is_proved_best(plan: Plan) -> bool:
 def price_of(plan: Plan, budget: str) -> float | None:
     """What one more unit of the budget would bring; None if that is not known.
 
-    Solvers keep prices a little above 0: where all of a budget is not worth a millionth of the plan, it is 0.
+    Solvers keep prices a little above 0: where all of a budget is not worth a millionth of the plan, it is 0. A budget
+    of 0 freezes its features, so no solver has seen what a first unit would bring.
     """
     price = None if plan.prices is None else plan.prices.get(budget)
-    if price is None:
+    if price is None or plan.budgets[budget].amount == 0:
         return None
     return price if price * plan.budgets[budget].amount > NOTHING * plan.worth else 0.0
 
@@ -165,6 +180,8 @@ def _claims(plan: Plan) -> tuple[Claim, ...]:
 
 
 def _estimate(plan: Plan, estimate: float) -> str:
+    ceiling = best_possible(plan)
+    estimate = estimate if ceiling is None else min(estimate, ceiling)
     if has_worths(plan):
         return f"We estimate that no plan is worth much more than {number(max(estimate, plan.worth), 6)}."
     people = max(plan.count, round(estimate))

@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from markupsafe import Markup
 
 from maxflip.budgets import Budget
-from maxflip.plan import Plan
+from maxflip.plan import Fate, Plan
 from maxflip.report import charts
 from maxflip.report.answer import has_worths, price_of
 from maxflip.report.numbers import number, percent, whole
@@ -22,7 +23,8 @@ MOST_NAMED = 30  # budgets, among what was asked
 
 @dataclass(frozen=True)
 class Row:
-    """`bar`: None where nothing limits the budget   `price`, `holds`: empty where they are not known"""
+    """`bar`: None where nothing limits the budget   `price`, `holds`: empty where they are not known
+    `is_hidden`: what is spent would be what single people are changed by"""
 
     name: Markup
     pays_for: Markup
@@ -33,6 +35,7 @@ class Row:
     unit: Markup
     price: Markup
     holds: Markup
+    is_hidden: bool
 
 
 @dataclass(frozen=True)
@@ -49,17 +52,18 @@ class Budgets:
     example: Markup | None
 
 
-def budgets(plan: Plan) -> Budgets:
+def budgets(plan: Plan, fewest: int = 1) -> Budgets:
+    """Of budgets that fewer than `fewest` people draw on, it is not said how much they draw."""
     names = list(plan.budgets)
     if len(names) > MOST_ROWS:
         names = sorted(names, key=lambda name: -_used(plan, name))[:MOST_ROWS]
-    rows = [_row(plan, name) for name in names]
+    rows = [_row(plan, name, fewest) for name in names]
     return Budgets(
         rows=rows,
         more=len(plan.budgets) - len(names),
         has_prices=plan.prices is not None,
         has_worths=has_worths(plan),
-        asked=listed([Markup("{} {} {}").format(row.name, row.amount, row.unit) for row in rows], MOST_NAMED, "; "),
+        asked=listed([_asked(row) for row in rows], MOST_NAMED, "; "),
         scarce=_scarce(plan, names),
         example=_example(plan, names),
     )
@@ -70,7 +74,7 @@ def _used(plan: Plan, name: str) -> float:
     return plan.spend[name] / amount if amount > 0 else 0.0
 
 
-def _row(plan: Plan, name: str) -> Row:
+def _row(plan: Plan, name: str, fewest: int) -> Row:
     budget, spent = plan.budgets[name], plan.spend[name]
     limited = math.isfinite(budget.amount)
     return Row(
@@ -83,7 +87,19 @@ def _row(plan: Plan, name: str) -> Row:
         unit=unit_of(name, budget, plan.units),
         price=_price(plan, name),
         holds=_holds(plan, name),
+        is_hidden=budget.cost != "count" and 0 < _drawing(plan, name) < fewest,
     )
+
+
+def _drawing(plan: Plan, name: str) -> int:
+    """How many people have changes that the budget pays for."""
+    paid = np.isin(plan.slot_features, [plan.features.index(f) for f in uses_of(name, plan.budgets[name])])
+    return int(plan.moves[:, paid].any(axis=1).sum())
+
+
+def _asked(row: Row) -> Markup:
+    unit = Markup(" ") + row.unit if row.bar and row.unit else Markup("")
+    return Markup("{} {}{}").format(row.name, row.amount, unit)
 
 
 def _price(plan: Plan, name: str) -> Markup:
@@ -92,9 +108,18 @@ def _price(plan: Plan, name: str) -> Markup:
         return Markup("not known")
     if not price:
         return Markup("nothing more")
-    what = "more worth" if has_worths(plan) else "more people"
+    left = _left(plan)
+    said, end = ("at most", ": nobody else is left") if price > left else ("about", "")
+    shown = number(min(price, left), 6 if end else 2)
+    what = "more worth" if has_worths(plan) else "more person" if shown == "1" else "more people"
     unit = unit_of(name, plan.budgets[name], plan.units, one=True)
-    return Markup("about <b>{}</b> {} per {}").format(number(price, 2), what, unit or "unit")
+    return Markup("{} <b>{}</b> {} per {}{}").format(said, shown, what, unit or "unit", end)
+
+
+def _left(plan: Plan) -> float:
+    """What all are worth who are not in the wanted class after the plan."""
+    kinds = plan.fates.astype(str)
+    return math.fsum(plan.worths[(kinds != Fate.ALREADY.value) & (kinds != Fate.FLIPPED.value)])
 
 
 def _holds(plan: Plan, name: str) -> Markup:

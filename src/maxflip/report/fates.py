@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from maxflip.report.answer import asked_confidence
 from maxflip.report.numbers import number, percent, whole
 
 BINS = 24
+FEW_BINS = 10  # where bars of few people are left out
 FEWEST = 5  # people on either side: fewer make no picture, and would be told apart in it
 
 _NAMES = {
@@ -59,14 +61,17 @@ def fates(plan: Plan) -> Fates:
 
 @dataclass(frozen=True)
 class Risk:
-    """The confidence before of those picked beside those who were not, and a sentence about it."""
+    """The confidence before of those picked beside those who were not, and a sentence about it.
+
+    `is_cut`: bars of few people are left out"""
 
     chart: charts.Chart
     sentence: str
+    is_cut: bool
 
 
-def risk(plan: Plan) -> Risk | None:
-    """None where one of the sides has next to nobody."""
+def risk(plan: Plan, fewest: int = 1) -> Risk | None:
+    """None where one of the sides has next to nobody. No bar stands for fewer than `fewest` people."""
     kinds, before = plan.fates.astype(str), plan.confidence_before
     is_picked = kinds == Fate.FLIPPED.value
     known = np.isfinite(before)
@@ -78,9 +83,12 @@ def risk(plan: Plan) -> Risk | None:
     asked = asked_confidence(plan)
     if not low < high:
         return None
-    edges = np.linspace(low, high if asked is None else max(high, min(asked, high + (high - low))), BINS + 1)
-    shares = [_shares(values, edges) for values in (picked, others)]
     sentence = _sentence(float(np.median(picked)), float(np.median(others)))
+    if fewest > 1:
+        low, high = _rounded(low, high)
+    last = high if asked is None else max(high, min(asked, high + (high - low)))
+    edges = np.linspace(low, last, (BINS if fewest == 1 else FEW_BINS) + 1)
+    shares = [_shares(values, edges, fewest) for values in (picked, others)]
     picture = charts.mirrored(
         "risk",
         "Confidence before the change, of those picked and of those not picked",
@@ -96,11 +104,19 @@ def risk(plan: Plan) -> Risk | None:
         for a, b, p, o in zip(edges[:-1], edges[1:], *shares, strict=True)
         if p or o
     ]
-    return Risk(charts.Chart(picture, ("Confidence before", "Of those picked", "Of those not picked"), rows), sentence)
+    chart = charts.Chart(picture, ("Confidence before", "Of those picked", "Of those not picked"), rows)
+    return Risk(chart, sentence, is_cut=fewest > 1)
 
 
-def _shares(values: Floats, edges: Floats) -> Floats:
-    return np.histogram(values, edges)[0] / len(values)
+def _rounded(low: float, high: float) -> tuple[float, float]:
+    """Round numbers around both: they themselves are those of single people."""
+    step = 10.0 ** math.floor(math.log10(high - low)) / 2
+    return step * math.floor(low / step), step * math.ceil(high / step)
+
+
+def _shares(values: Floats, edges: Floats, fewest: int) -> Floats:
+    people = np.histogram(values, edges)[0]
+    return np.where(people >= fewest, people, 0) / len(values)
 
 
 def _sentence(picked: float, others: float) -> str:

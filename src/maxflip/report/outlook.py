@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from maxflip.insight import Outlook
 from maxflip.plan import Plan
 from maxflip.report import charts
-from maxflip.report.answer import has_worths
-from maxflip.report.numbers import counted, number, whole
+from maxflip.report.answer import has_worths, whole_bound
+from maxflip.report.numbers import counted, number
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,12 @@ def frontier(plan: Plan, outlook: Outlook) -> Frontier | None:
     reached = [float(v) for v in (outlook.worths if weighted else outlook.counts)]
     what = "worth reached" if weighted else "people picked"
     ceilings = [
-        charts.Line(name, look, outlook.scales, _numbers(values))
+        charts.Line(name, look, outlook.scales, values)
         for name, look, values in (
-            ("no plan can reach more (proved)", "bound", outlook.bounds),
-            ("estimate of the most possible (not proved)", "estimate", outlook.estimates),
+            ("no plan can reach more (proved)", "bound", [whole_bound(plan, v) for v in _numbers(outlook.bounds)]),
+            ("estimate of the most possible (not proved)", "estimate", _estimates(outlook, reached, weighted)),
         )
-        if any(v is not None and math.isfinite(v) for v in values)
+        if any(map(math.isfinite, values))
     ]
     sentence = _sentence(outlook.scales, reached, weighted)
     here = float(plan.worth if weighted else plan.count)
@@ -46,7 +46,7 @@ def frontier(plan: Plan, outlook: Outlook) -> Frontier | None:
     )
     heads = ("Budgets times", what.capitalize(), *(line.name.capitalize() for line in ceilings))
     rows = [
-        (number(scale), _said(reached[i], weighted), *(_said(line.y[i], True) for line in ceilings))
+        (number(scale), _said(reached[i]), *(_said(line.y[i], up=line.look == "bound") for line in ceilings))
         for i, scale in enumerate(outlook.scales)
     ]
     return Frontier(charts.Chart(picture, heads, rows), sentence)
@@ -67,7 +67,13 @@ def _numbers(values: tuple[float | None, ...]) -> list[float]:
     return [math.nan if v is None else float(v) for v in values]
 
 
-def _said(value: float, weighted: bool) -> str:
-    if not math.isfinite(value):
-        return "–"
-    return number(value, 6) if weighted else whole(round(value))
+def _estimates(outlook: Outlook, reached: list[float], weighted: bool) -> list[float]:
+    """Never below what is reached, and in whole people: more digits would say more than is known."""
+    return [
+        math.nan if not math.isfinite(e) else max(there, e if weighted else round(e))
+        for e, there in zip(_numbers(outlook.estimates), reached, strict=True)
+    ]
+
+
+def _said(value: float, *, up: bool = False) -> str:
+    return number(value, 6, up=up) if math.isfinite(value) else "–"

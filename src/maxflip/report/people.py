@@ -55,6 +55,7 @@ class PeoplePicked:
     is_cut: bool
     has_worths: bool
     has_ahead: bool
+    has_unlimited: bool
     asked: str
 
 
@@ -78,6 +79,7 @@ def people(plan: Plan, kind: People) -> PeoplePicked | None:
         is_cut=bool((np.count_nonzero(plan.moves[order], axis=1) > held).any()),
         has_worths=picked.has_worths,
         has_ahead=picked.asked is not None,
+        has_unlimited=any(math.isinf(budget.amount) for budget in plan.budgets.values()),
         asked="" if picked.asked is None else number(picked.asked),
     )
 

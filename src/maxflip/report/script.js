@@ -242,7 +242,8 @@
     );
     const numbers = make("details", { class: "numbers" }, make("summary", {}, "The same in numbers"), headed("What changes", ["Feature", "Before", "After", "Change"], rows));
     const axis = data.times ? "time" : "step";
-    const said = `Measurements that change, over ${axis} ${brief(ends[0])} to ${brief(ends[1])}: hollow before, full after.`;
+    const span = ends[0] === ends[1] ? `at ${axis} ${brief(ends[0])}` : `over ${axis} ${brief(ends[0])} to ${brief(ends[1])}`;
+    const said = `Measurements that change, ${span}: hollow before, full after.`;
     return [make("p", { class: "soft" }, said), make("div", { class: "multiples" }, ...charts), numbers, ...rest(person)];
   }
 
