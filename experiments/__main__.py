@@ -11,8 +11,6 @@ each file holds.
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.util
 import os
 import sys
 import time
@@ -29,13 +27,13 @@ from experiments import budget, protocol, runtime, scalability
 from experiments.budget import Plans
 from experiments.cells import Cell, Outcome, made_of, run_cells, with_needs
 from experiments.cohorts import DATASETS, FOLDERS
+from experiments.hold import program as hold
 from experiments.protocol import Growth, Scale
 from experiments.public_data import those_with_data
 
 EXPERIMENTS = ("budget", "scalability", "runtime")
 ALONE = ("runtime",)  # what takes the time has the machine for itself
 FILES = {"budget": budget.FILES, "scalability": scalability.FILES, "runtime": runtime.FILES}
-OTHERS = ("hold",)  # modules with add_arguments(parser) and run(given); `all` runs those that are there
 OUT = Path(__file__).parent / "out"
 GPU_PROCESSES = 4  # the networks step through time: one process leaves most of a GPU idle
 WORTH = {"cpu": 1.0, "cuda": 2.0}  # cores that a process is reckoned as, for the estimate of the time
@@ -44,8 +42,8 @@ console = Console(stderr=True)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
-    if given.what in OTHERS:
-        importlib.import_module(f"experiments.{given.what}").run(given)
+    if given.what == "hold":
+        hold.run(given)
         return 0
     given.seeds = given.seeds or (protocol.QUICK_SEEDS if given.quick else protocol.FULL_SEEDS)
     given.results = given.results or (given.out / "results" if given.quick else FOLDER)
@@ -66,11 +64,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for path in draw_all(given.results, given.pictures):
             console.print(f"drawn: {path}")
     if given.what == "all":
-        for name in _others():
-            words = [name, "--workers", str(given.workers), "--out", str(given.out / name)]
-            words += ["--data", given.data] if given.data else []
-            words += ["--quick"] if given.quick else []
-            importlib.import_module(f"experiments.{name}").run(_parser().parse_args(words))
+        words = ["hold", "--workers", str(given.workers), "--out", str(given.out / "hold")]
+        words += ["--data", given.data] if given.data else []
+        words += ["--quick"] if given.quick else []
+        hold.run(_parser().parse_args(words))
     return 1 if faults else 0
 
 
@@ -137,10 +134,6 @@ def _with_progress(
         return run_cells(cells, given.out, devices=devices, limit=limit, tell=tell)
 
 
-def _others() -> list[str]:
-    return [name for name in OTHERS if importlib.util.find_spec(f"experiments.{name}") is not None]
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m experiments", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -148,8 +141,7 @@ def _parser() -> argparse.ArgumentParser:
     whats = parser.add_subparsers(dest="what", required=True)
     for name in (*EXPERIMENTS, "figures", "all"):
         _add_arguments(whats.add_parser(name))
-    for name in _others():
-        importlib.import_module(f"experiments.{name}").add_arguments(whats.add_parser(name))
+    hold.add_arguments(whats.add_parser("hold"))
     return parser
 
 

@@ -17,8 +17,13 @@ import pytest
 import torch
 
 from evidence import files
-from experiments import draw_hold, hold, hold_cells, hold_page, hold_points, stays
-from experiments.held import (
+from experiments import stays
+from experiments.hold import cells as hold_cells
+from experiments.hold import page as hold_page
+from experiments.hold import picture as draw_hold
+from experiments.hold import points as hold_points
+from experiments.hold import program as hold
+from experiments.hold.cases import (
     AS_CLOSE,
     ENSEMBLE,
     MARGINS,
@@ -37,9 +42,9 @@ from experiments.held import (
     resampled,
     verdict,
 )
-from experiments.hold_cells import kept
-from experiments.hold_credit import TREES, WIDE, Credit, probabilities
-from experiments.hold_icu import LSTM, TRANSFORMER, changed, from_a_bootstrap, of_another_kind
+from experiments.hold.cells import kept
+from experiments.hold.credit import TREES, WIDE, Credit, probabilities
+from experiments.hold.icu import LSTM, TRANSFORMER, changed, from_a_bootstrap, of_another_kind
 from experiments.metrics import Floats
 from experiments.packed import logits_of
 from experiments.tasks import Rows, Task

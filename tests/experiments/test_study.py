@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -20,6 +16,7 @@ from experiments import budget, protocol, runtime, scalability
 from experiments.budget import Plans
 from experiments.cells import with_needs
 from experiments.cohorts import DATASETS, FOLDERS
+from experiments.hold import program as hold
 from experiments.protocol import FULL, KINDS, QUICK, SHARES, Scale, begun, verbatim
 from experiments.public_data import those_with_data
 from maxflip import BCMS, KL, MS, Problem
@@ -217,27 +214,16 @@ def test_the_middle_budget_is_that_of_the_smallest_set(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("what", ["hold", "all"])
-def test_another_experiment_takes_part_where_its_module_is_there(
+def test_whether_flips_hold_is_asked_with_the_others(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[Any] = []
-    other: Any = ModuleType("experiments.hold")
-    other.__spec__ = ModuleSpec("experiments.hold", None)
-    other.add_arguments = _takes_data
-    other.run = told.append
-    monkeypatch.setitem(sys.modules, "experiments.hold", other)
+    monkeypatch.setattr(hold, "run", told.append)
     monkeypatch.setattr(program, "carry_out", lambda *_: 0)
     monkeypatch.setattr(program, "OUT", tmp_path)
     assert program.main([what, "--data", str(tmp_path), "--workers", "3", "--quick"]) == 0
-    assert [(given.data, given.workers, given.quick) for given in told] == [(str(tmp_path), 3, True)]
-    assert what != "all" or told[0].out == str(tmp_path / "hold")
-
-
-def _takes_data(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data")
-    parser.add_argument("--out")
-    parser.add_argument("--workers", type=int)
-    parser.add_argument("--quick", action="store_true")
+    assert [(given.data, given.workers, given.quick) for given in told] == [(tmp_path, 3, True)]
+    assert what != "all" or told[0].out == tmp_path / "hold"
 
 
 def test_budgets_are_named_for_their_source() -> None:

@@ -28,13 +28,13 @@ from rich.console import Console
 from evidence import files
 from evidence.pages import rewrite
 from evidence.results import Results
-from experiments import draw_hold, hold_page, hold_points
-from experiments.held import PARTS
-from experiments.hold_cells import FOLDERS, SOURCES, Done, Place, cells, compared, learned, measured, source_of
+from experiments.hold import page, picture, points
+from experiments.hold.cases import PARTS
+from experiments.hold.cells import FOLDERS, SOURCES, Done, Place, cells, compared, learned, measured, source_of
 from experiments.public_data import those_with_data
 
 QUICK_SEEDS = 2
-OUT = Path(__file__).parent / "out" / "hold"
+OUT = Path(__file__).parents[1] / "out" / "hold"
 PACKAGES = ("torch", "numpy", "scikit-learn")
 Piece = Callable[[], Done]
 
@@ -77,7 +77,7 @@ def measure(place: Place, seeds: int, workers: int, folder: Path) -> None:
     seconds = sum(part[0]["seconds"] for part in found)
     quick = " --quick" if place.is_quick else ""
     command = f"python -m experiments.hold --data DIR --only {place.dataset} --seeds {seeds}{quick}"
-    files.write(hold_points.name_of(place.dataset), rows, files.made_here(command, seconds, PACKAGES), folder)
+    files.write(points.name_of(place.dataset), rows, files.made_here(command, seconds, PACKAGES), folder)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -117,12 +117,12 @@ def run(given: argparse.Namespace) -> None:
     for name in datasets:
         place = Place(name, given.data, given.out, given.quick)
         measure(place, seeds, given.workers, folder)
-    results = hold_points.read(folder)
-    print(hold_page.table(results))
+    results = points.read(folder)
+    print(page.table(results))
     if given.quick:
-        draw_hold.draw(results, given.out / "hold.svg")
+        picture.draw(results, given.out / "hold.svg")
     else:
-        draw_hold.draw(results, draw_hold.PICTURE)
+        picture.draw(results, picture.PICTURE)
         rewrite(Results())
 
 
@@ -130,7 +130,3 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_arguments(parser)
     run(parser.parse_args())
-
-
-if __name__ == "__main__":
-    main()

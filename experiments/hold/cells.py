@@ -10,9 +10,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from experiments.held import ENSEMBLE, MARGINS, Case, Row, Source, base_lines, flips
-from experiments.hold_credit import Credit
-from experiments.hold_icu import Stays
+from experiments.hold.cases import ENSEMBLE, MARGINS, Case, Row, Source, base_lines, flips
+from experiments.hold.credit import Credit
+from experiments.hold.icu import Stays
 from maxflip import solve
 from maxflip.files.atomic import write_bytes
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from evidence import files
 from evidence.intervals import paired
-from experiments.held import ENSEMBLE, Row
+from experiments.hold.cases import ENSEMBLE, Row
 
 DATASETS = {"credit": "Credit customers", "icu": "Intensive care"}
 SOLVERS = ("MS", "BCMS", "CCMS", "KL", "Nearest", "Prices", ENSEMBLE)

@@ -10,8 +10,8 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from evidence import files
-from experiments.held import AS_CLOSE, ENSEMBLE, MARGINS, UNCHANGED
-from experiments.hold_points import DATASETS, SOLVERS, Mean, Point, Result, point
+from experiments.hold.cases import AS_CLOSE, ENSEMBLE, MARGINS, UNCHANGED
+from experiments.hold.points import DATASETS, SOLVERS, Mean, Point, Result, point
 
 PICTURE = files.ROOT / "docs" / "pictures" / "hold.svg"
 # Told apart by marker and line, and by how dark they are: nothing depends on the colour.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from experiments.held import AS_CLOSE, ENSEMBLE, MARGINS, UNCHANGED
-from experiments.hold_points import DATASETS, KINDS, SOLVERS, Mean, Result, difference, number_of, point, share_of
+from experiments.hold.cases import AS_CLOSE, ENSEMBLE, MARGINS, UNCHANGED
+from experiments.hold.points import DATASETS, KINDS, SOLVERS, Mean, Result, difference, number_of, point, share_of
 
 LINES = (*SOLVERS, UNCHANGED, AS_CLOSE)
 

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save
 from sklearn.ensemble import HistGradientBoostingClassifier
 from torch import nn
 
-from experiments.held import MATES, NETWORKS, RETRAINED, Case, Judge, Spec, drawn, resampled
+from experiments.hold.cases import MATES, NETWORKS, RETRAINED, Case, Judge, Spec, drawn, resampled
 from experiments.metrics import Floats
 from experiments.tasks import Rows, Tell
 from maxflip import BCMS, CCMS, KL, MS, Ensemble, Nearest, Plan, Prices, Problem, TorchClassifier

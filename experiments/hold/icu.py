@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import softmax
 
 from experiments import stays
-from experiments.held import MATES, NETWORKS, RETRAINED, Case, Judge, Spec, drawn, resampled
+from experiments.hold.cases import MATES, NETWORKS, RETRAINED, Case, Judge, Spec, drawn, resampled
 from experiments.metrics import Floats
 from experiments.packed import Packed, logits_of
 from experiments.tasks import Rows, Task, Tell
