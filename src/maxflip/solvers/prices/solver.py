@@ -31,7 +31,8 @@ SMALL = 300  # samples whose first flips are polished: no worse than what Neares
 # Flips are mended at prices that are about right, the finer the more so: at which gap between the best mixture and the
 # dual, in parts of it.
 GAP_TO_FOLLOW, GAP_TO_MEND_AGAIN, GAP_TO_FINISH = 3e-2, 2e-3, 1e-3
-SPARING = 80  # gradients per sample: after no more than these flips are finished once more
+SPARING = 80  # gradients per sample: after no more than these flips are finished once more ...
+WON = 1e-4  # ... if that has just won so much, in parts of all
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,17 +103,21 @@ class Prices:
                 market.settle(2)
             return
 
-        def at(gap: float, *steps: Callable[[], None]) -> None:
+        def won_at(gap: float, *steps: Callable[[], None]) -> float:
+            """What the dual rises by, at the prices as they are: so much more is there to be had."""
             closing.run(self.rounds, gap)
+            before = market.value
             for step in steps:
                 step()
+            won = market.value - before
             market.settle(2)
+            return won
 
-        at(GAP_TO_FOLLOW, market.follow)
-        at(GAP_TO_MEND_AGAIN, market.follow, market.touch_up)
-        at(GAP_TO_FINISH, market.finish)
-        if market.gradients_per_sample <= SPARING:
-            at(GAP_TO_FINISH, market.finish)
+        won_at(GAP_TO_FOLLOW, market.follow)
+        won_at(GAP_TO_MEND_AGAIN, market.follow, market.touch_up)
+        while won_at(GAP_TO_FINISH, market.finish) > WON * market.value:
+            if market.gradients_per_sample > SPARING:
+                break
 
     def _opened(
         self, problem: Problem, run: Run, rows: Rows, start: Floats, *, scaled: bool, part: float = 1.0
