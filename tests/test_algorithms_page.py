@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 
 from maxflip import BCMS, CCMS, KL, MS
-from tests.pages import run_examples
+from tests.pages import printed_and_shown
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = ["algorithms.md", "choosing.md"]
 
 
 def test_the_examples_run_and_print_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
-    run_examples((DOCS / "algorithms.md").read_text(), capsys)
+    printed, shown = printed_and_shown((DOCS / "algorithms.md").read_text(), capsys)
+    assert printed == shown
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages import run_examples
+from tests.pages import printed_and_shown
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE = (DOCS / "prices.md").read_text()
 
 
 def test_the_examples_run_and_print_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
-    run_examples(PAGE, capsys)
+    printed, shown = printed_and_shown(PAGE, capsys)
+    assert printed == shown
 
 
 def test_what_the_page_points_to_is_there() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages import run_examples
+from tests.pages import printed_and_shown
 from tests.real_data import real_data
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +23,8 @@ def test_a_tutorial_prints_what_it_shows(
     if name == "pipeline.md":
         pytest.importorskip("skops.io", reason="needs the extra `sklearn`")
     monkeypatch.chdir(ROOT)  # the trained network is named from there
-    run_examples((TUTORIALS / name).read_text(), capsys)
+    printed, shown = printed_and_shown((TUTORIALS / name).read_text(), capsys)
+    assert printed == shown
 
 
 def test_there_are_tutorials_for_all_data_named_here() -> None:

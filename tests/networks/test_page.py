@@ -10,13 +10,14 @@ import pytest
 
 from maxflip.networks import GRUD, save_network
 from maxflip_wall import read, read_tensors
-from tests.pages import run_examples
+from tests.pages import printed_and_shown
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "networks.md"
 
 
 def test_the_examples_run_and_print_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
-    run_examples(PAGE.read_text(), capsys)
+    printed, shown = printed_and_shown(PAGE.read_text(), capsys)
+    assert printed == shown
 
 
 def test_the_header_on_the_page_is_the_true_one(tmp_path: Path) -> None:
