@@ -38,6 +38,7 @@ LESS = (
 WIDEST = 2000  # samples: a wider band that is known to be feasible is not tried
 EXACT = 300  # samples up to which the optimum itself is sought
 SWAPPED = 2  # times the first band: samples among which swaps are tried
+MANY = 10_000  # samples: of more, one is not worth a long search
 EXACT_TERMS = 1_000_000  # numbers that may be summed exactly for insertions that fail by a rounding error
 ORDINARY = 20  # worths of up to 2 to this power are left as they are
 
@@ -246,7 +247,8 @@ def _pick(candidates: Candidates, limit: Relaxed, room: Floats, cuts: list[tuple
     else:
         enough = ceiling - float(worth.max())
         gap = limit.bound - enough
-        best = reach(candidates, limit, room, _among(doubt, SWAPPED * band), ceiling)
+        will_do = enough if len(doubt) > MANY else ceiling
+        best = reach(candidates, limit, room, _among(doubt, SWAPPED * band), ceiling, will_do)
     while best is None or worth[best].sum() < enough:
         picked = _pick_in_band(candidates, limit, room, cuts, _among(doubt, band)[candidates.sample], gap)
         if picked is not None and (best is None or worth[picked].sum() > worth[best].sum()):

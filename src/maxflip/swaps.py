@@ -18,14 +18,17 @@ from maxflip.exact import Floats
 from maxflip.relaxation import Candidates, Indices, Mask, Relaxed
 
 STEPS, WORK = 4000, 10**8  # at most so many, and so many numbers looked at
+FOR_THE_AIM = 0.2  # of them, where what is enough has been found
 ROUNDING = 1e-12  # of a budget; what it lets slip is decided exactly elsewhere
 LEAST_PRICE = 1e-3  # of the highest: a budget that suffices has no price, and must be kept all the same
 WAIT, WAIT_MORE = 4, 11  # steps, and up to so many more
 LOUDER = 0.1  # of the mean weight
 
 
-def reach(candidates: Candidates, limit: Relaxed, room: Floats, free: Mask, aim: float) -> Indices | None:
-    """The best selection on the way to one that is worth `aim`; None if none kept the budgets.
+def reach(
+    candidates: Candidates, limit: Relaxed, room: Floats, free: Mask, aim: float, enough: float
+) -> Indices | None:
+    """The best selection on the way to `aim`, worth `enough` where that was found; None if none kept the budgets.
 
     room (m,): all that there is of each budget
     free (samples,): those that may change, all whom the relaxation has in parts among them
@@ -35,7 +38,7 @@ def reach(candidates: Candidates, limit: Relaxed, room: Floats, free: Mask, aim:
     spare = room - candidates.drawn_by(outside) + ROUNDING
     still = aim - float(candidates.worth[outside].sum())
     options = _Options(candidates.of(free[candidates.sample]), limit.x[inside], limit.prices)
-    found = options.search(np.append(spare, -still))
+    found = options.search(np.append(spare, -still), still - (aim - enough))
     return None if found is None else np.sort(np.concatenate([outside, inside[found]]))
 
 
@@ -58,16 +61,17 @@ class _Options:
         rounded = by_part[(parts[by_part] > 0.5) | candidates.must[by_part]]
         self.start[candidates.sample[rounded]] = rounded  # of several, the largest part
 
-    def search(self, most: Floats) -> Indices | None:
+    def search(self, most: Floats, enough: float) -> Indices | None:
         """Candidates whose sum is at most `most`, or the best seen that keep the budgets."""
         current, adds, sample = self.start.copy(), self.adds, self.sample
         need = adds[current].sum(axis=0) - most * self.scale
         weights, waits = np.ones(len(need)), np.zeros(len(current), dtype=np.int64)
-        best, best_need = None, np.inf
-        for step in range(min(STEPS, WORK // adds.size)):
+        best, best_need, near = None, np.inf, -most[-1] - enough
+        steps = min(STEPS, WORK // adds.size)
+        for step in range(steps):
             if need[-1] < best_need and (need[:-1] <= 0).all():
                 best, best_need = current.copy(), need[-1]
-            if best_need <= 0:
+            if best_need <= 0 or (best_need <= near and step > FOR_THE_AIM * steps):
                 break
             after = np.maximum(need + adds - adds[current[sample]], 0.0) @ weights
             after[self.barred | (waits[sample] > step)] = np.inf
