@@ -51,7 +51,7 @@ class Growth:
 FULL = {
     "icu": Scale(75, 75, 5, 60, 3000, 5000),
     "oulad": Scale(300, 300, 5, 30, 1500, 2000),
-    "insurance": Scale(300, 100, 5, 20, 600, 300),
+    "insurance": Scale(300, 300, 5, 20, 600, 300),
 }
 QUICK = {
     "icu": Scale(25, 25, 3, 20, 180, 200),
