@@ -153,7 +153,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pictures", type=Path, help="folder of figures; with --quick: in --out")
     parser.add_argument("--seeds", type=_whole, help="draws of samples; 5, or 2 with --quick")
     parser.add_argument("--workers", type=_whole, default=os.cpu_count() or 1, help="processes")
-    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="cuda: for the long sequences")
+    parser.add_argument(
+        "--device", choices=["cpu", "cuda"], default="cpu", help="cuda: for the long sequences and CCMS"
+    )
     parser.add_argument("--only", type=_datasets, default=DATASETS, help="some of icu,oulad,insurance")
     parser.add_argument("--limit", type=float, help="seconds after which cells under way are given up")
 

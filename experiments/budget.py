@@ -180,9 +180,9 @@ class Plans:
     data: str | None = field(repr=False)
     scale: Scale
 
-    @property
-    def is_long(self) -> bool:
-        return self.dataset == "insurance"
+    def suits_gpu(self, solver: str, allocation: str = "joint") -> bool:
+        """Long sequences do, and the noise of CCMS, n^2 numbers for each selection drawn; groups are too small."""
+        return allocation == "joint" and (self.dataset == "insurance" or solver == "CCMS")
 
     def draw(self, seed: int, n: int | None = None) -> Draw:
         return Draw(self.dataset, self.data, n or self.scale.n, seed)
@@ -204,7 +204,7 @@ class Plans:
             Sizing(self.draw(seed, n), self.scale),
             () if is_first else (self.sizing(TUNING_SEED),),
             self.seconds("KL", n, runs) + self.seconds("Nearest", n, 0),
-            self.is_long,
+            self.suits_gpu("KL"),
         )
 
     def tuning(self, source: str, solver: str) -> Cell:
@@ -215,7 +215,7 @@ class Plans:
             Tuning(self.draw(TUNING_SEED, n), self.scale, source, solver),
             (self.sizing(TUNING_SEED),),
             self.seconds(solver, n, self.scale.allowance),
-            self.is_long,
+            self.suits_gpu(solver),
         )
 
     def run(self, seed: int, source: str, budget: str, solver: str, protocol: str, allocation: str = "joint") -> Cell:
@@ -228,7 +228,7 @@ class Plans:
             Run(self.draw(seed), self.scale, source, budget, solver, protocol, allocation),
             (self.sizing(seed), *chosen),
             self.seconds(solver, self.scale.n, length),
-            self.is_long and allocation == "joint",  # groups are too small for a GPU
+            self.suits_gpu(solver, allocation),
         )
 
     def cells(self, seeds: int) -> list[Cell]:

@@ -69,24 +69,24 @@ def grow(task: Chain, needs: Sequence[Payload], device: str) -> Payload:
 
 
 def cells(plans: Plans, growth: Growth) -> list[Cell]:
-    """Of the paper's groups, with budgets that grow, its own algorithms; in one pool, everything."""
+    """In one pool, everything; in the paper's groups, its own algorithms, with budgets that grow."""
     found: list[Cell] = []
     for seed in range(growth.seeds):
         for solver in (*ALGORITHMS, *OWN):
-            found += _cells(plans, growth, seed, solver, "joint", SCALINGS)
+            found += _in_one_pool(plans, growth, seed, solver)
             if solver in ALGORITHMS:
-                found += _cells(plans, growth, seed, solver, "proportional", ("scaled",))
+                found += [
+                    _cell(Chain(plans, growth, (n,), seed, solver, "proportional", "scaled", "random"))
+                    for n in growth.sizes
+                ]
     return found
 
 
-def _cells(
-    plans: Plans, growth: Growth, seed: int, solver: str, allocation: str, scalings: Sequence[str]
-) -> Iterator[Cell]:
+def _in_one_pool(plans: Plans, growth: Growth, seed: int, solver: str) -> Iterator[Cell]:
     smallest, *others = growth.sizes
-    about: dict[str, Any] = {"plans": plans, "growth": growth, "seed": seed, "solver": solver, "allocation": allocation}
-    first = "both" if len(scalings) > 1 else scalings[0]
-    yield _cell(Chain(**about, sizes=(smallest,), scaling=first, start="random"))
-    for scaling in scalings:
+    about: dict[str, Any] = {"plans": plans, "growth": growth, "seed": seed, "solver": solver, "allocation": "joint"}
+    yield _cell(Chain(**about, sizes=(smallest,), scaling="both", start="random"))
+    for scaling in SCALINGS:
         for n in others:
             yield _cell(Chain(**about, sizes=(n,), scaling=scaling, start="random"))
         if solver != "Nearest":  # it begins nowhere
@@ -103,5 +103,5 @@ def _cell(chain: Chain) -> Cell:
         chain,
         (plans.sizing(chain.seed), *chosen),
         sum(plans.seconds(chain.solver, n, plans.length) for n in chain.sizes),
-        plans.is_long and chain.allocation == "joint",
+        plans.suits_gpu(chain.solver, chain.allocation),
     )
