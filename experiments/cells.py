@@ -26,6 +26,7 @@ from maxflip.files.atomic import write_bytes
 from maxflip.suggest import first_line
 
 Payload = dict[str, Any]
+PACKAGES = ("torch", "numpy")  # whose versions a result file names
 MADE = "made"  # in what is kept of a cell: where, from which code and how long
 Work = Callable[[Any, Sequence[Payload], str], Payload]
 Tell = Callable[["Cell", "str | None"], None]
@@ -36,6 +37,7 @@ class Cell:
     """work(arguments, what `needs` gave, device) -> what is kept, as JSON can hold it
 
     label: for people   seconds: about what it takes on one core   suits_gpu: whether a GPU is of use to it
+    leaves: a file that the work writes besides; without it the cell is not done
     """
 
     label: str
@@ -44,6 +46,7 @@ class Cell:
     needs: tuple[Cell, ...] = ()
     seconds: float = 1.0
     suits_gpu: bool = False
+    leaves: Path | None = None
 
     @cached_property
     def key(self) -> str:
@@ -54,12 +57,14 @@ class Cell:
     def path(self, out: Path) -> Path:
         return out / f"{self.key}.json"
 
+    def is_done(self, out: Path) -> bool:
+        return self.path(out).is_file() and (self.leaves is None or self.leaves.is_file())
+
     def kept(self, out: Path) -> Payload | None:
         """What an earlier run has written."""
-        path = self.path(out)
-        if not path.is_file():
+        if not self.is_done(out):
             return None
-        found: Payload = json.loads(path.read_text())
+        found: Payload = json.loads(self.path(out).read_text())
         return found
 
     def run(self, out: Path, device: str) -> Payload:
@@ -74,7 +79,7 @@ class Cell:
         return found
 
 
-def made_of(command: str, kept: Sequence[Payload]) -> Made:
+def made_of(command: str, kept: Sequence[Payload], packages: Sequence[str] = PACKAGES) -> Made:
     """How a result file of several cells came to be, some of them perhaps long ago and elsewhere.
 
     seconds: of all cells together, one after the other; None where that of one is not known
@@ -83,7 +88,7 @@ def made_of(command: str, kept: Sequence[Payload]) -> Made:
     known = [one for one in made if one is not None]
     unknown = ["one that is not recorded"] if len(known) < len(made) else []
     return replace(
-        made_here(command, None if unknown else sum(one["seconds"] for one in known)),
+        made_here(command, None if unknown else sum(one["seconds"] for one in known), packages),
         machine=" or ".join([*dict.fromkeys(one["machine"] for one in known), *unknown]),
         commit=" or ".join([*dict.fromkeys(one["commit"] for one in known), *unknown]),
     )
@@ -128,7 +133,7 @@ def run_cells(
     """
     out.mkdir(parents=True, exist_ok=True)
     everything = with_needs(cells)
-    missing = {cell.key: cell for cell in everything if not cell.path(out).is_file()}
+    missing = {cell.key: cell for cell in everything if not cell.is_done(out)}
     queue = _Queue(out, missing, {cell.key for cell in everything} - missing.keys(), tell)
     ends = time.monotonic() + (limit if limit is not None else float("inf"))
     if len(devices) == 1:

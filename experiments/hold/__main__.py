@@ -1,6 +1,8 @@
 """python -m experiments.hold"""
 
+import sys
+
 from experiments.hold.program import main
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

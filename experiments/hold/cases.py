@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from experiments.metrics import Floats, auc
-from experiments.tasks import Rows, Tell
-from maxflip import Nearest, Plan, Problem, solve
+from experiments.tasks import Rows
+from maxflip import Ensemble, Nearest, Plan, Problem, solve
 from maxflip.classifiers import Classifier
 from maxflip.solvers import Solver
 from maxflip.streams import Streams
@@ -72,11 +74,9 @@ class Case(Generic[S]):
     planned: that network, or an ensemble with it, as classifiers   judges: the same for all cohorts
     take(people, rows)   changed(people, plan): those whom the plan picks, after their changes
     problem(people, classifier, budgets, margin): the question   features: those with a budget
-    share: budgets, as a part of what everyone's nearest flip draws
     """
 
     wanted: int
-    share: float
     people: S
     labels: Rows
     cohort: S
@@ -91,12 +91,12 @@ class Case(Generic[S]):
     def asked(self, judge: Judge[S], some: S) -> Floats:
         return confidence(judge.probabilities(some), self.wanted)
 
-    def budgets(self) -> dict[str, float]:
+    def budgets(self, share: float) -> dict[str, float]:
         """A share of what everyone's nearest flip draws of each feature, distances counted in standard deviations."""
         free = self.problem(self.cohort, self.planned["network"], dict.fromkeys(self.features, NO_LIMIT), SIZED_AT)
         spread = dict(zip(np.take(free.cohort.features, free.slots.feature[free.actionable]), free.spread, strict=True))
         plan = solve(free, Nearest(prices={str(name): float(size) ** -2 for name, size in spread.items()}))
-        return {name: self.share * plan.spend[name] for name in self.features}
+        return {name: share * plan.spend[name] for name in self.features}
 
 
 def drawn(seed: int, size: int, predicted: Rows, labels: Rows, wanted: int) -> Rows:
@@ -108,19 +108,86 @@ def drawn(seed: int, size: int, predicted: Rows, labels: Rows, wanted: int) -> R
     return np.sort(pool[:size])
 
 
-class Source(Protocol):
-    """Data and the models learned from it, whose weights are kept in a folder."""
+@dataclass(frozen=True, eq=False)
+class Source(ABC, Generic[S]):
+    """Data and the models learned from it.
 
-    size: ClassVar[int]  # of a cohort
+    data: the folder of public data   weights: where learned networks are kept
+    size: of a cohort   share: budgets, as a part of what everyone's nearest flip draws
+    seconds_...: about, on one core
+    """
+
+    data: Path
+    weights: Path
+    wanted: ClassVar[int]
+    size: ClassVar[int]
     quick_size: ClassVar[int]
+    share: ClassVar[float]
     solvers: ClassVar[Mapping[str, Solver]]
+    of_another_kind: ClassVar[tuple[Spec, ...]]  # judges
+    seconds_to_learn: ClassVar[float]
+    seconds_to_solve: ClassVar[float]
 
-    def models(self) -> list[Spec]: ...
-    def learn(self, spec: Spec, tell: Tell) -> None:
-        """Unless it was learned before."""
-        ...
+    def judging(self) -> list[Spec]:
+        return [*RETRAINED, *self.of_another_kind]
 
-    def case(self, seed: int, size: int) -> Case[Any]: ...
+    def learned(self, seed: int) -> list[Spec]:
+        """Networks without which nothing can be said of this cohort."""
+        return [NETWORKS[seed], *self.judging(), *MATES]
+
+    def path(self, spec: Spec) -> Path:
+        return self.weights / f"{spec.file}.safetensors"
+
+    @property
+    @abstractmethod
+    def people(self) -> S:
+        """Whom no model has learned from."""
+
+    @property
+    @abstractmethod
+    def labels(self) -> Rows: ...
+
+    @property
+    @abstractmethod
+    def features(self) -> tuple[str, ...]:
+        """Those with a budget."""
+
+    @abstractmethod
+    def learn(self, spec: Spec) -> None:
+        """Into its path."""
+
+    @abstractmethod
+    def judge(self, spec: Spec) -> Judge[S]: ...
+
+    @abstractmethod
+    def classifier(self, spec: Spec) -> Classifier: ...
+
+    @abstractmethod
+    def take(self, people: S, rows: Rows) -> S: ...
+
+    @abstractmethod
+    def changed(self, people: S, plan: Plan) -> S: ...
+
+    @abstractmethod
+    def problem(self, cohort: S, classifier: Classifier, budgets: Mapping[str, float], margin: float) -> Problem: ...
+
+    def case(self, seed: int, size: int) -> Case[S]:
+        own = self.judge(NETWORKS[seed])
+        rows = drawn(seed, size, own.probabilities(self.people).argmax(axis=1), self.labels, self.wanted)
+        members = [self.classifier(spec) for spec in (NETWORKS[seed], *MATES)]
+        return Case(
+            wanted=self.wanted,
+            people=self.people,
+            labels=self.labels,
+            cohort=self.take(self.people, rows),
+            features=self.features,
+            own=own,
+            planned={"network": members[0], "ensemble": Ensemble(members)},
+            judges=[self.judge(spec) for spec in self.judging()],
+            take=self.take,
+            changed=self.changed,
+            problem=self.problem,
+        )
 
 
 def confidence(p: Floats, wanted: int) -> Floats:

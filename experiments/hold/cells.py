@@ -1,138 +1,155 @@
-"""The cells of experiments/hold.py: each cohort, solver and margin by itself, kept in a file of its own."""
+"""The cells of `hold`: each network that is learned, each cohort, and each solver and margin of a cohort."""
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from experiments.hold.cases import ENSEMBLE, MARGINS, Case, Row, Source, base_lines, flips
+from experiments.cells import Cell, Payload
+from experiments.hold.cases import ENSEMBLE, MARGINS, PARTS, Case, Row, Source, Spec, base_lines, flips
 from experiments.hold.credit import Credit
 from experiments.hold.icu import Stays
+from experiments.hold.points import name_of
 from maxflip import solve
-from maxflip.files.atomic import write_bytes
+from maxflip.solvers import Solver
 
-SOURCES: dict[str, Callable[[Path, Path], Source]] = {"credit": Credit, "icu": Stays}
+SOURCES: dict[str, Callable[[Path, Path], Source[Any]]] = {"credit": Credit, "icu": Stays}
 FOLDERS = {"credit": "credit_default", "icu": "physionet2012"}  # in the folder of public data
-Done = tuple[str, Any]  # a line for whoever watches, and what was found
 
 
 @dataclass(frozen=True)
 class Place:
-    """Of one dataset: where its data lie, and where what is found is kept."""
+    """Of one dataset: the folder of public data and that of weights, which a finished cell is not known by."""
 
     dataset: str
-    data: Path
-    out: Path
-    is_quick: bool
+    data: Path = field(repr=False)
+    weights: Path = field(repr=False)
 
-    def path(self, *parts: object) -> Path:
-        folder = self.out / self.dataset / ("quick" if self.is_quick else "full")
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder / ("-".join(str(part).replace(" ", "_") for part in parts) + ".json")
+    @classmethod
+    def of(cls, dataset: str, data: Path, out: Path) -> Place:
+        return cls(dataset, data, out / dataset / "weights")
 
 
 @lru_cache(maxsize=1)
-def source_of(place: Place) -> Source:
-    weights = place.out / place.dataset / "weights"
-    weights.mkdir(parents=True, exist_ok=True)
-    return SOURCES[place.dataset](place.data, weights)
-
-
-def size_of(place: Place) -> int:
-    """People in a cohort."""
-    source = source_of(place)
-    return source.quick_size if place.is_quick else source.size
-
-
-@lru_cache(maxsize=1)  # cells come by seed
-def case_of(place: Place, seed: int) -> Case[Any]:
-    return source_of(place).case(seed, size_of(place))
+def source_of(place: Place) -> Source[Any]:
+    return SOURCES[place.dataset](place.data, place.weights)
 
 
 @dataclass(frozen=True)
-class Cell:
-    """seed: the cohort's number"""
+class Learning:
+    place: Place
+    spec: Spec
 
+
+def learn(task: Learning, _needs: Sequence[Payload], _device: str) -> Payload:
+    """Weights, in a file of their own."""
+    task.place.weights.mkdir(parents=True, exist_ok=True)
+    source_of(task.place).learn(task.spec)
+    return {}
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """seed: its number   size: people   share: budgets, as a part of what everyone's nearest flip draws"""
+
+    place: Place
     seed: int
-    solver: str
+    size: int
+    share: float
+    margins: tuple[float, ...]
+    judges: tuple[Spec, ...]
+
+    def placed(self, rows: Sequence[Row], seconds: float) -> Payload:
+        """As they stand in the dataset's result file. seconds: of the processor"""
+        dataset = self.place.dataset
+        return {
+            name_of(dataset): [
+                {"dataset": dataset, "seed": self.seed, **row, "seconds": round(seconds, 2)} for row in rows
+            ]
+        }
+
+
+@lru_cache(maxsize=PARTS)  # cells of several cohorts come by turns
+def case_of(cohort: Cohort) -> Case[Any]:
+    return source_of(cohort.place).case(cohort.seed, cohort.size)
+
+
+def draw(cohort: Cohort, _needs: Sequence[Payload], _device: str) -> Payload:
+    """Budgets, and the rows of the base lines, which need no plan."""
+    case = case_of(cohort)
+    budgets = case.budgets(cohort.share)
+    began = time.process_time()
+    rows = base_lines(case, cohort.margins)
+    return {"budgets": budgets, **cohort.placed(rows, time.process_time() - began)}
+
+
+@dataclass(frozen=True)
+class Run:
+    """planned: against what; "network" or "ensemble" """
+
+    cohort: Cohort
+    name: str
+    solver: Solver
+    planned: str
     margin: float
 
 
-def cells(place: Place, seeds: int) -> list[Cell]:
-    solvers = (*source_of(place).solvers, ENSEMBLE)
-    return [Cell(seed, solver, margin) for seed in range(seeds) for margin in MARGINS for solver in solvers]
+def judge(task: Run, needs: Sequence[Payload], _device: str) -> Payload:
+    """The rows of a plan, one per judge."""
+    case = case_of(task.cohort)
+    began = time.process_time()
+    problem = case.problem(case.cohort, case.planned[task.planned], needs[0]["budgets"], task.margin)
+    plan = solve(problem, task.solver, seed=task.cohort.seed)
+    rows = [{"solver": task.name, "margin": task.margin, **row} for row in flips(case, problem, plan, task.margin)]
+    return task.cohort.placed(rows, time.process_time() - began)
 
 
-def kept(path: Path, settings: Row, make: Callable[[], Any]) -> Any:
-    """What the file holds if it was made with the same settings; else it is made, and written whole or not at all."""
-    settings = json.loads(json.dumps(settings))
-    if path.exists():
-        held = json.loads(path.read_text())
-        if held["settings"] == settings:
-            return held["found"]
-    found = make()
-    write_bytes(path, json.dumps({"settings": settings, "found": found}).encode())
-    return found
-
-
-def learned(place: Place, number: int) -> Done:
+def cells(place: Place, seeds: int, *, is_quick: bool = False) -> list[Cell]:
+    """Cohorts first, then their plans: the order of the rows in the result file."""
     source = source_of(place)
-    spec = source.models()[number]
-    source.learn(spec, lambda _: None)
-    return f"{place.dataset}: {spec.name} is learned", None
+    size = source.quick_size if is_quick else source.size
+    cohorts = [_drawn(place, source, seed, size) for seed in range(seeds)]
+    return cohorts + [
+        _judged(cohort, name, solver, planned, margin, source.seconds_to_solve)
+        for cohort in cohorts
+        for margin in MARGINS
+        for name, solver, planned in (
+            *((name, solver, "network") for name, solver in source.solvers.items()),
+            (ENSEMBLE, source.solvers["Prices"], "ensemble"),
+        )
+    ]
 
 
-def budgets_of(place: Place, seed: int) -> dict[str, float]:
-    case = case_of(place, seed)
-    settings = {"size": size_of(place), "share": case.share}
-    found: dict[str, float] = kept(place.path("budgets", seed), settings, case.budgets)
-    return found
+def _learned(place: Place, source: Source[Any], spec: Spec) -> Cell:
+    return Cell(
+        f"learned-{place.dataset}-{spec.file}",
+        learn,
+        Learning(place, spec),
+        seconds=source.seconds_to_learn,
+        leaves=source.path(spec),
+    )
 
 
-def compared(place: Place, seed: int) -> Done:
-    """The rows of the base lines, which need no plan; budgets are sized at the same time."""
-    case = case_of(place, seed)
-    budgets_of(place, seed)
-
-    def make() -> list[Row]:
-        began = time.process_time()
-        rows = base_lines(case, MARGINS)
-        return _placed(place, seed, rows, time.process_time() - began)
-
-    settings = {"margins": MARGINS, "judges": [judge.name for judge in case.judges]}
-    return f"{place.dataset}, cohort {seed}: base lines", kept(place.path("base_lines", seed), settings, make)
+def _drawn(place: Place, source: Source[Any], seed: int, size: int) -> Cell:
+    return Cell(
+        f"cohort-{place.dataset}-s{seed}",
+        draw,
+        Cohort(place, seed, size, source.share, MARGINS, tuple(source.judging())),
+        tuple(_learned(place, source, spec) for spec in source.learned(seed)),
+        source.seconds_to_solve,
+    )
 
 
-def measured(place: Place, cell: Cell) -> Done:
-    """The rows of a cell, one per judge."""
-    case = case_of(place, cell.seed)
-    solver = source_of(place).solvers["Prices" if cell.solver == ENSEMBLE else cell.solver]
-
-    def make() -> list[Row]:
-        began = time.process_time()
-        classifier = case.planned["ensemble" if cell.solver == ENSEMBLE else "network"]
-        problem = case.problem(case.cohort, classifier, budgets_of(place, cell.seed), cell.margin)
-        plan = solve(problem, solver, seed=cell.seed)
-        rows = flips(case, problem, plan, cell.margin)
-        named = [{"solver": cell.solver, "margin": cell.margin, **row} for row in rows]
-        return _placed(place, cell.seed, named, time.process_time() - began)
-
-    settings = {
-        "size": size_of(place),
-        "share": case.share,
-        "solver": repr(solver),
-        "judges": [judge.name for judge in case.judges],
-    }
-    rows: list[Row] = kept(place.path("cell", cell.seed, cell.solver, f"{cell.margin:g}"), settings, make)
-    count, held = rows[0]["count"], sum(row["held"] for row in rows)
-    share = f"{held / (count * len(rows)):.0%} hold" if count else "none"
-    return f"{place.dataset}, cohort {cell.seed}, {cell.solver}, margin {cell.margin:g}: {count}, {share}", rows
-
-
-def _placed(place: Place, seed: int, rows: list[Row], seconds: float) -> list[Row]:
-    return [{"dataset": place.dataset, "seed": seed, **row, "seconds": round(seconds, 2)} for row in rows]
+def _judged(cohort: Cell, name: str, solver: Solver, planned: str, margin: float, seconds: float) -> Cell:
+    about: Cohort = cohort.arguments
+    return Cell(
+        f"hold-{about.place.dataset}-s{about.seed}-{name}-{margin:g}",
+        judge,
+        Run(about, name, solver, planned, margin),
+        (cohort,),
+        seconds,
+    )

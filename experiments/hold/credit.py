@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -14,10 +13,10 @@ from safetensors.torch import load_file, save
 from sklearn.ensemble import HistGradientBoostingClassifier
 from torch import nn
 
-from experiments.hold.cases import MATES, NETWORKS, RETRAINED, Case, Judge, Spec, drawn, resampled
+from experiments.hold.cases import Judge, Source, Spec, resampled
 from experiments.metrics import Floats
-from experiments.tasks import Rows, Tell
-from maxflip import BCMS, CCMS, KL, MS, Ensemble, Nearest, Plan, Prices, Problem, TorchClassifier
+from experiments.tasks import Rows
+from maxflip import BCMS, CCMS, KL, MS, Nearest, Plan, Prices, Problem, TorchClassifier
 from maxflip.classifiers import Classifier
 from maxflip.datasets import credit_default
 from maxflip.datasets.credit import PERSONAL
@@ -28,7 +27,6 @@ from maxflip.streams import Streams
 PAID = 0
 LEARNED_FROM = 0.5
 EPOCHS, BATCH, RATE = 8, 256, 3e-3
-SHARE = 0.25
 SOLVERS: dict[str, Solver] = {  # of what was tried for the first four, what flips most of the first cohort by 0.1
     "MS": MS.scale_free(outer=10, inner=200),
     "BCMS": BCMS.scale_free(outer=10, inner=200),
@@ -67,19 +65,18 @@ def probabilities(net: nn.Sequential, x: Floats) -> Floats:
         return torch.softmax(net(torch.tensor(x, dtype=torch.float32)).double(), dim=1).numpy()
 
 
-def changed(people: Floats, plan: Plan) -> Floats:
-    return np.asarray(people[plan.selected] + plan.changes)
-
-
 @dataclass(frozen=True, eq=False)
-class Credit:
-    """data: the folder that holds credit_default/   weights: where learned networks are kept"""
+class Credit(Source[Floats]):
+    """data: holds credit_default/"""
 
-    data: Path
-    weights: Path
+    wanted: ClassVar[int] = PAID
     size: ClassVar[int] = 150
     quick_size: ClassVar[int] = 80
+    share: ClassVar[float] = 0.25
     solvers: ClassVar[Mapping[str, Solver]] = SOLVERS
+    of_another_kind: ClassVar[tuple[Spec, ...]] = (WIDE, TREES)
+    seconds_to_learn: ClassVar[float] = 0.5
+    seconds_to_solve: ClassVar[float] = 1.6
 
     @cached_property
     def halves(self) -> tuple[tuple[Floats, Rows], tuple[Floats, Rows], tuple[str, ...]]:
@@ -90,68 +87,58 @@ class Credit:
         x = (table.values - table.values[learned].mean(axis=0)) / table.values[learned].std(axis=0)
         return (x[learned], table.labels[learned]), (x[others], table.labels[others]), table.features
 
-    def models(self) -> list[Spec]:
-        return [*NETWORKS, *RETRAINED, WIDE, *MATES]  # trees are learned anew by every process, in a second
+    @property
+    def people(self) -> Floats:
+        return self.halves[1][0]
 
-    def learn(self, spec: Spec, tell: Tell) -> None:
-        if self._path(spec).exists():
-            return
-        net = untrained(spec, self._drawn(spec)[0].shape[1])
-        fit(net, *self._drawn(spec), spec.seed)
-        write_bytes(self._path(spec), save(net.state_dict()))
-        tell(f"learned: {spec.name}")
+    @property
+    def labels(self) -> Rows:
+        return self.halves[1][1]
 
-    @cached_property
-    def judges(self) -> list[Judge[Floats]]:
-        trees = HistGradientBoostingClassifier(random_state=TREES.seed).fit(*self.halves[0])
-        return [*map(self._judge, (*RETRAINED, WIDE)), Judge(TREES.name, TREES.kind, trees.predict_proba)]
+    @property
+    def features(self) -> tuple[str, ...]:
+        return tuple(name for name in self.halves[2] if name not in PERSONAL)
 
-    def case(self, seed: int, size: int) -> Case[Floats]:
-        _, (people, labels), features = self.halves
-        own = self._judge(NETWORKS[seed])
-        rows = drawn(seed, size, own.probabilities(people).argmax(axis=1), labels, PAID)
-        members = [TorchClassifier(self.network(spec), output="logits") for spec in (NETWORKS[seed], *MATES)]
+    def learned(self, seed: int) -> list[Spec]:
+        return [spec for spec in super().learned(seed) if spec != TREES]  # learned by every process, in a second
 
-        def problem(cohort: Floats, classifier: Classifier, budgets: Mapping[str, float], margin: float) -> Problem:
-            return Problem(
-                classifier=classifier,
-                cohort=cohort,
-                features=features,
-                target=PAID,
-                margin=margin,
-                limits=dict.fromkeys(budgets, "observed"),
-                budgets=budgets,
-            )
-
-        return Case(
-            wanted=PAID,
-            share=SHARE,
-            people=people,
-            labels=labels,
-            cohort=people[rows],
-            features=tuple(name for name in features if name not in PERSONAL),
-            own=own,
-            planned={"network": members[0], "ensemble": Ensemble(members)},
-            judges=self.judges,
-            take=lambda x, rows: np.asarray(x[rows]),
-            changed=changed,
-            problem=problem,
-        )
-
-    def _judge(self, spec: Spec) -> Judge[Floats]:
-        return Judge(spec.name, spec.kind, partial(probabilities, self.network(spec)))
-
-    def _drawn(self, spec: Spec) -> tuple[Floats, Rows]:
-        """What this model learns from."""
+    def learn(self, spec: Spec) -> None:
         (x, y), _, _ = self.halves
         rows = np.arange(len(y))
         rows = resampled(rows, spec.seed) if spec.kind == "bootstrap" else rows
-        return x[rows], y[rows]
+        net = untrained(spec, x.shape[1])
+        fit(net, x[rows], y[rows], spec.seed)
+        write_bytes(self.path(spec), save(net.state_dict()))
 
-    def _path(self, spec: Spec) -> Path:
-        return self.weights / f"{spec.file}.safetensors"
+    @cached_property
+    def trees(self) -> HistGradientBoostingClassifier:
+        return HistGradientBoostingClassifier(random_state=TREES.seed).fit(*self.halves[0])
 
     def network(self, spec: Spec) -> nn.Sequential:
-        net = untrained(spec, self.halves[0][0].shape[1])
-        net.load_state_dict(load_file(self._path(spec)))
+        net = untrained(spec, self.people.shape[1])
+        net.load_state_dict(load_file(self.path(spec)))
         return net.eval()
+
+    def judge(self, spec: Spec) -> Judge[Floats]:
+        asked = self.trees.predict_proba if spec == TREES else partial(probabilities, self.network(spec))
+        return Judge(spec.name, spec.kind, asked)
+
+    def classifier(self, spec: Spec) -> Classifier:
+        return TorchClassifier(self.network(spec), output="logits")
+
+    def take(self, people: Floats, rows: Rows) -> Floats:
+        return np.asarray(people[rows])
+
+    def changed(self, people: Floats, plan: Plan) -> Floats:
+        return np.asarray(people[plan.selected] + plan.changes)
+
+    def problem(self, cohort: Floats, classifier: Classifier, budgets: Mapping[str, float], margin: float) -> Problem:
+        return Problem(
+            classifier=classifier,
+            cohort=cohort,
+            features=self.halves[2],
+            target=PAID,
+            margin=margin,
+            limits=dict.fromkeys(budgets, "observed"),
+            budgets=budgets,
+        )

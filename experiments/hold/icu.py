@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 from scipy.special import softmax
 
 from experiments import stays
-from experiments.hold.cases import MATES, NETWORKS, RETRAINED, Case, Judge, Spec, drawn, resampled
+from experiments.hold.cases import Judge, Source, Spec, resampled
 from experiments.metrics import Floats
 from experiments.packed import Packed, logits_of
-from experiments.tasks import Rows, Task, Tell
-from maxflip import BCMS, CCMS, KL, MS, Ensemble, Nearest, Plan, Prices, Problem, TorchClassifier
+from experiments.tasks import Rows, Task
+from maxflip import BCMS, CCMS, KL, MS, Nearest, Plan, Prices, Problem, TorchClassifier
 from maxflip.classifiers import Classifier
 from maxflip.datasets import Sequences, physionet2012
 from maxflip.datasets.physionet import Label
@@ -35,7 +34,6 @@ SOLVERS: dict[str, Solver] = {
 }
 LABEL: Label = "30_day"
 SURVIVED = 0
-SHARE = 0.4
 TRANSFORMER = Spec("transformer", "architecture", 400)
 LSTM = Spec("Sparse Time LSTM", "architecture", 401)
 HIDDEN = {TRANSFORMER: 32, LSTM: 48}
@@ -45,12 +43,6 @@ def probabilities(net: SequenceNetwork, some: Sequences) -> Floats:
     packed = Packed.of(some)
     logits = logits_of(net, packed, packed.begin.new_tensor(range(len(packed))))
     return np.asarray(softmax(logits, axis=1))
-
-
-def changed(people: Sequences, plan: Plan) -> Sequences:
-    """What was not measured is NaN, and stays so."""
-    picked = people.take(plan.selected)
-    return replace(picked, values=tuple(x + d for x, d in zip(picked.values, plan.changes, strict=True)))
 
 
 def of_another_kind(task: Task, spec: Spec) -> Task:
@@ -83,71 +75,67 @@ def from_a_bootstrap(task: Task, seed: int) -> Task:
 
 
 @dataclass(frozen=True, eq=False)
-class Stays:
-    """data: the folder that holds physionet2012/   weights: where learned networks are kept"""
+class Stays(Source[Sequences]):
+    """data: holds physionet2012/"""
 
-    data: Path
-    weights: Path
+    wanted: ClassVar[int] = SURVIVED
     size: ClassVar[int] = 30
     quick_size: ClassVar[int] = 15
+    share: ClassVar[float] = 0.4
     solvers: ClassVar[Mapping[str, Solver]] = SOLVERS
+    of_another_kind: ClassVar[tuple[Spec, ...]] = (TRANSFORMER, LSTM)
+    seconds_to_learn: ClassVar[float] = 60.0
+    seconds_to_solve: ClassVar[float] = 10.0
 
     @cached_property
     def task(self) -> Task:
         return stays.task(self.data / "physionet2012", LABEL)
 
-    def models(self) -> list[Spec]:
-        return [*NETWORKS, *RETRAINED, TRANSFORMER, LSTM, *MATES]
+    @cached_property
+    def people(self) -> Sequences:
+        return physionet2012(self.data / "physionet2012", "b", label=LABEL)
 
-    def learn(self, spec: Spec, tell: Tell) -> None:
-        if self._path(spec).exists():
-            return
+    @property
+    def labels(self) -> Rows:
+        return self.people.labels
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return LABS
+
+    def learn(self, spec: Spec) -> None:
         task = self.task
         if spec.kind == "bootstrap":
             task = from_a_bootstrap(task, spec.seed)
         elif spec.kind == "architecture":
             task = of_another_kind(task, spec)
-        made = task.trained(np.arange(len(task.data)), spec.seed, tell, spec.name)
-        save_network(made.net, self._path(spec))
+        made = task.trained(np.arange(len(task.data)), spec.seed, lambda _: None, spec.name)
+        save_network(made.net, self.path(spec))
 
-    @cached_property
-    def people(self) -> Sequences:
-        return physionet2012(self.data / "physionet2012", "b", label=LABEL)
+    def judge(self, spec: Spec) -> Judge[Sequences]:
+        return Judge(spec.name, spec.kind, partial(probabilities, load_network(self.path(spec))))
 
-    def case(self, seed: int, size: int) -> Case[Sequences]:
-        people, own = self.people, self._judge(NETWORKS[seed])
-        rows = drawn(seed, size, own.probabilities(people).argmax(axis=1), people.labels, SURVIVED)
-        nets = [load_network(self._path(spec)) for spec in (NETWORKS[seed], *MATES)]
-        members = [TorchClassifier(net, output="logits", classes=net.class_names) for net in nets]
+    def classifier(self, spec: Spec) -> Classifier:
+        net = load_network(self.path(spec))
+        return TorchClassifier(net, output="logits", classes=net.class_names)
 
-        def problem(cohort: Sequences, classifier: Classifier, budgets: Mapping[str, float], margin: float) -> Problem:
-            return Problem(
-                classifier=classifier,
-                cohort=cohort.cohort(),
-                target=people.classes[SURVIVED],
-                margin=margin,
-                steps="all",
-                limits=dict.fromkeys(budgets, "observed"),
-                budgets=budgets,
-            )
+    def take(self, people: Sequences, rows: Rows) -> Sequences:
+        return people.take(rows)
 
-        return Case(
-            wanted=SURVIVED,
-            share=SHARE,
-            people=people,
-            labels=people.labels,
-            cohort=people.take(rows),
-            features=LABS,
-            own=own,
-            planned={"network": members[0], "ensemble": Ensemble(members)},
-            judges=[self._judge(spec) for spec in (*RETRAINED, TRANSFORMER, LSTM)],
-            take=Sequences.take,
-            changed=changed,
-            problem=problem,
+    def changed(self, people: Sequences, plan: Plan) -> Sequences:
+        """What was not measured is NaN, and stays so."""
+        picked = people.take(plan.selected)
+        return replace(picked, values=tuple(x + d for x, d in zip(picked.values, plan.changes, strict=True)))
+
+    def problem(
+        self, cohort: Sequences, classifier: Classifier, budgets: Mapping[str, float], margin: float
+    ) -> Problem:
+        return Problem(
+            classifier=classifier,
+            cohort=cohort.cohort(),
+            target=self.people.classes[SURVIVED],
+            margin=margin,
+            steps="all",
+            limits=dict.fromkeys(budgets, "observed"),
+            budgets=budgets,
         )
-
-    def _judge(self, spec: Spec) -> Judge[Sequences]:
-        return Judge(spec.name, spec.kind, partial(probabilities, load_network(self._path(spec))))
-
-    def _path(self, spec: Spec) -> Path:
-        return self.weights / f"{spec.file}.safetensors"

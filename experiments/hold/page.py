@@ -124,11 +124,21 @@ def made(results: Sequence[Result]) -> str:
                 f"`{result.made.command}`",
                 f"{result.made.date}, {result.made.machine}, torch {result.made.versions['torch']}",
                 result.made.commit,
-                f"{(result.made.seconds or 0) / 60:.1f}",
+                f"{_processor_seconds(result) / 60:.1f}",
             ]
         )
     absent = [name for dataset, name in DATASETS.items() if dataset not in {result.dataset for result in results}]
     return _markdown(lines) + "".join(f"\n\n{name}: not measured yet." for name in absent)
+
+
+def _processor_seconds(result: Result) -> float:
+    """Of plans and base lines; every row of a plan, and of a cohort's base lines, names what these took together."""
+    bases = (UNCHANGED, AS_CLOSE)
+    each: dict[tuple[object, ...], float] = {
+        (row["seed"], *(("base lines",) if row["solver"] in bases else (row["solver"], row["margin"]))): row["seconds"]
+        for row in result.rows
+    }
+    return sum(each.values())
 
 
 def differences(results: Sequence[Result]) -> str:

@@ -126,6 +126,24 @@ def test_a_gpu_takes_the_longest_that_suits_it_and_a_core_the_shortest_of_the_re
     assert taken("cuda", cells[:1], has_gpu=True) is None
 
 
+def leave(path: str, needs: Sequence[Payload], device: str) -> Payload:
+    Path(path).write_text("weights")
+    return {"sum": 0}
+
+
+def test_a_cell_whose_file_is_gone_is_done_anew_and_those_that_needed_it_are_not(tmp_path: Path) -> None:
+    out, file = tmp_path / "out", tmp_path / "weights"
+    learned = Cell("learned", leave, str(file), leaves=file)
+    after = Cell("after", add, (str(tmp_path / "diary"), 1), (learned,))
+    assert run_cells([after], out).done == 2
+    assert run_cells([after], out).done == 0
+    file.unlink()
+    assert learned.kept(out) is None
+    assert run_cells([after], out).done == 1
+    assert file.read_text() == "weights"
+    assert diary(tmp_path) == ["1"]
+
+
 def test_other_arguments_of_a_need_make_another_cell() -> None:
     one, two = Cell("need", add, ("", 1)), Cell("need", add, ("", 2))
     assert one.key != two.key

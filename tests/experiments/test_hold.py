@@ -6,8 +6,7 @@ import argparse
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -17,7 +16,8 @@ import pytest
 import torch
 
 from evidence import files
-from experiments import stays
+from experiments import carry, stays
+from experiments.cells import with_needs
 from experiments.hold import cells as hold_cells
 from experiments.hold import page as hold_page
 from experiments.hold import picture as draw_hold
@@ -34,6 +34,7 @@ from experiments.hold.cases import (
     UNCHANGED,
     Case,
     Judge,
+    Source,
     Spec,
     base_lines,
     confidence,
@@ -42,9 +43,8 @@ from experiments.hold.cases import (
     resampled,
     verdict,
 )
-from experiments.hold.cells import kept
 from experiments.hold.credit import TREES, WIDE, Credit, probabilities
-from experiments.hold.icu import LSTM, TRANSFORMER, changed, from_a_bootstrap, of_another_kind
+from experiments.hold.icu import LSTM, TRANSFORMER, Stays, from_a_bootstrap, of_another_kind
 from experiments.metrics import Floats
 from experiments.packed import logits_of
 from experiments.tasks import Rows, Task
@@ -89,7 +89,6 @@ def small_case(x: Floats, cohort: list[float] | Floats, *judges: Judge[Floats]) 
     network, mate = (TorchClassifier(line_at(where), output="logits") for where in (0.0, 0.2))
     return Case(
         wanted=1,
-        share=0.5,
         people=at(x),
         labels=(x >= 0).astype(np.int64),
         cohort=at(cohort),
@@ -174,7 +173,7 @@ def test_no_two_models_are_learned_alike() -> None:
 
 def test_budgets_are_a_share_of_what_everyones_nearest_flip_draws() -> None:
     reach = 2 * math.atanh(0.1)
-    assert small_case(EVEN, [-1.0, -0.5]).budgets()["a"] == pytest.approx(
+    assert small_case(EVEN, [-1.0, -0.5]).budgets(0.5)["a"] == pytest.approx(
         0.5 * ((1.0 + reach) ** 2 + (0.5 + reach) ** 2), rel=1e-3
     )
 
@@ -208,7 +207,7 @@ def test_changes_of_sequences_are_added_and_what_is_missing_stays_so() -> None:
     data = small(5)
     moves = [np.where(np.isnan(data.values[j]), 0.0, 1.5) for j in (1, 3)]
     plan: Any = SimpleNamespace(selected=np.array([1, 3]), changes=moves)
-    after = changed(data, plan)
+    after = Stays(Path(), Path()).changed(data, plan)
     assert after.ids == ("P1", "P3")
     for old, new in zip((data.values[1], data.values[3]), after.values, strict=True):
         assert np.array_equal(np.isnan(old), np.isnan(new))
@@ -224,16 +223,13 @@ def test_networks_of_another_kind_take_the_same_stays() -> None:
         assert net.class_names == task.data.classes
 
 
-def test_a_network_for_customers_is_learned_once_and_from_its_own_half(tmp_path: Path) -> None:
+def test_a_network_for_customers_is_learned_from_its_own_half(tmp_path: Path) -> None:
     source = Credit(real_data("credit_default").parent, tmp_path)
     (learned, _), (others, labels), features = source.halves
     assert len(learned) == len(others) == 15_000
     assert len(features) == learned.shape[1]
     assert learned.mean(axis=0) == pytest.approx(0.0, abs=1e-9)
-    told: list[str] = []
-    source.learn(NETWORKS[0], told.append)
-    source.learn(NETWORKS[0], told.append)
-    assert told == ["learned: network 0"]
+    source.learn(NETWORKS[0])
     right = probabilities(source.network(NETWORKS[0]), others).argmax(axis=1) == labels
     assert right.mean() > 0.81  # as the network of docs/results/paper_solvers.md, 0.817
 
@@ -285,41 +281,56 @@ def test_differences_are_between_lines_of_the_same_cohort() -> None:
     assert hold_points.difference(result, 0.3, ENSEMBLE, "Prices", hold_points.share_of) is None
 
 
-def test_a_file_is_made_once_and_anew_for_other_settings(tmp_path: Path) -> None:
-    made: list[int] = []
-
-    def make() -> list[int]:
-        made.append(len(made))
-        return list(made)
-
-    path = tmp_path / "cell.json"
-    assert kept(path, {"size": (4, 2)}, make) == [0]
-    assert kept(path, {"size": (4, 2)}, make) == [0]
-    assert kept(path, {"size": (5, 2)}, make) == [0, 1]
-    assert [p.name for p in tmp_path.iterdir()] == ["cell.json"]
+PLACES = {"network": 0.0, "seed": 0.3, "bootstrap": 0.1, "architecture": -0.1}
+MATE = 0.2
 
 
-@dataclass(frozen=True)
-class Lines:
-    """A source whose models are lines."""
+class Lines(Source[Floats]):
+    """A source whose models are lines; those of the people who are below 0 and not wanted are planned for."""
 
-    data: Path
-    weights: Path
+    wanted: ClassVar[int] = 1
     size: ClassVar[int] = 6
     quick_size: ClassVar[int] = 4
+    share: ClassVar[float] = 0.5
     solvers: ClassVar[Mapping[str, Solver]] = {"Nearest": Nearest(), "Prices": Prices()}
+    of_another_kind: ClassVar[tuple[Spec, ...]] = (WIDE, TREES)
+    seconds_to_learn: ClassVar[float] = 1.0
+    seconds_to_solve: ClassVar[float] = 1.0
+    people = at(EVEN)
+    labels = (EVEN >= 0).astype(np.int64)
+    features = ("a",)
 
-    def models(self) -> list[Spec]:
-        return [Spec("line", "seed", 1)]
+    def learn(self, spec: Spec) -> None:
+        self.path(spec).write_text(str(MATE if spec in MATES else PLACES[spec.kind]))
 
-    def learn(self, spec: Spec, tell: Any) -> None:
-        (self.weights / spec.file).write_text("0.3")
+    def place_of(self, spec: Spec) -> float:
+        return float(self.path(spec).read_text())
 
-    def case(self, seed: int, size: int) -> Case[Floats]:
-        where = float((self.weights / "line").read_text())
-        kinds = {"seed": where, "bootstrap": 0.1, "architecture": -0.1}
-        cohort = EVEN[:20][seed::PARTS][:size]
-        return small_case(EVEN, cohort, *(judge_at(shift, kind) for kind, shift in kinds.items()))
+    def judge(self, spec: Spec) -> Judge[Floats]:
+        return replace(judge_at(self.place_of(spec), spec.kind), name=spec.name)
+
+    def classifier(self, spec: Spec) -> Classifier:
+        return TorchClassifier(line_at(self.place_of(spec)), output="logits")
+
+    def take(self, people: Floats, rows: Rows) -> Floats:
+        return np.asarray(people[rows])
+
+    def changed(self, people: Floats, plan: Plan) -> Floats:
+        return np.asarray(people[plan.selected] + plan.changes)
+
+    def problem(self, cohort: Floats, classifier: Classifier, budgets: Mapping[str, float], margin: float) -> Problem:
+        return question(cohort, classifier, budgets, margin)
+
+
+@pytest.fixture
+def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The lines in the place of customers, and other folders in the place of the repository's."""
+    monkeypatch.setitem(hold_cells.SOURCES, "credit", Lines)
+    monkeypatch.delitem(hold_cells.FOLDERS, "credit")  # they are made up
+    monkeypatch.setattr(files, "FOLDER", tmp_path / "published")
+    monkeypatch.setattr(carry, "PICTURES", tmp_path / "pictures")
+    monkeypatch.setattr(hold, "rewrite", lambda results: None)
+    return tmp_path / "published"
 
 
 def arguments(*given: str) -> argparse.Namespace:
@@ -328,45 +339,101 @@ def arguments(*given: str) -> argparse.Namespace:
     return parser.parse_args(given)
 
 
+def lines(out: Path, *more: str) -> argparse.Namespace:
+    return arguments("--data", "nowhere", "--out", str(out), "--only", "credit", "--workers", "1", *more)
+
+
+def never(*_: Any, **__: Any) -> Plan:
+    raise AssertionError("solved again")
+
+
 def test_a_quick_run_from_end_to_end_and_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, published: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(hold_cells.SOURCES, "credit", Lines)
-    monkeypatch.delitem(hold_cells.FOLDERS, "credit")  # they are made up
-    given = arguments("--data", "nowhere", "--out", str(tmp_path), "--only", "credit", "--quick")
-    hold.run(given)
-    (first,) = hold_points.read(tmp_path)
-    printed = capsys.readouterr().out
-    assert "[24/24] credit, cohort 1, Ensemble, margin 0.5" in printed
-    assert hold_page.table([first]) in printed
-    assert len(first.rows) == 3 * 2 * 4 * (2 + 3)  # judges x cohorts x margins x (base lines + solvers)
-    for solver, margin, share in (("Nearest", 0.0, 1 / 3), ("Nearest", 0.1, 2 / 3), (ENSEMBLE, 0.0, 2 / 3)):
+    assert hold.run(lines(tmp_path, "--quick")) == 0
+    (first,) = hold_points.read(tmp_path / "results")
+    assert not published.exists()
+    assert hold_page.table([first]) in capsys.readouterr().out
+    assert len(first.rows) == 10 * 2 * 4 * (2 + 3)  # judges x cohorts x margins x (base lines + solvers)
+    for solver, margin, share in (("Nearest", 0.0, 0.2), ("Nearest", 0.1, 0.6), (ENSEMBLE, 0.0, 0.6)):
         found = hold_points.point(first, solver, margin)
         assert found is not None
-        assert found.share.value == pytest.approx(share)
+        assert found.share.value == pytest.approx(share)  # of ten judges two, or also the four of bootstraps
         assert 0 < found.count.value < 4  # budgets bind
-    assert (tmp_path / "hold.svg").stat().st_size > 1000
-
-    def never(*_: Any, **__: Any) -> Plan:
-        raise AssertionError("solved again")
-
+    assert (tmp_path / "pictures" / "hold.svg").stat().st_size > 1000
     monkeypatch.setattr(hold_cells, "solve", never)
-    hold.run(given)
-    (again,) = hold_points.read(tmp_path)
-    assert again == replace(first, made=again.made)
-    assert again.made.seconds == first.made.seconds
+    assert hold.run(lines(tmp_path, "--quick")) == 0
+    (again,) = hold_points.read(tmp_path / "results")
+    assert again == first
 
 
-def piece(number: int) -> tuple[str, int]:
-    return f"piece {number}", number * number
+def test_a_network_whose_file_is_gone_is_learned_again(
+    tmp_path: Path, published: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold.run(lines(tmp_path, "--quick", "--seeds", "1"))
+    kept = {path.stem for path in (tmp_path / "credit" / "weights").iterdir()}
+    assert kept == {spec.file for spec in (NETWORKS[0], *RETRAINED, WIDE, TREES, *MATES)}
+    gone = tmp_path / "credit" / "weights" / "seed_1.safetensors"
+    gone.unlink()
+    monkeypatch.setattr(hold_cells, "solve", never)
+    assert hold.run(lines(tmp_path, "--quick", "--seeds", "1")) == 0
+    assert gone.read_text() == "0.3"
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_work_is_found_in_the_order_asked_for(workers: int, capsys: pytest.CaptureFixture[str]) -> None:
-    assert hold.all_done([partial(piece, number) for number in range(5)], workers) == [0, 1, 4, 9, 16]
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split(" ")[0] for line in lines] == [f"[{k}/5]" for k in range(1, 6)]
-    assert {line.split(" ", 1)[1] for line in lines} == {f"piece {k}" for k in range(5)}
+def test_a_half_run_leaves_the_result_files_of_the_pages_alone(
+    tmp_path: Path, published: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ended by its limit, failed, or asked for fewer cohorts; then the rest is done, and the file is there."""
+    out = tmp_path / "out"
+    assert hold.run(lines(out, "--limit", "0")) == 0
+    assert "cells are not done" in " ".join(capsys.readouterr().err.split())
+    with monkeypatch.context() as broken:
+        broken.setattr(hold_cells, "solve", never)
+        assert hold.run(lines(out)) == PARTS * len(MARGINS) * 3
+    said = capsys.readouterr()
+    assert "hold-credit-s0-Prices-0.1 failed: AssertionError: solved again" in " ".join(said.err.split())
+    assert "margin" not in said.out  # a table of base lines alone would say that nobody was flipped
+    (half,) = hold_points.read(out / "results")
+    assert {row["solver"] for row in half.rows} == {UNCHANGED, AS_CLOSE}
+    assert hold.run(lines(out, "--seeds", "1")) == 0
+    assert f"those in {published} stay as they are" in " ".join(capsys.readouterr().err.split())
+    assert not published.exists()
+    assert not (tmp_path / "pictures").exists()
+    assert hold.run(lines(out)) == 0
+    (whole,) = hold_points.read(published)
+    assert {row["seed"] for row in whole.rows} == set(range(PARTS))
+    assert whole.made.command == "python -m experiments.hold --data DIR --only credit --seeds 5"
+    assert (tmp_path / "pictures" / "hold.svg").exists()
+
+
+def test_finished_cells_are_known_wherever_data_and_weights_lie() -> None:
+    def keys(data: str, out: str, *, is_quick: bool = False) -> list[str]:
+        place = hold_cells.Place.of("credit", Path(data), Path(out))
+        return [cell.key for cell in with_needs(hold_cells.cells(place, 2, is_quick=is_quick))]
+
+    assert keys("here", "out") == keys("there", "elsewhere")
+    both = set(keys("here", "out")) & set(keys("here", "out", is_quick=True))
+    assert {key.split("-")[0] for key in both} == {"learned"}  # a smaller cohort is another one, of the same networks
+
+
+def test_processor_time_counts_a_plan_and_the_base_lines_of_a_cohort_once() -> None:
+    base = {"solver": UNCHANGED, "auc": 0.7, "seconds": 30.0}
+    rows = [
+        *(
+            row(seed, judge, "seed", 8, 4, seconds=60.0, margin=margin)
+            for seed in (0, 1)
+            for judge in "ab"
+            for margin in (0.0, 0.1)
+        ),
+        *(
+            row(seed, judge, "seed", 8, 4, **base | {"solver": name})
+            for seed in (0, 1)
+            for judge in "ab"
+            for name in (UNCHANGED, AS_CLOSE)
+        ),
+    ]
+    line = hold_page.made([hold_points.Result("credit", rows, MADE)]).splitlines()[2]
+    assert line.endswith("| 5.0 |")
 
 
 def test_without_data_it_is_said_what_to_fetch(
@@ -383,15 +450,17 @@ def test_without_data_it_is_said_what_to_fetch(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_dataset_that_is_not_there_is_refused() -> None:
-    with pytest.raises(SystemExit, match="--only: there is no 'creidt'; there are credit, icu"):
-        hold.run(arguments("--data", "nowhere", "--only", "creidt"))
+def test_a_dataset_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        arguments("--data", "nowhere", "--only", "creidt")
+    assert "no dataset is called 'creidt'; there are credit, icu" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("seeds", ["0", "6"])
-def test_more_cohorts_than_parts_are_refused(seeds: str) -> None:
-    with pytest.raises(SystemExit, match=f"--seeds: got {seeds}; wanted 1 to 5"):
-        hold.run(arguments("--data", "nowhere", "--seeds", seeds))
+def test_more_cohorts_than_parts_are_refused(seeds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        arguments("--data", "nowhere", "--seeds", seeds)
+    assert f"got '{seeds}'; wanted 1 to 5" in capsys.readouterr().err
 
 
 def test_the_page_has_no_quick_results() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,6 +15,7 @@ from evidence.files import ROOT, read
 from experiments import __main__ as program
 from experiments import budget, protocol, runtime, scalability
 from experiments.budget import Plans
+from experiments.carry import console
 from experiments.cells import with_needs
 from experiments.cohorts import DATASETS, FOLDERS
 from experiments.hold import program as hold
@@ -26,7 +28,7 @@ TINY = Scale(n=6, tuning_n=6, outer=2, inner=2, allowance=8, paper_limit=3, grou
 
 
 def test_without_data_it_is_said_what_to_fetch_and_the_generator_is_left(capsys: Any) -> None:
-    assert those_with_data(DATASETS, FOLDERS, None, program.console) == ["insurance"]
+    assert those_with_data(DATASETS, FOLDERS, None, console) == ["insurance"]
     said = " ".join(capsys.readouterr().err.split())
     assert "icu is left out: no folder was named. Fetch it from https://physionet.org" in said
     assert "oulad is left out" in said
@@ -36,7 +38,7 @@ def test_without_data_it_is_said_what_to_fetch_and_the_generator_is_left(capsys:
 
 def test_a_folder_that_is_missing_is_named(tmp_path: Path, capsys: Any) -> None:
     (tmp_path / "oulad").mkdir()
-    assert those_with_data(DATASETS, FOLDERS, tmp_path, program.console) == ["oulad", "insurance"]
+    assert those_with_data(DATASETS, FOLDERS, tmp_path, console) == ["oulad", "insurance"]
     assert f"{tmp_path} has no folder physionet2012" in " ".join(capsys.readouterr().err.split())
 
 
@@ -61,11 +63,10 @@ def test_the_paper_s_settings_are_cut_by_gradients_alone() -> None:
 def test_finished_cells_are_known_wherever_the_data_lie(experiment: str) -> None:
     """What one machine has finished, another goes on from."""
 
-    def keys(*words: str) -> list[str]:
-        given = program._parser().parse_args([experiment, "--quick", "--seeds", "1", *words])
-        return [cell.key for cell in with_needs(program.cells_of(experiment, given, DATASETS))]
+    def keys(data: str) -> list[str]:
+        return [cell.key for cell in with_needs(program.cells_of(experiment, DATASETS, data, 1, is_quick=True))]
 
-    assert keys("--data", "here") == keys("--data", "there")
+    assert keys("here") == keys("there")
 
 
 @pytest.mark.parametrize("scales", [FULL, QUICK])
@@ -218,12 +219,37 @@ def test_whether_flips_hold_is_asked_with_the_others(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[Any] = []
-    monkeypatch.setattr(hold, "run", told.append)
-    monkeypatch.setattr(program, "carry_out", lambda *_: 0)
+
+    def ask(given: argparse.Namespace) -> int:
+        told.append(given)
+        return 1
+
+    monkeypatch.setattr(hold, "run", ask)
+    monkeypatch.setattr(program, "carry_out", lambda *_, **__: (0, []))
     monkeypatch.setattr(program, "OUT", tmp_path)
-    assert program.main([what, "--data", str(tmp_path), "--workers", "3", "--quick"]) == 0
-    assert [(given.data, given.workers, given.quick) for given in told] == [(tmp_path, 3, True)]
+    words = ["--data", str(tmp_path), "--workers", "3", "--quick", "--limit", "1000"]
+    assert program.main([what, *words]) == 1  # as many cells failed
+    assert [(given.data, given.workers, given.quick) for given in told] == [(str(tmp_path), 3, True)]
+    assert 900 < told[0].limit <= 1000
+    assert told[0].seeds is None
+    assert told[0].only == ("credit", "icu")
     assert what != "all" or told[0].out == tmp_path / "hold"
+
+
+def test_fewer_datasets_or_draws_are_not_all_that_a_full_run_has() -> None:
+    """Their rows must not replace those of everything."""
+
+    def missing(*words: str) -> bool:
+        given = program._parser().parse_args(["budget", *words])
+        given.seeds = given.seeds or protocol.FULL_SEEDS
+        part = program.part_of("budget", given, given.only)
+        return bool({cell.key for cell in part.protocol} - {cell.key for cell in part.cells})
+
+    assert not missing()
+    assert not missing("--seeds", str(protocol.FULL_SEEDS + 1))
+    assert missing("--only", "icu,oulad")
+    assert missing("--seeds", "1")
+    assert missing("--quick")
 
 
 def test_budgets_are_named_for_their_source() -> None:
