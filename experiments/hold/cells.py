@@ -34,7 +34,7 @@ class Place:
         return cls(dataset, data, out / dataset / "weights")
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=len(SOURCES))  # cells of both datasets may come by turns
 def source_of(place: Place) -> Source[Any]:
     return SOURCES[place.dataset](place.data, place.weights)
 

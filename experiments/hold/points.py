@@ -1,4 +1,4 @@
-"""What the result files of experiments/hold.py say: means over cohorts and judges, with intervals."""
+"""What the result files of `hold` say: means over cohorts and judges, with intervals."""
 
 from __future__ import annotations
 
