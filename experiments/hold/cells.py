@@ -54,7 +54,10 @@ def learn(task: Learning, _needs: Sequence[Payload], _device: str) -> Payload:
 
 @dataclass(frozen=True)
 class Cohort:
-    """seed: its number   size: people   share: budgets, as a part of what everyone's nearest flip draws"""
+    """seed: its number   size: people   share: budgets, as a part of what everyone's nearest flip draws
+
+    judges: named so that a cell of other judges is another one
+    """
 
     place: Place
     seed: int

@@ -329,7 +329,6 @@ def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delitem(hold_cells.FOLDERS, "credit")  # they are made up
     monkeypatch.setattr(files, "FOLDER", tmp_path / "published")
     monkeypatch.setattr(carry, "PICTURES", tmp_path / "pictures")
-    monkeypatch.setattr(hold, "rewrite", lambda results: None)
     return tmp_path / "published"
 
 
@@ -385,6 +384,8 @@ def test_a_half_run_leaves_the_result_files_of_the_pages_alone(
 ) -> None:
     """Ended by its limit, failed, or asked for fewer cohorts; then the rest is done, and the file is there."""
     out = tmp_path / "out"
+    rewritten: list[Any] = []
+    monkeypatch.setattr(hold, "rewrite", rewritten.append)
     assert hold.run(lines(out, "--limit", "0")) == 0
     assert "cells are not done" in " ".join(capsys.readouterr().err.split())
     with monkeypatch.context() as broken:
@@ -399,11 +400,13 @@ def test_a_half_run_leaves_the_result_files_of_the_pages_alone(
     assert f"those in {published} stay as they are" in " ".join(capsys.readouterr().err.split())
     assert not published.exists()
     assert not (tmp_path / "pictures").exists()
+    assert not rewritten
     assert hold.run(lines(out)) == 0
     (whole,) = hold_points.read(published)
     assert {row["seed"] for row in whole.rows} == set(range(PARTS))
     assert whole.made.command == "python -m experiments.hold --data DIR --only credit --seeds 5"
     assert (tmp_path / "pictures" / "hold.svg").exists()
+    assert len(rewritten) == 1
 
 
 def test_finished_cells_are_known_wherever_data_and_weights_lie() -> None:
