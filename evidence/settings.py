@@ -9,8 +9,8 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "README.md": ("Python 3.11 or newer",),
     "docs/results.md": (
         "are 40, 60 and 80 % of what an unlimited KL consumes",
-        "with 95 % intervals",
-        "where the 95 % interval, paired",
+        "bars are 95 % intervals over draws",
+        "± are 95 % intervals, Student's",
         "bars 95 % intervals over them",
     ),
     "docs/results/flips.md": (
