@@ -48,8 +48,8 @@ def test_gains_standing_and_what_is_missing(tmp_path: Path) -> None:
     assert gains == (
         "- **More flips within the same budgets.** `Prices` flips 75.0 ± 317.7 % more than the best of the paper's "
         "four, taken anew in every cell, 175.0 ± 1588.3 % more than BCMS, 200.0 ± 1270.6 % more than KL, "
-        "50.0 ± 635.3 % more than everyone's own cheapest flip (`Nearest`). Beside the best of the four: 75.0 ± 317.7 % "
-        "more with paper budgets."
+        "50.0 ± 635.3 % more than everyone's own cheapest flip (`Nearest`). Beside the best of the four: 75.0 ± "
+        "317.7 % more with paper budgets."
     )
     assert stands == (
         "- **Where it stands.** Of 2 cells, `Prices` flips the most in 1, as many as the best other in 1, and is "
