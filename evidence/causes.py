@@ -90,6 +90,10 @@ def _is_ahead(solver: str) -> Test:
     return lambda _, __, ___, tried: max(tried.numbers, key=lambda name: tried.numbers[name]) == solver
 
 
+def _is_behind(solver: str) -> Test:
+    return lambda _, __, ___, tried: min(tried.numbers, key=lambda name: tried.numbers[name]) == solver
+
+
 _LOST = {"tuned settings did not carry over from the draw that they were chosen on": _settings_were_lost}
 _SHORT: dict[str, Test] = {
     "the run has less than half of the paper's iterations": lambda facts, where, whom, _: facts.is_short(where, whom)
@@ -118,6 +122,7 @@ TESTS: dict[str, dict[str, Test]] = {
     },
     "kl_spends": {f"{solver} uses the most": _is_ahead(solver) for solver in ("MS", "BCMS", "CCMS")},
     "erratic": {f"{solver} moves the most": _is_ahead(solver) for solver in ("BCMS", "CCMS", "KL")},
+    "runtime": {f"{solver} takes the least": _is_behind(solver) for solver in FOUR},
     "faster": {
         "both arrive in the same iteration": lambda _, __, ___, tried: len(set(tried.numbers.values())) == 1,
     },

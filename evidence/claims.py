@@ -203,7 +203,7 @@ def of_budgets(rows: Iterable[Row]) -> list[Claim]:
     larger = Claim(
         "larger",
         "A larger budget flips more, for all algorithms.",
-        "never fewer with the next larger budget, and more with the largest than with the smallest",
+        "it flips never fewer with the next larger budget, and more with the largest than with the smallest",
     )
     for (dataset, source, solver), found in by_seed(
         four, ("dataset", "budget_source", "solver"), "count", "budget"
@@ -214,7 +214,7 @@ def of_budgets(rows: Iterable[Row]) -> list[Claim]:
         more = [found[last][seed] - found[first][seed] for seed in found[first]]
         larger.tried(_name((dataset, source)), holds, sizes, ".1f", solver, more)
     gaps = Claim(
-        "gap", "Their prediction gap is smaller than KL's, yet above the margin.", f"between {MARGIN} and KL's"
+        "gap", "Their prediction gap is smaller than KL's, yet above the margin.", f"it is between {MARGIN} and KL's"
     )
     for place, found in by_place(four, _WHERE, "prediction_gap").items():
         for solver in SAMPLED:
@@ -222,18 +222,40 @@ def of_budgets(rows: Iterable[Row]) -> list[Claim]:
             inside = [min(own - MARGIN, found["KL"][seed] - own) for seed, own in found[solver].items()]
             gaps.tried(_name(place), MARGIN < pair[solver] < pair["KL"], pair, ".2f", solver, inside)
     return [
-        _of_pairs(four, "count", "BCMS and CCMS flip more samples than KL and MS.", "more", "count", 1, ".1f"),
         _of_pairs(
-            four, "consumption", "Their consumption per flip is lower.", "less", "consumption_per_picked", -1, ".3g"
+            four,
+            "count",
+            "BCMS and CCMS flip more samples than KL and MS.",
+            "it flips more than the other",
+            "count",
+            1,
+            ".1f",
+        ),
+        _of_pairs(
+            four,
+            "consumption",
+            "Their consumption per flip is lower.",
+            "it draws less per flip than the other",
+            "consumption_per_picked",
+            -1,
+            ".3g",
         ),
         larger,
-        _of_pairs(four, "unspent", "They leave less of the budgets unspent.", "less", "unspent", -1, ".2f"),
+        _of_pairs(
+            four,
+            "unspent",
+            "They leave less of the budgets unspent.",
+            "it leaves a smaller part than the other",
+            "unspent",
+            -1,
+            ".2f",
+        ),
         gaps,
         _of_four(
             [row for row in four if row["dataset"] == "icu"],
             "kl_spends",
             "Patients in intensive care: KL uses a bigger portion of the budgets than the others.",
-            "more than all three",
+            "it uses more than all three",
             "spent",
             lambda c: c["KL"] - max(c[s] for s in ("MS", *SAMPLED)),
             ".2f",
@@ -242,7 +264,7 @@ def of_budgets(rows: Iterable[Row]) -> list[Claim]:
             four,
             "best",
             "BCMS is the best of the four, CCMS a close second.",
-            "BCMS more than CCMS, CCMS more than MS and KL",
+            "BCMS flips more than CCMS, CCMS more than MS and KL",
             "count",
             lambda c: min(c["BCMS"] - c["CCMS"], c["CCMS"] - max(c[s] for s in OTHERS)),
             ".1f",
@@ -254,10 +276,12 @@ def of_sizes(rows: Iterable[Row]) -> list[Claim]:
     """From the scalability experiment. Datasets have sizes and counts of their own, and are never averaged."""
     some = [row for row in rows if row["solver"] in (*SAMPLED, "KL")]
     grows = Claim(
-        "grows", "The gain over KL grows with the number of samples.", "more, in %, with each next larger size"
+        "grows", "The gain over KL grows with the number of samples.", "it is more, in %, with each next larger size"
     )
     warm = Claim(
-        "warm", "A warm start from the subset is of negligible benefit.", f"within {NEGLIGIBLE:.0%} of a random start"
+        "warm",
+        "A warm start from the subset is of negligible benefit.",
+        f"it flips within {NEGLIGIBLE:.0%} of a random start",
     )
     where = ("dataset", "allocation", "scaling")
     cold = by_seed([row for row in some if row["start"] == "random"], (*where, "n"), "count")
@@ -321,15 +345,19 @@ def erratic(curve: Sequence[float]) -> float:
 def of_iterations(rows: Iterable[Row]) -> list[Claim]:
     rows = list(rows)
     stays = Claim(
-        "stays", "The number of flips rises and stays at its highest.", f"the last at least {STAYS:.0%} of the most"
+        "stays", "The number of flips rises and stays at its highest.", f"the last is at least {STAYS:.0%} of the most"
     )
-    faster = Claim("faster", "BCMS converges faster than CCMS, and so does KL.", f"earlier at {STAYS:.0%} of its most")
-    falls = Claim("falls", "lambda falls.", "the last mean below the first")
-    rises = Claim("rises", "mu rises; KL's falls.", "the last mean above the first; KL's below it")
+    faster = Claim(
+        "faster",
+        "BCMS converges faster than CCMS, and so does KL.",
+        f"it is earlier than CCMS at {STAYS:.0%} of its most",
+    )
+    falls = Claim("falls", "lambda falls.", "the last mean is below the first")
+    rises = Claim("rises", "mu rises; KL's falls.", "the last mean is above the first, KL's below it")
     shrinks = Claim(
         "shrinks",
         "The norm of the gradient in mu shrinks to zero (MS, BCMS, CCMS).",
-        f"the last at most {SHRUNK:.0%} of the first",
+        f"the last is at most {SHRUNK:.0%} of the first",
     )
     moves = Claim("erratic", "MS is erratic.", "it moves more from one iteration to the next than the other three")
     for place, of in curves(rows, "count").items():
@@ -365,7 +393,9 @@ def of_runtime(rows: Iterable[Row]) -> Claim:
     """With the paper's numbers of iterations."""
     seconds = {row["solver"]: float(row["seconds_total"]) for row in rows if row["solver"] in FOUR}
     claim = Claim(
-        "runtime", "In all, BCMS and CCMS take no longer than MS and KL.", "no longer than either, reckoned in seconds"
+        "runtime",
+        "In all, BCMS and CCMS take no longer than MS and KL.",
+        "it takes no longer than either, reckoned in seconds",
     )
     if set(FOUR) <= set(seconds):
         for solver in SAMPLED:

@@ -32,7 +32,7 @@ def detail(results: Results) -> str:
 
 
 def _of(claim: Claim) -> str:
-    parts = [f"## {claim.says.rstrip('.')}", f"Holds in a place where: {claim.rule}."]
+    parts = [f"## {claim.says.rstrip('.')}", f"Holds in a place where {claim.rule}."]
     if not claim.places:
         return "\n\n".join([*parts, "*Not measured yet.*"])
     shares = f" ({claim.shares})" if claim.shares else ""

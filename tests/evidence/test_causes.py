@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from evidence.causes import Causes, in_common
-from evidence.claims import Claim
+from evidence.claims import ITERATIONS, Claim
 from evidence.files import Made, write
 from evidence.results import Results
+from maxflip import BCMS, CCMS, KL, MS
 
 MADE = Made("python -m x", "2026-01-02", "abc1234", "2 cores (x86_64)", {"torch": "2.13.0"}, 3.5)
 PLACE = "icu paper small"
@@ -88,6 +89,10 @@ def test_a_cause_is_read_from_the_numbers_of_the_place(
 ) -> None:
     told = Causes(Results(tmp_path)).of(claim_of(key, MS=numbers))
     assert told.startswith(f"Of 1 failure: in all {cause}") if cause else told == ""
+
+
+def test_the_papers_iterations_are_those_of_its_settings() -> None:
+    assert {kind.__name__: kind.paper().outer * kind.paper().inner for kind in (MS, BCMS, CCMS, KL)} == ITERATIONS
 
 
 def test_a_run_is_short_beside_the_papers(tmp_path: Path) -> None:
