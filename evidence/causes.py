@@ -1,7 +1,7 @@
 """Why a claim of the paper is not confirmed here: what the places where it fails have in common.
 
-Sentences are chosen by rules from result files, never typed for one outcome: with other results they say other things,
-or nothing.
+Sentences are chosen by rules from result files, never typed for one outcome: with other results they say other things.
+Some say how a claim fails rather than why (who is ahead instead, say); none of them proves a cause.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class Causes:
             return ""
         if not claim.failing:
             return "In more than half of the places it may be chance."
-        return " ".join(filter(None, (self._tally(claim), in_common(claim))))
+        return " ".join(filter(None, (self._tally(claim), in_common(claim)))) or _chance(claim)
 
     def _tally(self, claim: Claim) -> str:
         """In how many of the places where it fails its tests are met. One that is met as often where the claim holds
@@ -193,6 +193,12 @@ class Causes:
 
     def _met(self, test: Test, places: Mapping[Spot, Tried]) -> int:
         return sum(test(self._facts, where, whom, tried) for (where, whom), tried in places.items())
+
+
+def _chance(claim: Claim) -> str:
+    """Where no rule says anything."""
+    unclear = sum(tried.is_clear is False for tried in claim.failing.values())
+    return f"In {unclear} of {len(claim.failing)} failures it may be chance." if unclear else "No rule finds a reason."
 
 
 def _all(n: int, of: int) -> str:

@@ -50,7 +50,7 @@ def _of_the_study(rows: list[Row]) -> Iterator[str]:
     over = ", ".join(f"{_more(rows, other)} than {said}" for other, said in OVER.items())
     kinds = {source: [row for row in rows if row["budget_source"] == source] for source in ("binding", "paper")}
     apart = ", ".join(f"{_more(of, BEST)} with {source} budgets" for source, of in kinds.items() if of)
-    yield f"**More flips within the same budgets.** `Prices` flips {over}. Beside the best of the four: {apart}."
+    yield f"**Within the same budgets** `Prices` flips {over}. Beside the best of the four: {apart}."
     yield f"**Where it stands.** {said_of(standing(rows)).rstrip(':.')}."
     estimated = [row for row in rows if row["solver"] == "Prices" and row["estimate"]]
     if estimated:
@@ -63,7 +63,9 @@ def _of_the_study(rows: list[Row]) -> Iterator[str]:
 
 
 def _more(rows: list[Row], other: str) -> str:
-    return f"{gain(gained(compared(rows), 'Prices', other))} more".lstrip("+")
+    """In words that fit the sign."""
+    said = gain(gained(compared(rows), "Prices", other))
+    return f"{said[1:]} {'fewer' if said.startswith('-') else 'more'}"
 
 
 def _of_the_estimate(rows: list[Row]) -> list[float]:
