@@ -195,11 +195,17 @@ def peers(results: Results) -> str:
     return made_line(results.made("peers_budgets")) + "\n\n" + table(head, lines)
 
 
+@text("results.picture")
+@waits_for("budget")
+def picture(results: Results) -> str:
+    """The one that tells most, which opens the page."""
+    return "![Samples flipped against how much there is of every budget](pictures/study_frontier.svg)"
+
+
 @text("results.figures")
 @waits_for("budget")
 def figures(results: Results) -> str:
-    """What `python -m experiments figures` draws of the result files that are there, but for the first, which opens the
-    page."""
+    """All else that `python -m experiments figures` draws of the result files that are there."""
     rows = results.rows("budget")
     places = dict.fromkeys((row["dataset"], row["budget_source"]) for row in rows)
     shown = {"study_gap": "What is missing to the estimate"}

@@ -51,8 +51,8 @@ def _of_the_study(rows: list[Row]) -> Iterator[str]:
     kinds = {source: [row for row in rows if row["budget_source"] == source] for source in ("binding", "paper")}
     apart = ", ".join(f"{_more(of, BEST)} with {source} budgets" for source, of in kinds.items() if of)
     yield (
-        f"**Within the same budgets** `Prices` flips, on average over datasets and draws, {over}. Beside the best of the "
-        f"four: {apart}."
+        f"**Within the same budgets** `Prices` flips, on average over datasets and draws, {over}. Beside the best of "
+        f"the four: {apart}."
     )
     yield f"**Where it stands.** {said_of(standing(rows)).rstrip(':.')}."
     estimated = [row for row in rows if row["solver"] == "Prices" and row["estimate"]]
