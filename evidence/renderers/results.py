@@ -197,7 +197,7 @@ def peers(results: Results) -> str:
 
 @text("results.picture")
 @waits_for("budget")
-def picture(results: Results) -> str:
+def picture(_: Results) -> str:
     """The one that tells most, which opens the page."""
     return "![Samples flipped against how much there is of every budget](pictures/study_frontier.svg)"
 
