@@ -22,32 +22,40 @@ from evidence.results import Results, Row
 SAMPLED, OTHERS = ("BCMS", "CCMS"), ("KL", "MS")
 KINDS = ("paper", "binding")
 BUDGETS = ("small", "middle", "large")
+ITERATIONS = {"MS": 100_000, "BCMS": 1_000, "CCMS": 2_000, "KL": 50_000}  # inner iterations of one run
 MARGIN = 0.1
 NEGLIGIBLE = 0.02  # of the count
 STAYS = 0.95  # of the most that was reached
 SHRUNK = 0.1  # of the first norm
-TOLD = 3  # places in which a claim fails that are named
+
+Spot = tuple[str, str]  # where, of whom
 
 
 @dataclass(frozen=True)
 class Tried:
-    """said: the numbers   is_clear: None where there is no interval"""
+    """numbers: what decided   form: how they are said   is_clear: None where there is no interval"""
 
     holds: bool
-    said: str
+    numbers: Mapping[str, float]
+    form: str = ".3g"
     is_clear: bool | None = None
+
+    @property
+    def said(self) -> str:
+        return ", ".join(f"{name} {number:{self.form}}" for name, number in self.numbers.items())
 
 
 @dataclass
 class Claim:
-    """says: the paper   rule: when it holds in one place
+    """key: what others know it by   says: the paper   rule: when it holds in one place
 
     places: (where, of whom) -> how it went. A claim about several algorithms is tried of each.
     """
 
+    key: str
     says: str
     rule: str
-    places: dict[tuple[str, str], Tried] = field(default_factory=dict)
+    places: dict[Spot, Tried] = field(default_factory=dict)
 
     def tried(
         self,
@@ -59,8 +67,8 @@ class Claim:
         decides: Iterable[float] | None = None,
     ) -> None:
         """decides: what is above 0 where the claim holds, for each seed"""
-        said = ", ".join(f"{name} {number:{form}}" for name, number in numbers.items())
-        self.places[where, whom] = Tried(bool(holds), said, None if decides is None else paired(decides).is_clear)
+        is_clear = None if decides is None else paired(decides).is_clear
+        self.places[where, whom] = Tried(bool(holds), dict(numbers), form, is_clear)
 
     @property
     def held(self) -> int:
@@ -101,13 +109,8 @@ class Claim:
         return ", ".join(f"{n} {sum(each)} of {len(each)}" for n, each in found.items()) if len(found) > 1 else ""
 
     @property
-    def why(self) -> str:
-        """Where it fails, with numbers."""
-        fails = [
-            f"{' '.join(filter(None, where))}: {place.said}" for where, place in self.places.items() if not place.holds
-        ]
-        more = f"; and {len(fails) - TOLD} more" if len(fails) > TOLD else ""
-        return "; ".join(fails[:TOLD]) + more
+    def failing(self) -> dict[Spot, Tried]:
+        return {spot: place for spot, place in self.places.items() if not place.holds}
 
 
 def _kind(where: str) -> str:
@@ -166,10 +169,16 @@ def _name(place: Sequence[Any]) -> str:
 
 
 def _of_four(
-    rows: list[Row], says: str, rule: str, of: str, lead: Callable[[Mapping[str, float]], float], form: str = ".3g"
+    rows: list[Row],
+    key: str,
+    says: str,
+    rule: str,
+    of: str,
+    lead: Callable[[Mapping[str, float]], float],
+    form: str = ".3g",
 ) -> Claim:
     """lead: above 0 where the claim holds"""
-    claim = Claim(says, rule)
+    claim = Claim(key, says, rule)
     for place, found in by_place(rows, _WHERE, of).items():
         four = {solver: _mean(found[solver]) for solver in FOUR}
         leads = [lead({solver: found[solver][seed] for solver in FOUR}) for seed in found["KL"]]
@@ -177,9 +186,9 @@ def _of_four(
     return claim
 
 
-def _of_pairs(rows: list[Row], says: str, rule: str, of: str, sign: int, form: str) -> Claim:
+def _of_pairs(rows: list[Row], key: str, says: str, rule: str, of: str, sign: int, form: str) -> Claim:
     """BCMS and CCMS, each beside KL and MS. sign: 1 where theirs must be more, -1 where it must be less"""
-    claim = Claim(says, rule)
+    claim = Claim(key, says, rule)
     for place, found in by_place(rows, _WHERE, of).items():
         for ours, other in product(SAMPLED, OTHERS):
             pair = {name: _mean(found[name]) for name in (ours, other)}
@@ -192,8 +201,9 @@ def _of_pairs(rows: list[Row], says: str, rule: str, of: str, sign: int, form: s
 def of_budgets(rows: Iterable[Row]) -> list[Claim]:
     four = tuned(rows)
     larger = Claim(
+        "larger",
         "A larger budget flips more, for all algorithms.",
-        "never fewer with the next larger budget, and more with the largest than with the smallest",
+        "it flips never fewer with the next larger budget, and more with the largest than with the smallest",
     )
     for (dataset, source, solver), found in by_seed(
         four, ("dataset", "budget_source", "solver"), "count", "budget"
@@ -203,30 +213,58 @@ def of_budgets(rows: Iterable[Row]) -> list[Claim]:
         holds = list(sizes.values()) == sorted(sizes.values()) and sizes[last] > sizes[first]
         more = [found[last][seed] - found[first][seed] for seed in found[first]]
         larger.tried(_name((dataset, source)), holds, sizes, ".1f", solver, more)
-    gaps = Claim("Their prediction gap is smaller than KL's, yet above the margin.", f"between {MARGIN} and KL's")
+    gaps = Claim(
+        "gap", "Their prediction gap is smaller than KL's, yet above the margin.", f"it is between {MARGIN} and KL's"
+    )
     for place, found in by_place(four, _WHERE, "prediction_gap").items():
         for solver in SAMPLED:
             pair = {name: _mean(found[name]) for name in (solver, "KL")}
             inside = [min(own - MARGIN, found["KL"][seed] - own) for seed, own in found[solver].items()]
             gaps.tried(_name(place), MARGIN < pair[solver] < pair["KL"], pair, ".2f", solver, inside)
     return [
-        _of_pairs(four, "BCMS and CCMS flip more samples than KL and MS.", "more", "count", 1, ".1f"),
-        _of_pairs(four, "Their consumption per flip is lower.", "less", "consumption_per_picked", -1, ".3g"),
+        _of_pairs(
+            four,
+            "count",
+            "BCMS and CCMS flip more samples than KL and MS.",
+            "it flips more than the other",
+            "count",
+            1,
+            ".1f",
+        ),
+        _of_pairs(
+            four,
+            "consumption",
+            "Their consumption per flip is lower.",
+            "it draws less per flip than the other",
+            "consumption_per_picked",
+            -1,
+            ".3g",
+        ),
         larger,
-        _of_pairs(four, "They leave less of the budgets unspent.", "less", "unspent", -1, ".2f"),
+        _of_pairs(
+            four,
+            "unspent",
+            "They leave less of the budgets unspent.",
+            "it leaves a smaller part than the other",
+            "unspent",
+            -1,
+            ".2f",
+        ),
         gaps,
         _of_four(
             [row for row in four if row["dataset"] == "icu"],
+            "kl_spends",
             "Patients in intensive care: KL uses a bigger portion of the budgets than the others.",
-            "more than all three",
+            "it uses more than all three",
             "spent",
             lambda c: c["KL"] - max(c[s] for s in ("MS", *SAMPLED)),
             ".2f",
         ),
         _of_four(
             four,
+            "best",
             "BCMS is the best of the four, CCMS a close second.",
-            "BCMS more than CCMS, CCMS more than MS and KL",
+            "BCMS flips more than CCMS, CCMS more than MS and KL",
             "count",
             lambda c: min(c["BCMS"] - c["CCMS"], c["CCMS"] - max(c[s] for s in OTHERS)),
             ".1f",
@@ -237,8 +275,14 @@ def of_budgets(rows: Iterable[Row]) -> list[Claim]:
 def of_sizes(rows: Iterable[Row]) -> list[Claim]:
     """From the scalability experiment. Datasets have sizes and counts of their own, and are never averaged."""
     some = [row for row in rows if row["solver"] in (*SAMPLED, "KL")]
-    grows = Claim("The gain over KL grows with the number of samples.", "more, in %, with each next larger size")
-    warm = Claim("A warm start from the subset is of negligible benefit.", f"within {NEGLIGIBLE:.0%} of a random start")
+    grows = Claim(
+        "grows", "The gain over KL grows with the number of samples.", "it is more, in %, with each next larger size"
+    )
+    warm = Claim(
+        "warm",
+        "A warm start from the subset is of negligible benefit.",
+        f"it flips within {NEGLIGIBLE:.0%} of a random start",
+    )
     where = ("dataset", "allocation", "scaling")
     cold = by_seed([row for row in some if row["start"] == "random"], (*where, "n"), "count")
     for place in dict.fromkeys(key[:-1] for key in cold):
@@ -300,15 +344,22 @@ def erratic(curve: Sequence[float]) -> float:
 
 def of_iterations(rows: Iterable[Row]) -> list[Claim]:
     rows = list(rows)
-    stays = Claim("The number of flips rises and stays at its highest.", f"the last at least {STAYS:.0%} of the most")
-    faster = Claim("BCMS converges faster than CCMS, and so does KL.", f"earlier at {STAYS:.0%} of its most")
-    falls = Claim("lambda falls.", "the last mean below the first")
-    rises = Claim("mu rises; KL's falls.", "the last mean above the first; KL's below it")
-    shrinks = Claim(
-        "The norm of the gradient in mu shrinks to zero (MS, BCMS, CCMS).",
-        f"the last at most {SHRUNK:.0%} of the first",
+    stays = Claim(
+        "stays", "The number of flips rises and stays at its highest.", f"the last is at least {STAYS:.0%} of the most"
     )
-    moves = Claim("MS is erratic.", "it moves more from one iteration to the next than the other three")
+    faster = Claim(
+        "faster",
+        "BCMS converges faster than CCMS, and so does KL.",
+        f"it is earlier than CCMS at {STAYS:.0%} of its most",
+    )
+    falls = Claim("falls", "lambda falls.", "the last mean is below the first")
+    rises = Claim("rises", "mu rises; KL's falls.", "the last mean is above the first, KL's below it")
+    shrinks = Claim(
+        "shrinks",
+        "The norm of the gradient in mu shrinks to zero (MS, BCMS, CCMS).",
+        f"the last is at most {SHRUNK:.0%} of the first",
+    )
+    moves = Claim("erratic", "MS is erratic.", "it moves more from one iteration to the next than the other three")
     for place, of in curves(rows, "count").items():
         where = _name(place)
         first = {solver: float(arrives(of[solver])) for solver in FOUR}
@@ -341,7 +392,11 @@ def of_iterations(rows: Iterable[Row]) -> list[Claim]:
 def of_runtime(rows: Iterable[Row]) -> Claim:
     """With the paper's numbers of iterations."""
     seconds = {row["solver"]: float(row["seconds_total"]) for row in rows if row["solver"] in FOUR}
-    claim = Claim("In all, BCMS and CCMS take no longer than MS and KL.", "no longer than either, reckoned in seconds")
+    claim = Claim(
+        "runtime",
+        "In all, BCMS and CCMS take no longer than MS and KL.",
+        "it takes no longer than either, reckoned in seconds",
+    )
     if set(FOUR) <= set(seconds):
         for solver in SAMPLED:
             some = {name: seconds[name] for name in (solver, *OTHERS)}
@@ -352,7 +407,9 @@ def of_runtime(rows: Iterable[Row]) -> Claim:
 def of_margins(by_dataset: Mapping[str, Iterable[Row]]) -> Claim:
     """From flips that models which were learned anew were asked about."""
     claim = Claim(
-        "The margin avoids a purely adversarial change.", "more flips hold with the largest margin than with none"
+        "margin",
+        "The margin avoids a purely adversarial change.",
+        "more flips hold with the largest margin than with none",
     )
     for dataset, rows in by_dataset.items():
         found: dict[str, dict[float, dict[int, tuple[int, int]]]] = {}

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from evidence.files import ROOT
+from evidence.pages import BEGIN, pages
 
 _UNITS = r"%|ms|s|seconds|minutes|hours?|GiB|GB|MiB|MB"
 MEASURED = re.compile(rf"(?<![\w.,])[−+-]?(?:\d[\d,]*\.\d+(?:\s?(?:{_UNITS}))?|\d[\d,]*\s?(?:{_UNITS}))(?![\w]|\.\d)")
@@ -18,10 +19,15 @@ _NO_PROSE = re.compile(
 )
 
 
+_ALSO = ("docs/experiments.md",)  # it has nothing rendered: what it says of the study are settings
+
+
 def watched(root: Path = ROOT) -> Iterator[Path]:
-    yield root / "README.md"
-    yield root / "docs" / "results.md"
-    yield from sorted((root / "docs" / "results").glob("*.md"))
+    """All pages that have something measured, and those of the results."""
+    for page in pages(root):
+        name = page.relative_to(root).as_posix()
+        if name in _ALSO or name.startswith("docs/results/") or BEGIN.search(page.read_text()):
+            yield page
 
 
 def hand_typed(page: Path, settings: Mapping[str, tuple[str, ...]], root: Path = ROOT) -> list[str]:

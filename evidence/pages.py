@@ -21,7 +21,7 @@ from evidence.results import Results
 _BLOCK = re.compile(r"^<!-- evidence: (?P<name>[\w.]+) -->\n(?P<text>.*?)^<!-- end -->$", re.MULTILINE | re.DOTALL)
 _VALUE = re.compile(r"<!--= (?P<name>[\w.]+) -->(?P<text>[^\n]*?)<!--/-->")
 _OPENING = re.compile(r"[\s>]*(?:[-*+]\s+|\d+[.)]\s+)?")  # of a line, before its words
-_BEGIN = re.compile(r"<!-- evidence:|<!--=")
+BEGIN = re.compile(r"<!-- evidence:|<!--=")  # of a mark, well written or not
 
 
 class PageError(Exception):
@@ -104,7 +104,7 @@ def _value(text: str) -> str:
 
 
 def _refuse_what_is_no_mark(page: Path, source: str, begins: set[int]) -> None:
-    for match in _BEGIN.finditer(source):
+    for match in BEGIN.finditer(source):
         if match.start() not in begins:
             raise PageError(
                 f"{page}:{_line(source, match.start())}: a mark that is not ended, or not written as "

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import wraps
 
 from evidence.results import Results
 
-TEXTS: dict[str, Callable[[Results], str]] = {}
+Renderer = Callable[[Results], str]
+
+TEXTS: dict[str, Renderer] = {}
 VALUES: dict[str, Callable[[Results], Mapping[str, str]]] = {}
 
 
-def text(name: str) -> Callable[[Callable[[Results], str]], Callable[[Results], str]]:
+def text(name: str) -> Callable[[Renderer], Renderer]:
     """Registers what writes a block of a page, or one value."""
 
-    def register(renderer: Callable[[Results], str]) -> Callable[[Results], str]:
+    def register(renderer: Renderer) -> Renderer:
         TEXTS[name] = renderer
         return renderer
 
@@ -30,3 +33,17 @@ def values(
         return renderer
 
     return register
+
+
+def waits_for(*files: str) -> Callable[[Renderer], Renderer]:
+    """Where such a result file is not there yet, this is said."""
+
+    def waiting(renderer: Renderer) -> Renderer:
+        @wraps(renderer)
+        def render(results: Results) -> str:
+            absent = [f"`{file}.parquet`" for file in files if not results.has(file)]
+            return f"*Not measured yet: there is no {' and no '.join(absent)}.*" if absent else renderer(results)
+
+        return render
+
+    return waiting

@@ -11,9 +11,21 @@ from evidence.markdown import table
 from evidence.registry import text, values
 from evidence.results import Results
 
-_WORDS = {5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine", 10: "ten", 11: "eleven", 12: "twelve"}
+_WORDS = {
+    2: "two",
+    3: "three",
+    4: "four",
+    5: "five",
+    6: "six",
+    7: "seven",
+    8: "eight",
+    9: "nine",
+    10: "ten",
+    11: "eleven",
+    12: "twelve",
+}
 _PEOPLE = {"icu": "patients in intensive care", "oulad": "students", "insurance": "customers of an insurer (made up)"}
-_BUDGETS = {"paper": "the paper's", "binding": "scarcer ones, ours"}
+_BUDGETS = {"paper": "as the paper sets them", "binding": "scarcer"}
 
 
 @text("demo.printed")
@@ -52,8 +64,19 @@ def numbers(results: Results) -> Mapping[str, str]:
 def bought(results: Results) -> str:
     """How many are flipped: a line for each cohort and kind of budgets that was measured."""
     lines = [*(_of_the_study(results) if results.has("budget") else ()), *_of_the_peers(results)]
-    head = ["people", "budgets", "`Prices`", "each one's cheapest flip", "the best of what others do"]
-    return table(head, lines, right=(2, 3))
+    head = [
+        "people",
+        "budgets",
+        "`Prices`",
+        "everyone's own cheapest flip",
+        "the best other method",
+        "more by `Prices`",
+    ]
+    return table(head, lines, right=(2, 3, 5))
+
+
+def _more(ours: float, other: float) -> str:
+    return f"{100 * (ours / other - 1):+.0f} %" if other else ""
 
 
 def _of_the_study(results: Results) -> Iterator[list[str]]:
@@ -67,7 +90,8 @@ def _of_the_study(results: Results) -> Iterator[list[str]]:
         best = max(FOUR, key=lambda solver: here[solver])
         ours = [f"{here[solver]:.1f}" for solver in ("Prices", "Nearest")]
         whom = f"{people[dataset]} {_PEOPLE[dataset]}"
-        yield [whom, _BUDGETS[source], *ours, f"the paper's {best}: {here[best]:.1f}"]
+        others = f"{best}, of the paper: {here[best]:.1f}"
+        yield [whom, _BUDGETS[source], *ours, others, _more(here["Prices"], here[best])]
 
 
 def _of_the_peers(results: Results) -> Iterator[list[str]]:
@@ -82,4 +106,7 @@ def _of_the_peers(results: Results) -> Iterator[list[str]]:
     )
     best = max((key for key in by if key[0] != "maxflip"), key=lambda key: by[key])
     ours = [f"{by['maxflip', method]:.1f}" for method in ("Prices", "Nearest, unit prices")]
-    yield [f"{most} credit customers", "four shapes", *ours, f"{', '.join(best)}: {by[best]:.1f}"]
+    shapes = len({shape for _, _, shape in by_shape})
+    others = f"{', '.join(best)}: {by[best]:.1f}"
+    more = _more(by["maxflip", "Prices"], by[best])
+    yield [f"{most} credit customers", f"{_WORDS.get(shapes, shapes)} shapes", *ours, others, more]

@@ -1,17 +1,16 @@
-"""docs/results.md: the paper's claims, gains over KL, and how every result file was made."""
+"""docs/results.md: what every solver flips, gains, and how every result file was made."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Sequence
 from typing import Any
 
-from evidence.claims import Claim, all_claims, means, tuned
+from evidence.claims import means, tuned
 from evidence.gains import BEST, FOUR, SIX, Standing, compared, gained, standing
 from evidence.intervals import with_interval
 from evidence.markdown import made_line, table
-from evidence.registry import text
+from evidence.registry import text, waits_for
 from evidence.results import Results
 
 # What the paper says of each over KL, in %: insurance-like sequences by budget; patients, the mean of all budgets.
@@ -22,40 +21,6 @@ PUBLISHED = {
     ("icu", "all"): {"MS": "+5", "BCMS": "+19", "CCMS": "+19"},
 }
 PUBLISHED_BY_SIZE = {300: ("+20", "+13"), 600: ("+31", "+17.5"), 900: ("+34.5", "+20")}
-
-
-Renderer = Callable[[Results], str]
-
-
-def waits_for(*files: str) -> Callable[[Renderer], Renderer]:
-    """Where such a result file is not there yet, this is said."""
-
-    def waiting(renderer: Renderer) -> Renderer:
-        @wraps(renderer)
-        def render(results: Results) -> str:
-            absent = [f"`{file}.parquet`" for file in files if not results.has(file)]
-            return f"*Not measured yet: there is no {' and no '.join(absent)}.*" if absent else renderer(results)
-
-        return render
-
-    return waiting
-
-
-@text("results.claims")
-def claims(results: Results) -> str:
-    """Row by row; a row whose result file is not there yet says so."""
-    lines = [[c.says, c.rule, _measured(c), f"**{c.verdict}**"] for c in all_claims(results)]
-    how = made_line(results.made("budget")) + "\n\n" if results.has("budget") else ""
-    return how + table(["the paper", "read as", "measured", "verdict"], lines)
-
-
-def _measured(claim: Claim) -> str:
-    if not claim.places:
-        return ""
-    held = f"in {claim.held} of {len(claim.places)} places" + (f" ({claim.shares})" if claim.shares else "")
-    if claim.has_intervals:
-        held += f"; clearly so in {claim.clear}, clearly not in {claim.clearly_not}"
-    return f"{held}; not in {claim.why}" if claim.why else held
 
 
 @text("results.over_kl")
@@ -102,7 +67,7 @@ def of_prices(results: Results) -> str:
 def losses(results: Results) -> str:
     """Every cell in which Prices is not the best, with its cause."""
     found = standing(results.rows("budget"))
-    said = _said_of(found)
+    said = said_of(found)
     lines = []
     for loss in found.losses:
         dataset, seed, source, size = loss.where
@@ -112,7 +77,7 @@ def losses(results: Results) -> str:
     return said + ("\n\n" + table(head, lines) if lines else "")
 
 
-def _said_of(found: Standing) -> str:
+def said_of(found: Standing) -> str:
     cells = found.alone + found.tied + len(found.losses)
     behind = f"behind in {len(found.losses)}:" if found.losses else "behind in none."
     return (
@@ -174,13 +139,18 @@ def runtime(results: Results) -> str:
             row["solver"],
             *(_or_empty(row[name], ".2f") for name in ("seconds_inner", "seconds_outer")),
             "" if row["outer"] is None else f"{row['outer']} x {row['inner']:,}",
-            f"{row['seconds_total']:,.0f}" + ("" if row["is_measured"] else " (reckoned)"),
+            _seconds(row["seconds_total"]) + ("" if row["is_measured"] else " (reckoned)"),
             f"{row['gradients_total']:,.0f}",
         ]
         for row in results.rows("runtime")
     ]
     head = ["solver", "seconds per inner iteration", "per outer one, on top", "iterations", "seconds in all"]
     return made_line(results.made("runtime")) + "\n\n" + table([*head, "gradients per sample in all"], lines)
+
+
+def _seconds(number: float) -> str:
+    """Also of a run that takes but a moment beside the others."""
+    return f"{number:,.0f}" if number >= 100 else f"{number:.1f}"
 
 
 def _or_empty(number: float | None, form: str) -> str:
@@ -225,16 +195,20 @@ def peers(results: Results) -> str:
     return made_line(results.made("peers_budgets")) + "\n\n" + table(head, lines)
 
 
+@text("results.picture")
+@waits_for("budget")
+def picture(_: Results) -> str:
+    """The one that tells most, which opens the page."""
+    return "![Samples flipped against how much there is of every budget](pictures/study_frontier.svg)"
+
+
 @text("results.figures")
 @waits_for("budget")
 def figures(results: Results) -> str:
-    """All that `python -m experiments figures` draws of the result files that are there."""
+    """All else that `python -m experiments figures` draws of the result files that are there."""
     rows = results.rows("budget")
     places = dict.fromkeys((row["dataset"], row["budget_source"]) for row in rows)
-    shown = {
-        "study_frontier": "Samples flipped against how much there is of every budget",
-        "study_gap": "What is missing to the estimate",
-    }
+    shown = {"study_gap": "What is missing to the estimate"}
     if results.has("prices"):
         shown["study_prices"] = "Worth of each budget at its price"
     shown |= {f"study_budget_{d}_{s}": f"{d}, {s} budgets: panels a to d by size of budgets" for d, s in places}

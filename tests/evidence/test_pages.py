@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import markdown
 import pytest
 
 from evidence import __main__ as program
-from evidence.files import Made, write
+from evidence.files import ROOT, Made, write
 from evidence.hand_typed import hand_typed, watched
 from evidence.pages import PageError, marks, pages, render, rewrite, stale
 from evidence.rendering import names
 from evidence.report import report
 from evidence.results import Results
 from evidence.settings import SETTINGS
+from experiments.cohorts import MARGIN
+from experiments.hold import credit, icu
+from experiments.hold.cases import CLOSE
+from experiments.protocol import SHARES, SMALL_STEP
+from maxflip.sizing import WEIGHTS
 
 MADE = Made("python -m x", "2026-01-02", "abc1234", "2 cores (x86_64)", {"torch": "2.13.0"}, 3.5)
 SCALE = {"samples": 1000, "features": 2, "count": 7, "seconds": 1.25, "solving_seconds": 0.5, "peak_gib": 0.125}
@@ -43,6 +49,36 @@ def test_every_page_says_what_its_result_files_say() -> None:
 
 def test_no_number_is_typed_by_hand() -> None:
     assert [line for page in watched() for line in hand_typed(page, SETTINGS)] == []
+
+
+def test_pages_with_something_measured_are_watched(tmp_path: Path) -> None:
+    page_of(tmp_path, "Nothing measured.\n")
+    (tmp_path / "docs" / "some.md").write_text("It flips <!--= demo.count -->7<!--/--> people.\n")
+    (tmp_path / "docs" / "none.md").write_text("Nothing measured.\n")
+    (tmp_path / "docs" / "results" / "bare.md").write_text("Nothing rendered yet.\n")
+    assert [page.name for page in watched(tmp_path)] == ["bare.md", "some.md"]
+    names = {page.relative_to(ROOT).as_posix() for page in watched()}
+    assert {"README.md", "docs/results.md", "docs/hold.md", "docs/experiments.md", "docs/prices.md"} <= names
+    assert set(SETTINGS) <= names
+
+
+def test_settings_of_the_study_are_those_of_its_code() -> None:
+    """Sentences of pages that have no table to be compared with (tests/experiments/test_study.py)"""
+
+    def percents(shares: Iterable[float]) -> str:
+        *some, last = (f"{100 * share:.0f}" for share in shares)
+        return f"{', '.join(some)} and {last} %"
+
+    assert SETTINGS["docs/experiments.md"][:5] == (
+        f"The margin is {MARGIN},",
+        f"{percents(SHARES['paper'].values())} of what an unlimited KL consumes",
+        f"{percents(SHARES['binding'].values())} of what the cheapest flips consume",
+        "of {:g}, {:g}, {:g} and {:g}: the most flips".format(*WEIGHTS),
+        f"a smaller step of its probabilities, {SMALL_STEP},",
+    )
+    _, _, shares, close, _ = SETTINGS["docs/hold.md"]
+    assert shares.endswith(f"| {credit.SHARE:.0%} of each | {icu.SHARE:.0%} of each |".replace("%", " %"))
+    assert close.endswith(f" {CLOSE}")
 
 
 def test_what_can_be_rendered_is_shown_by_a_page() -> None:

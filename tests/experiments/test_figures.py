@@ -119,7 +119,8 @@ def test_every_figure_is_drawn_from_the_result_files(results: Path, tmp_path: Pa
 
 
 def test_the_page_shows_every_figure(results: Path, tmp_path: Path) -> None:
-    shown = re.findall(r"\(pictures/(\w+)\.svg\)", rendered("results.figures", Results(results)))
+    page = "".join(rendered(name, Results(results)) for name in ("results.picture", "results.figures"))
+    shown = re.findall(r"\(pictures/(\w+)\.svg\)", page)
     assert sorted(shown) == sorted(path.stem for path in draw_all(results, tmp_path / "pictures"))
 
 

@@ -1,0 +1,119 @@
+"""The first lines of docs/results.md: what a reader takes along who reads nothing else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from evidence.claims import all_claims, means
+from evidence.gains import BEST, compared, full_cells, gained, standing
+from evidence.intervals import with_interval
+from evidence.registry import text
+from evidence.renderers.results import gain, said_of
+from evidence.results import Results, Row
+from experiments.hold.cases import AS_CLOSE, MARGINS
+from experiments.hold.points import DATASETS, Mean, Result, point, read
+
+OVER = {
+    BEST: "the best of the paper's four, taken anew in every cell",
+    "BCMS": "BCMS",
+    "KL": "KL",
+    "Nearest": "everyone's own cheapest flip (`Nearest`)",
+}
+VERDICTS = ("confirmed", "in part", "not confirmed", "not measured yet")
+
+
+@text("results.short")
+def short(results: Results) -> str:
+    """A line for each result file that is there."""
+    return "\n".join(f"- {line}" for line in _lines(results))
+
+
+def _lines(results: Results) -> Iterator[str]:
+    if results.has("budget"):
+        rows = [row for of in full_cells(results.rows("budget")).values() for row in of.values()]
+        if rows:
+            yield from _of_the_study(rows)
+    if results.has("prices_linear"):
+        yield _proved(results.rows("prices_linear"))
+    if results.has("peers_budgets"):
+        yield from _of_the_peers(results.rows("peers_budgets"))
+    verdicts = Counter(claim.verdict for claim in all_claims(results))
+    said = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in VERDICTS if verdicts[verdict])
+    yield f"**The paper's claims**, tried anew on other data: of {verdicts.total()}, {said}."
+    held = [line for result in read(results.folder) for line in _held(result)]
+    if held:
+        yield f"**Do the flips hold** in models that were learned anew? {' '.join(held)}"
+
+
+def _of_the_study(rows: list[Row]) -> Iterator[str]:
+    over = ", ".join(f"{_more(rows, other)} than {said}" for other, said in OVER.items())
+    kinds = {source: [row for row in rows if row["budget_source"] == source] for source in ("binding", "paper")}
+    apart = ", ".join(f"{_more(of, BEST)} with {source} budgets" for source, of in kinds.items() if of)
+    yield (
+        f"**Within the same budgets** `Prices` flips, on average over datasets and draws, {over}. Beside the best of "
+        f"the four: {apart}."
+    )
+    yield f"**Where it stands.** {said_of(standing(rows)).rstrip(':.')}."
+    estimated = [row for row in rows if row["solver"] == "Prices" and row["estimate"]]
+    if estimated:
+        near = with_interval(_of_the_estimate(estimated), ".1f")
+        within = sum(row["estimate"] - row["count"] < 1.0 for row in estimated)
+        yield (
+            f"**How near to the most.** `Prices` reaches {near} % of its own estimate of the most that any plan flips, "
+            f"which proves nothing; in {within} of {len(estimated)} cells it is less than one sample away."
+        )
+
+
+def _more(rows: list[Row], other: str) -> str:
+    """In words that fit the sign."""
+    said = gain(gained(compared(rows), "Prices", other))
+    return f"{said[1:]} {'fewer' if said.startswith('-') else 'more'}"
+
+
+def _of_the_estimate(rows: list[Row]) -> list[float]:
+    """In %, one for each dataset and seed."""
+    by = ("dataset", "seed")
+    count, most = (means(rows, by, of) for of in ("count", "estimate"))
+    return [100.0 * count[place] / most[place] for place in count]
+
+
+def _proved(rows: list[Row]) -> str:
+    """Of models whose bound is a proof."""
+    met = sum(row["count"] == row["bound"] for row in rows)
+    most = max(100.0 * (1.0 - row["count"] / row["bound"]) for row in rows if row["bound"])
+    rest = f"; elsewhere it is at most {most:.2f} % below it" if met < len(rows) else ""
+    return f"**Linear models, where a bound is proved.** `Prices` meets it in {met} of {len(rows)} problems{rest}."
+
+
+def _of_the_peers(rows: list[Row]) -> Iterator[str]:
+    """Of the largest cohort, with each shape of budgets, beside the one that is best there."""
+    most = max(row["n"] for row in rows)
+    by = means([row for row in rows if row["n"] == most], ("shape", "tool", "method"), "count")
+    more: list[float] = []
+    for shape in dict.fromkeys(key[0] for key in by):
+        best = max((count for (of, tool, _), count in by.items() if of == shape and tool != "maxflip"), default=0.0)
+        ours = by.get((shape, "maxflip", "Prices"))
+        if best and ours is not None:
+            more.append(100.0 * (ours / best - 1.0))
+    if more:
+        tools = len({tool for _, tool, _ in by} - {"maxflip"})
+        yield (
+            f"**Other tools** ({tools}, for {most:,} credit customers, the same choice made among their changes). "
+            f"`Prices` flips {min(more):.0f} to {max(more):.0f} % more than the best of them, by shape of budgets."
+        )
+
+
+def _held(result: Result) -> Iterator[str]:
+    low, high = MARGINS[0], MARGINS[-1]
+    first, last = (point(result, "Prices", margin) for margin in (low, high))
+    alike = point(result, AS_CLOSE, low)
+    if first is not None and last is not None and alike is not None:
+        yield (
+            f"{DATASETS[result.dataset]}: {_share(first.share)} without a margin, as {_share(alike.share)} of "
+            f"unchanged people do who stand as close to the line; {_share(last.share)} with a margin of {high:g}."
+        )
+
+
+def _share(mean: Mean) -> str:
+    return f"{100 * mean.value:.0f}" + ("" if mean.half is None else f" ± {100 * mean.half:.0f}") + " %"
