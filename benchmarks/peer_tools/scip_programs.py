@@ -26,7 +26,7 @@ def program(question: Question) -> Callable[[], Answer]:
 
 
 def _one_shape(question: Question, s: int) -> tuple[Floats, float]:
-    """(n, F) with NaN for those not picked, and the bound."""
+    """(n, F) with NaN for those not picked, and the optimum, NaN where time was over before it was proved."""
     rows = np.flatnonzero(question.members[s])
     x, width = question.x[rows], question.x.shape[1]
     if not len(rows):
@@ -59,7 +59,7 @@ def _one_shape(question: Question, s: int) -> tuple[Floats, float]:
         for j in taken:
             changes[rows[j]] = [scip.getVal(d) for d in change[j]]
         changes[rows[taken]] = question.changes_to(question.x + np.nan_to_num(changes))[rows[taken]]
-    return changes, float(scip.getDualbound())
+    return changes, float(scip.getDualbound()) if scip.getStatus() == "optimal" else np.nan
 
 
 if __name__ == "__main__":

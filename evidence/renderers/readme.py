@@ -10,9 +10,16 @@ from evidence.gains import FOUR, full_cells
 from evidence.markdown import table
 from evidence.registry import text, values
 from evidence.results import Results
+from evidence.rivals import OURS, best_of_others
 
 _WORDS = {5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine", 10: "ten", 11: "eleven", 12: "twelve"}
-_PEOPLE = {"icu": "patients in intensive care", "oulad": "students", "insurance": "customers of an insurer (made up)"}
+_PEOPLE = {
+    "icu": "patients in intensive care",
+    "oulad": "students",
+    "insurance": "customers of an insurer (made up)",
+    "credit_default": "credit customers",
+    "generated": "rows of a generated table",
+}
 _BUDGETS = {"paper": "the paper's", "binding": "scarcer ones, ours"}
 
 
@@ -71,15 +78,18 @@ def _of_the_study(results: Results) -> Iterator[list[str]]:
 
 
 def _of_the_peers(results: Results) -> Iterator[list[str]]:
-    """Of the cohort that every tool was asked about; the mean of all shapes of budgets."""
-    rows = results.rows("peers_budgets")
-    most = max(row["n"] for row in rows)
-    by_shape = means([row for row in rows if row["n"] == most], ("tool", "method", "shape"), "count")
-    by = means(
-        [{"tool": tool, "method": method, "count": count} for (tool, method, _), count in by_shape.items()],
-        ("tool", "method"),
-        "count",
-    )
-    best = max((key for key in by if key[0] != "maxflip"), key=lambda key: by[key])
-    ours = [f"{by['maxflip', method]:.1f}" for method in ("Prices", "Nearest, unit prices")]
-    yield [f"{most} credit customers", "four shapes", *ours, f"{', '.join(best)}: {by[best]:.1f}"]
+    """Of each cohort, by those who were asked about all of it; the mean of all shapes of budgets."""
+    every = results.rows("peers_budgets")
+    for cohort in dict.fromkeys(row["cohort"] for row in every):
+        most = max(row["n"] for row in every if row["cohort"] == cohort)
+        rows = [row for row in every if (row["cohort"], row["n"]) == (cohort, most)]
+        by_shape = means(rows, ("tool", "method", "shape"), "count")
+        by = means(
+            [{"tool": tool, "method": method, "count": count} for (tool, method, _), count in by_shape.items()],
+            ("tool", "method"),
+            "count",
+        )
+        best = best_of_others(by)
+        ours = [f"{by[OURS, method]:.1f}" for method in ("Prices", "Nearest, unit prices")]
+        theirs = "" if best is None else f"{best[1]}: {best[0]:.1f}"
+        yield [f"{most} {_PEOPLE[cohort]}", "four shapes", *ours, theirs]
