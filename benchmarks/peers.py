@@ -57,7 +57,7 @@ class Size:
     long: bool
 
 
-FULL, QUICK = Size(200, 25, 10, 240, 300, 900, True), Size(50, 3, 2, 30, 120, 300, False)
+FULL, QUICK = Size(200, 25, 10, 300, 400, 900, True), Size(50, 3, 2, 30, 120, 300, False)
 
 
 @dataclass(frozen=True, eq=False)
