@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import torch
@@ -71,8 +71,7 @@ class Job:
 
     @property
     def folder(self) -> Path:
-        parts = (self.tool.name, self.method, self.about)
-        return ANSWERS.joinpath(*(re.sub(r"\W+", "_", part) for part in parts))
+        return ANSWERS.joinpath(*(quote(part, safe=" ,&") for part in (self.tool.name, self.method, self.about)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 from torch import nn
 
 from benchmarks.flips import MARGIN, credit_default, synthetic, trained
-from benchmarks.peer_tools.problems import problem_of
+from benchmarks.peer_tools.problems import of_shape, problem_of
 from benchmarks.peer_tools.question import TARGET, Floats, Question
 from benchmarks.peer_tools.torch_model import ACTIVATIONS, network
 from benchmarks.prices_cases import PERSONAL, Model, shapes
 from maxflip.flips import FeaturePrices, cheapest_flips
 
-SPARE = 2e-6  # the judge asks for a guard of 1e-6
 BEYOND = 10.0  # standard deviations that values may go beyond the furthest in the data
 REFERENCE = 1000
 SPLITS = 10
@@ -69,13 +68,13 @@ def _with_shapes(model: Model, cohort: Floats, reference: Floats, furthest: floa
     every = shapes(model, cohort, SPLITS)
     amounts = np.zeros((len(every), cohort.shape[1]))
     amounts[:, model.changeable] = [shape.amounts for shape in every]
-    return Question(
+    asked = Question(
         x=cohort,
         frozen=~np.isin(np.arange(cohort.shape[1]), model.changeable),
         low=-furthest,
         high=furthest,
         margin=MARGIN,
-        spare=SPARE,
+        spare=0.0,
         layers=_layers(model.net),
         activation=activation,
         reference=reference,
@@ -83,6 +82,14 @@ def _with_shapes(model: Model, cohort: Floats, reference: Floats, furthest: floa
         amounts=amounts,
         members=np.ones((len(every), len(cohort)), dtype=bool),
     )
+    return replace(asked, spare=_spare(asked))
+
+
+def _spare(question: Question) -> float:
+    """Twice the guard that the judge asks for beyond the margin, so that nobody fails by rounding."""
+    problems = [problem_of(question, question.x, np.ones(question.x.shape[1]))]
+    problems += [of_shape(question, s) for s in range(len(question.shapes))]
+    return 2.0 * max(problem.guard for problem in problems)
 
 
 def _layers(net: nn.Module) -> tuple[tuple[Floats, Floats], ...]:
@@ -132,7 +139,7 @@ def _small(
         low=-furthest,
         high=furthest,
         margin=MARGIN,
-        spare=SPARE,
+        spare=0.0,
         layers=layers,
         activation=activation,
         reference=x[-REFERENCE:],
@@ -147,7 +154,7 @@ def _small(
     for d in range(draws):
         drawn = (flips.changes[members[d]] ** 2).sum()
         asked.amounts[d] = 0.3 * drawn * rng.dirichlet(ones)
-    return asked
+    return replace(asked, spare=_spare(asked))
 
 
 @dataclass(frozen=True, eq=False)

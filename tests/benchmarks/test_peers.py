@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import venv
 from dataclasses import replace
 from itertools import combinations
@@ -20,7 +21,7 @@ from benchmarks.peer_tools.running import one_by_one
 from benchmarks.peer_tools.torch_model import Asked
 from benchmarks.peers import BLOCKS, SMALL, Entry, Job, Size, entries, exact, jobs_of, measured, run, there
 from benchmarks.peers_judged import costs, counts, flips, over_best
-from benchmarks.peers_questions import AskedCohort, cohorts, linear_optimum, linear_question
+from benchmarks.peers_questions import AskedCohort, cohorts, linear_optimum, linear_question, relu_question
 from benchmarks.peers_tools import DDN, TOOLS, Answered, Tool, Unavailable, ask, install
 from evidence.files import ROOT, Made, write
 from evidence.pages import marks
@@ -195,6 +196,31 @@ def test_who_was_asked_some_samples_alone_is_measured_on_these_and_not_within_bu
     assert [(row["method"], row["count"]) for row in within] == [(DDN, 4)]
 
 
+def test_methods_of_like_names_do_not_share_a_folder() -> None:
+    names = [method for tool in TOOLS for method in (*tool.methods, *tool.slow, *tool.exact)]
+    folders = {Job(TOOLS[0], method, "bank", {}).folder for method in names}
+    assert len(folders) == len(set(names))
+    assert {folder.parent.parent for folder in folders} == {peers.ANSWERS / "maxflip"}
+
+
+def test_tools_that_keep_the_margin_as_they_see_it_pass_the_judge() -> None:
+    asked = relu_question(2)
+    for s in range(2):
+        problem = of_shape(asked, s)
+        assert asked.spare >= 2 * problem.guard
+    needed = np.log((1 + asked.margin + asked.spare) / (1 - asked.margin - asked.spare))
+    assert asked.head_start == pytest.approx(needed)
+    # From the start to a point of the wanted class, halved until it lies just where a tool sees the margin kept.
+    far = asked.reference[np.argmax(asked.logits(asked.reference) @ [1.0, -1.0])] - asked.x
+    low, high = np.zeros((len(far), 1)), np.ones((len(far), 1))
+    for _ in range(60):
+        middle = (low + high) / 2
+        logits = asked.logits(asked.x + middle * far)
+        kept = (logits[:, 0] - logits[:, 1] >= asked.head_start)[:, None]
+        low, high = np.where(kept, low, middle), np.where(kept, middle, high)
+    assert flips(problem_of(asked, asked.x, np.ones(4)), high * far).all()
+
+
 def test_sample_by_sample_until_the_time_is_over() -> None:
     asked = question([[-1.0, 0.0, 0.0]] * 3)
     all_of_them = one_by_one(asked, lambda row: row + 1.0)
@@ -361,6 +387,21 @@ def test_without_data_it_says_what_to_fetch_and_asks_about_a_generated_cohort(
         "linear": False,
         "ReLU network": True,
     }
+
+
+def test_the_program_without_data_is_done_and_says_with_which_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commands = []
+    monkeypatch.delenv("MAXFLIP_DATA", raising=False)
+    monkeypatch.setattr(sys, "argv", ["peers", "--quick", "--resume"])
+    monkeypatch.setattr(peers, "run", lambda data, size, *, resume: {"asked": [{"data": data, "resume": resume}]})
+    monkeypatch.setattr(peers, "report", lambda files, made, blocks, *, keep: commands.append((files, made, keep)))
+    peers.main()
+    ((files, made, keep),) = commands
+    assert files == {"asked": [{"data": None, "resume": True}]}
+    assert (made.command, made.seconds, keep) == ("python -m benchmarks.peers --quick --keep", None, False)
+    assert "MAXFLIP_DATA, which is not set: the generated cohort alone" in capsys.readouterr().out
 
 
 def test_the_generated_cohort_is_of_people_whom_its_network_predicts_in_the_unwanted_class() -> None:
