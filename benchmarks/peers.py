@@ -113,10 +113,13 @@ def entries(jobs: list[Job], limit: int, *, resume: bool) -> list[Entry]:
         print(said + (f": {entry.note}" if entry.note else ""), flush=True)
         return entry
 
-    with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
+    pool = ThreadPoolExecutor(min(2, os.cpu_count() or 1))
+    try:
         slowest_first = sorted(range(len(jobs)), key=lambda j: jobs[j].method not in jobs[j].tool.slow)
         found = {j: pool.submit(told, jobs[j]) for j in slowest_first}
-    return [found[j].result() for j in range(len(jobs))]
+        return [found[j].result() for j in range(len(jobs))]
+    finally:
+        pool.shutdown(cancel_futures=True)  # after Ctrl-C no further one begins
 
 
 def _entry(job: Job, limit: int, *, resume: bool) -> Entry:

@@ -27,7 +27,7 @@ def cohorts(results: Results) -> str:
             f"{row['features']}: {row['said']}",
             row["network"],
             str(row["budgets"]),
-            f"{row['samples']}, the first {row['few']} of them by everyone",
+            f"{row['samples']}; slow methods: the first {row['few']}",
         ]
         for row in results.rows("peers_cohorts")
     ]

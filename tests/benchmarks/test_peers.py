@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 import venv
 from dataclasses import replace
 from itertools import combinations
@@ -332,6 +333,24 @@ def test_an_interrupted_run_is_resumed_where_the_questions_are_the_same(
     assert times[4:] == ["quick", "quick"]
 
 
+def test_after_ctrl_c_no_further_method_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "ANSWERS", tmp_path)
+    times = []
+
+    def answer(tool: Tool, method: str, *_: object) -> dict[str, Answered]:
+        times.append(method)
+        if method == "0":
+            raise KeyboardInterrupt
+        time.sleep(0.05)
+        return {}
+
+    monkeypatch.setattr(peers, "ask", answer)
+    tool = Tool("other", "nothing", "")
+    with pytest.raises(KeyboardInterrupt):
+        entries([Job(tool, str(number), "bank", {}) for number in range(100)], 60, resume=False)
+    assert len(times) < 100
+
+
 def test_foolbox_and_maxflip_answer_as_they_must(tmp_path: Path) -> None:
     """A linear model's nearest flip has the length lacking / |w|."""
     pytest.importorskip("foolbox", reason="foolbox is not installed (extra bench)")
@@ -454,7 +473,7 @@ def test_tables_say_what_the_files_say(tmp_path: Path) -> None:
     assert "3,315 samples per second" in everyone
     assert "| other | m | | | | | | does not install: why |" in few
     assert f"| foolbox | {DDN} | 98.5 % | 1.050 | 0.5 | 444 | asked the first 4 alone |" in few
-    assert "| bank | 23: public | tanh | 19 | 200, the first 10 of them by everyone |" in asked
+    assert "| bank | 23: public | tanh | 19 | 200; slow methods: the first 10 |" in asked
     assert "**bank**, 200 samples. DDN: " in everyone
     assert few.index("**bank**, 10 samples") < few.index("**shop**, 10 samples")
     assert "linear: 3 draws of 8 samples, the optimum of 2 proved." in exactly
