@@ -1,64 +1,86 @@
 """maxflip beside the tools that people use today: `python -m benchmarks.peers [--quick] [--data DIR] [--keep]`.
 
-The same network, people, margin and limits for everyone. Each tool proposes one change for each sample; the same judge
-decides which of them are flips, and the same final program picks among them within the budgets. Every tool has an
-environment of its own under .peers, made on first use (pip), and every method a process of its own, on one thread. A
-tool that does not install or run is a row that says why.
+For everyone the same networks, cohorts, margin and limits. Each tool proposes one change for each sample; the same
+judge decides which of them are flips, and the same final program picks among them within the budgets. Every tool has an
+environment of its own under .peers, made on first use (pip), and every method a process of its own for each cohort, on
+one thread. A tool that does not install or run is a row that says why.
 
 Slow methods are asked the first samples only, and everyone is compared on these too. Small problems whose optimum is
 known come last. `--quick`: fewer samples, no thousands of steps. `--keep`: writes docs/results/data/peers*.parquet
-and the tables of docs/results/peers.md. Without data (`--data`, or MAXFLIP_DATA) the cohort is synthetic.
+and the tables of docs/results/peers.md. `--resume`: after an interrupted run of the same code, asks only what has no
+answer yet. Without data (`--data`, or MAXFLIP_DATA) the generated cohort is the only one.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import tempfile
 import time
 import warnings
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import torch
 
 from benchmarks.peer_tools.question import Floats, Question
 from benchmarks.peers_judged import costs, counts, over_best
-from benchmarks.peers_questions import few_of, main_question, small_questions
-from benchmarks.peers_tools import DDN, TOOLS, Answered, Tool, Unavailable, ask, install
+from benchmarks.peers_questions import AskedCohort, cohorts, small_questions
+from benchmarks.peers_tools import DDN, ENVIRONMENTS, TOOLS, Answered, Tool, Unavailable, answered_before, ask, install
 from evidence.files import made_here
-from evidence.report import Files, report
+from evidence.report import report
 from maxflip.datasets_cli import SOURCES
 
 Row = dict[str, Any]
-BLOCKS = ("peers.made", "peers.everyone", "peers.few", "peers.exact")
+BLOCKS = ("peers.made", "peers.cohorts", "peers.everyone", "peers.few", "peers.exact")
 LONG = ("DDN, 1,000 steps", "FMN, 1,000 steps, mended", "C&W, 9 x 1,000 steps", "C&W, 1,000 steps")
+ANSWERS = ENVIRONMENTS / "answers"
+SMALL = "small problems"
 
 
 @dataclass(frozen=True)
 class Size:
-    """samples, few: asked of quick and of slow methods   draws: of each small question
-    limit: processor seconds of a method   long: with thousands of steps"""
+    """samples, few: asked of quick and of slow methods, in each cohort   draws: of each small question
+    patience: processor seconds after which a method that goes sample by sample begins no further one
+    limit: after which any method is stopped   installing: seconds by the clock, of each tool   long: with thousands of
+    steps"""
 
     samples: int
     few: int
     draws: int
+    patience: float
     limit: int
+    installing: int
     long: bool
 
 
-FULL, QUICK = Size(200, 10, 2, 240, True), Size(100, 3, 1, 60, False)
+FULL, QUICK = Size(200, 25, 10, 300, 400, 900, True), Size(50, 3, 2, 30, 120, 300, False)
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What one method is asked at once. about: a cohort, or SMALL   questions: "all" and "few", or by their names"""
+
+    tool: Tool
+    method: str
+    about: str
+    questions: dict[str, Question]
+
+    @property
+    def folder(self) -> Path:
+        return ANSWERS.joinpath(*(quote(part, safe=" ,&") for part in (self.tool.name, self.method, self.about)))
 
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """One method: its answers by the name of the question, or why there are none."""
+    """What a method answered to a job, by the name of the question, or why it did not."""
 
     tool: Tool
     method: str
+    about: str
     answers: dict[str, Answered] = field(default_factory=dict)
     note: str = ""
 
@@ -67,101 +89,122 @@ class Entry:
         return next((a.version for a in self.answers.values()), "")
 
 
-def asked_of(tool: Tool, questions: dict[str, Question], small: list[str]) -> list[tuple[str, dict[str, Question]]]:
-    """Methods of a tool, and what each is asked."""
-    lesser = {name: questions[name] for name in small}
-    # Whoever knows budgets is asked about the few apart; what others say of everyone holds for the few as well.
-    knows_budgets = {"few": questions["few"]} if tool.pins is None else {}
-    found = [(method, {"all": questions["all"]} | knows_budgets | lesser) for method in tool.methods]
-    found += [(method, {"few": questions["few"]} | lesser) for method in tool.slow]
-    found += [(method, {"few": questions["few"]}) for method in tool.slower]
-    return found + [(method, lesser) for method in tool.exact]
+def jobs_of(tool: Tool, asked: list[AskedCohort], small: dict[str, Question]) -> list[Job]:
+    found = []
+    for cohort in asked:
+        few = {"few": cohort.few}
+        # Whoever knows budgets is asked about the few apart; what others say of everyone holds for the few as well.
+        everyone = {"all": cohort.everyone} | (few if tool.pins is None else {})
+        found += [Job(tool, method, cohort.name, everyone) for method in tool.methods]
+        found += [Job(tool, method, cohort.name, few) for method in tool.slow]
+    return found + [Job(tool, method, SMALL, small) for method in (*tool.methods, *tool.exact)]
 
 
-def entries(size: Size, questions: dict[str, Question], small: list[str], tools: tuple[Tool, ...]) -> list[Entry]:
-    """Processor time counts, so two methods may run side by side."""
-    found: list[Future[Entry]] = []
-    with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
-        for tool in tools:
-            for method, its in asked_of(tool, questions, small):
-                if size.long or method not in LONG:
-                    found.append(pool.submit(_entry, tool, method, its, size.limit))
-    return [entry.result() for entry in found]
+def entries(jobs: list[Job], limit: int, *, resume: bool) -> list[Entry]:
+    """Processor time counts, so two methods may run side by side; the slowest come first, so that none is left alone
+    at the end."""
+    began, done = time.monotonic(), 0
+
+    def told(job: Job) -> Entry:
+        nonlocal done
+        entry = _entry(job, limit, resume=resume)
+        done += 1
+        said = f"{done} of {len(jobs)}, {time.monotonic() - began:.0f} s: {job.tool.name}, {job.method}, {job.about}"
+        print(said + (f": {entry.note}" if entry.note else ""), flush=True)
+        return entry
+
+    pool = ThreadPoolExecutor(min(2, os.cpu_count() or 1))
+    try:
+        slowest_first = sorted(range(len(jobs)), key=lambda j: jobs[j].method not in jobs[j].tool.slow)
+        found = {j: pool.submit(told, jobs[j]) for j in slowest_first}
+        return [found[j].result() for j in range(len(jobs))]
+    finally:
+        pool.shutdown(cancel_futures=True)  # after Ctrl-C no further one begins
 
 
-def _entry(tool: Tool, method: str, questions: dict[str, Question], limit: int) -> Entry:
-    began = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            entry = Entry(tool, method, ask(tool, method, questions, Path(folder), limit))
-        except Unavailable as reason:
-            entry = Entry(tool, method, note=str(reason))
-    print(f"{tool.name}: {method}, {time.monotonic() - began:.0f} s {entry.note}", flush=True)
-    return entry
+def _entry(job: Job, limit: int, *, resume: bool) -> Entry:
+    named = job.tool, job.method, job.about
+    try:
+        answers = answered_before(job.questions, job.folder) if resume else None
+        return Entry(*named, answers or ask(job.tool, job.method, job.questions, job.folder, limit))
+    except Unavailable as reason:
+        return Entry(*named, note=str(reason))
 
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """What an entry says about one cohort. changes (n, F) or (S, n, F)   per_second: samples"""
+    """What an entry says about some samples. changes (n, F) or (S, n, F)   asked: of them, the first so many
+    per_second: samples"""
 
     entry: Entry
     changes: Floats
+    asked: int
     per_second: float
+    peak_mib: float
 
 
-def held(entry: Entry, cohort: str, question: Question) -> Held | None:
-    own = entry.answers.get(cohort)
+def held(entry: Entry, part: str, question: Question) -> Held | None:
+    """part: "all" or "few"; what is said about all holds for the few, whom it begins with"""
+    own = entry.answers.get(part)
     answer = own or entry.answers.get("all")
-    if answer is None or (own is None and cohort != "few"):
+    if answer is None or (own is None and part != "few"):
         return None
-    asked = answer.changes.shape[-2] * (answer.changes.shape[0] if answer.changes.ndim == 3 else 1)
-    return Held(entry, answer.changes[..., : len(question.x), :], asked / max(answer.seconds, 1e-9))
+    n = len(question.x)
+    solved = answer.asked * (len(answer.changes) if answer.changes.ndim == 3 else 1)
+    pace = solved / max(answer.seconds, 1e-9)
+    return Held(entry, answer.changes[..., :n, :], min(answer.asked, n), pace, answer.peak_mib)
 
 
-def measured(found: list[Entry], cohort: str, question: Question) -> tuple[list[Row], list[Row]]:
-    """Rows of `peers` and of `peers_budgets` for one cohort."""
-    every = [(entry, held(entry, cohort, question)) for entry in found]
+def measured(found: list[Entry], part: str, question: Question) -> tuple[list[Row], list[Row]]:
+    """Rows of `peers` and of `peers_budgets` for one part of one cohort. Who was not asked everyone there has no counts
+    within budgets: others would have had more to choose from."""
+    n = len(question.x)
+    every = [(entry, held(entry, part, question)) for entry in found]
     lengths = {id(h): costs(question, h.changes) for _, h in every if h is not None and h.changes.ndim == 2}
-    best = np.min(list(lengths.values()), axis=0)
+    best = np.min([np.full(n, np.inf), *lengths.values()], axis=0)
     pace = next((h.per_second for e, h in every if h is not None and e.method == DDN), np.nan)
     rows, within = [], []
     for entry, h in every:
-        row = _row(entry, len(question.x))
+        row = _row(entry, n)
         if h is None:
-            if entry.note and (cohort == "few" or entry.method in entry.tool.methods):
+            if entry.note and (part == "few" or entry.method in entry.tool.methods):
                 rows.append(row)
             continue
         cost = lengths.get(id(h))
-        answer = entry.answers.get(cohort) or entry.answers["all"]
         rows.append(
             row
             | {
-                "flipped": None if cost is None else float(np.isfinite(cost).mean()),
+                "asked": h.asked,
+                "flipped": None if cost is None else float(np.isfinite(cost).sum() / h.asked),
                 "cost_over_best": None if cost is None else over_best(cost, best),
                 "samples_per_second": h.per_second,
                 "relative_speed": h.per_second / pace,
-                "peak_mib": answer.peak_mib,
+                "peak_mib": h.peak_mib,
             }
         )
+        if h.asked < n:
+            continue
         seen: dict[str, int] = {}
         for shape, count in zip(question.shapes, counts(question, h.changes), strict=True):
             seen[shape] = seen.get(shape, 0) + 1
             within.append(
                 {
+                    "cohort": entry.about,
                     "tool": entry.tool.name,
                     "method": entry.method,
                     "shape": shape,
                     "draw": seen[shape],
                     "count": count,
-                    "n": len(question.x),
+                    "n": n,
                 }
             )
     return rows, within
 
 
 def _row(entry: Entry, n: int) -> Row:
-    empty = dict.fromkeys(("flipped", "cost_over_best", "samples_per_second", "relative_speed", "peak_mib"))
+    empty = dict.fromkeys(("asked", "flipped", "cost_over_best", "samples_per_second", "relative_speed", "peak_mib"))
     return {
+        "cohort": entry.about,
         "tool": entry.tool.name,
         "version": entry.version,
         "method": entry.method,
@@ -179,12 +222,12 @@ def _tool_row(tool: Tool, found: list[Entry]) -> Row:
 
 
 def exact(found: list[Entry], name: str, question: Question, optimum: list[int] | None) -> list[Row]:
-    """Rows of `peers_exact` for one small question; none where no one has proved its optimum."""
+    """Rows of `peers_exact` for one small question, without an optimum in draws where no one has proved it."""
+    proved: list[int | None] = [None] * len(question.shapes) if optimum is None else [*optimum]
     if optimum is None:
-        proofs = [e.answers[name].bounds for e in found if name in e.answers and len(e.answers[name].bounds)]
-        if not proofs:
-            return []
-        optimum = np.floor(np.min(proofs, axis=0) + 1e-6).astype(int).tolist()
+        for bounds in (e.answers[name].bounds for e in found if name in e.answers):
+            for s, bound in enumerate(bounds.tolist()):
+                proved[s] = proved[s] if np.isnan(bound) else round(bound)
     rows = []
     for entry in found:
         if name not in entry.answers:
@@ -197,27 +240,55 @@ def exact(found: list[Entry], name: str, question: Question, optimum: list[int] 
                     "tool": entry.tool.name,
                     "method": entry.method,
                     "count": count,
-                    "optimum": optimum[s],
+                    "optimum": proved[s],
                     "n": int(question.members[s].sum()),
                 }
             )
     return rows
 
 
-def run(data: Path | None, size: Size, tools: tuple[Tool, ...] = TOOLS) -> tuple[str, Files]:
-    """What was asked in words, and the result files."""
-    said, everyone = main_question(data, size.samples)
+def run(
+    data: Path | None, size: Size, tools: tuple[Tool, ...] = TOOLS, *, resume: bool = False
+) -> dict[str, list[Row]]:
+    """The result files."""
+    asked = [
+        replace(
+            cohort,
+            everyone=replace(cohort.everyone, seconds=size.patience),
+            few=replace(cohort.few, seconds=size.patience),
+        )
+        for cohort in cohorts(data, size.samples, size.few)
+    ]
     small = small_questions(size.draws)
-    questions = {"all": everyone, "few": few_of(everyone, size.few)} | {one.name: one.question for one in small}
-    for tool in tools:
-        install(tool)
-    found = entries(size, questions, [one.name for one in small], tools)
-    parts = [measured(found, cohort, questions[cohort]) for cohort in ("all", "few")]
-    return said, {
+    with ThreadPoolExecutor(2) as pool:
+        # What shares nothing takes longest.
+        list(pool.map(lambda tool: install(tool, size.installing), sorted(tools, key=lambda tool: tool.shares)))
+    jobs = [job for tool in tools for job in jobs_of(tool, asked, {one.name: one.question for one in small})]
+    found = entries([job for job in jobs if size.long or job.method not in LONG], size.limit, resume=resume)
+
+    def about(name: str) -> list[Entry]:
+        return [entry for entry in found if entry.about == name]
+
+    parts = [measured(about(c.name), "all", c.everyone) for c in asked]
+    parts += [measured(about(c.name), "few", c.few) for c in asked]
+    return {
         "peers_tools": [_tool_row(tool, found) for tool in tools],
+        "peers_cohorts": [_cohort_row(cohort) for cohort in asked],
         "peers": [row for rows, _ in parts for row in rows],
         "peers_budgets": [row for _, rows in parts for row in rows],
-        "peers_exact": [row for one in small for row in exact(found, one.name, one.question, one.optimum)],
+        "peers_exact": [row for one in small for row in exact(about(SMALL), one.name, one.question, one.optimum)],
+    }
+
+
+def _cohort_row(cohort: AskedCohort) -> Row:
+    return {
+        "cohort": cohort.name,
+        "network": cohort.network,
+        "features": cohort.everyone.x.shape[1],
+        "said": cohort.features,
+        "budgets": int((~cohort.everyone.frozen).sum()),
+        "samples": len(cohort.everyone.x),
+        "few": len(cohort.few.x),
     }
 
 
@@ -228,24 +299,30 @@ def main() -> None:
     )
     parser.add_argument("--quick", action="store_true", help="fewer samples, no thousands of steps")
     parser.add_argument("--keep", action="store_true", help="write the result files and render the pages")
+    parser.add_argument("--resume", action="store_true", help="take the answers of an interrupted run of the same code")
     given = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    data = None if given.data is None else Path(given.data)
-    if data is None or not (data / "credit_default").is_dir():
-        print(
-            f"There is no folder credit_default in {data or 'MAXFLIP_DATA, which is not set'}: a synthetic cohort "
-            "instead. "
-            f"Fetch it from {SOURCES['credit_default'].where} into DIR/credit_default (docs/data.md says which files), "
-            "and give --data DIR or set MAXFLIP_DATA to DIR."
-        )
-        data = None
+    data = there(None if given.data is None else Path(given.data))
     began = time.monotonic()
-    said, files = run(data, QUICK if given.quick else FULL)
+    files = run(data, QUICK if given.quick else FULL, resume=given.resume)
     command = "python -m benchmarks.peers" + (" --quick" if given.quick else "") + (" --data DIR" if data else "")
-    made = made_here(f"{command} --keep", time.monotonic() - began)
-    print(f"\n{said}\n")
+    made = made_here(f"{command} --keep", None if given.resume else time.monotonic() - began)
+    print()
     report(files, made, BLOCKS, keep=given.keep)
+
+
+def there(data: Path | None) -> Path | None:
+    """The folder, if it holds credit_default; else none, and what to do about it is printed."""
+    if data is not None and (data / "credit_default").is_dir():
+        return data
+    print(
+        f"There is no folder credit_default in {data or 'MAXFLIP_DATA, which is not set'}: the generated cohort alone. "
+        f"Fetch it from {SOURCES['credit_default'].where} into DIR/credit_default (docs/data.md says which files), "
+        "and give --data DIR or set MAXFLIP_DATA to DIR.",
+        flush=True,
+    )
+    return None
 
 
 if __name__ == "__main__":

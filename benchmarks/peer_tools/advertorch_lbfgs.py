@@ -10,11 +10,13 @@ import sys
 from collections.abc import Callable
 from unittest.mock import MagicMock
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from benchmarks.peer_tools.question import TARGET, Question
-from benchmarks.peer_tools.running import Answer, main
-from benchmarks.peer_tools.torch_model import Asked, start
+from benchmarks.peer_tools.question import TARGET, Floats, Question
+from benchmarks.peer_tools.running import Answer, main, one_by_one
+from benchmarks.peer_tools.torch_model import Asked
 
 sys.modules["torch.autograd.gradcheck"].zero_gradients = None  # type: ignore[attr-defined]
 sys.modules["torchvision"] = MagicMock()
@@ -28,12 +30,13 @@ def lbfgs(question: Question) -> Callable[[], Answer]:
         Asked(question).eval(), num_classes=2, clip_min=question.low, clip_max=question.high, targeted=True
     )
 
-    def answered() -> Answer:
-        wanted = torch.tensor([TARGET])
-        points = [attack.perturb(row[None], wanted) for row in start(question)]
-        return Answer(question.changes_to(torch.cat(points).numpy()))
+    wanted = torch.tensor([TARGET])
 
-    return answered
+    def one(row: Floats) -> NDArray[np.float32]:
+        point: NDArray[np.float32] = attack.perturb(torch.tensor(row[None], dtype=torch.float32), wanted)[0].numpy()
+        return point
+
+    return lambda: one_by_one(question, one)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import tensorflow as tf
 from alibi.explainers import Counterfactual, CounterfactualProto
 
 from benchmarks.peer_tools.question import TARGET, Floats, Question
-from benchmarks.peer_tools.running import Answer, Method, main
+from benchmarks.peer_tools.running import Answer, Method, main, one_by_one
 
 tf.compat.v1.disable_v2_behavior()
 TOLERANCE = 0.01  # of the probability that Counterfactual aims at
@@ -54,7 +54,7 @@ def prototypes(question: Question) -> Callable[[], Answer]:
         found = explainer.explain(row[None], target_class=[TARGET]).cf
         return np.full(len(row), np.nan) if found is None else np.asarray(found["X"][0], dtype=np.float64)
 
-    return lambda: Answer(question.changes_to(np.stack([one(row) for row in question.x])))
+    return lambda: one_by_one(question, one)
 
 
 def wachter(question: Question) -> Callable[[], Answer]:
@@ -74,7 +74,7 @@ def wachter(question: Question) -> Callable[[], Answer]:
         found = explainer.explain(row[None]).cf
         return np.full(len(row), np.nan) if found is None else np.asarray(found["X"][0], dtype=np.float64)
 
-    return lambda: Answer(question.changes_to(np.stack([one(row) for row in question.x])))
+    return lambda: one_by_one(question, one)
 
 
 METHODS: dict[str, Method] = {"CounterfactualProto": prototypes, "Counterfactual": wachter}

@@ -13,7 +13,7 @@ from raiutils.exceptions import UserConfigValidationException
 from torch import nn
 
 from benchmarks.peer_tools.question import Floats, Question
-from benchmarks.peer_tools.running import Answer, Method, main
+from benchmarks.peer_tools.running import Answer, Method, main, one_by_one
 from benchmarks.peer_tools.torch_model import Asked
 
 OUTCOME = "wanted"
@@ -58,15 +58,15 @@ def counterfactual(method: str, **options: Any) -> Method:
                 )
             except UserConfigValidationException:  # it found none
                 return np.full(len(row), np.nan)
-            frame = found.cf_examples_list[0].final_cfs_df
+            shown = found.cf_examples_list[0]
+            frame = shown.final_cfs_df if shown.final_cfs_df_sparse is None else shown.final_cfs_df_sparse
             if frame is None or not len(frame):
                 return np.full(len(row), np.nan)
             return np.asarray(frame[names].to_numpy(dtype=np.float64)[0])
 
         def answered() -> Answer:
             torch.manual_seed(0)
-            points = np.stack([one(row) for row in question.x])
-            return Answer(question.changes_to(points))
+            return one_by_one(question, one)
 
         return answered
 
@@ -76,7 +76,8 @@ def counterfactual(method: str, **options: Any) -> Method:
 METHODS: dict[str, Method] = {
     "genetic": counterfactual("genetic"),
     "random": counterfactual("random", random_seed=0),
-    "gradient": counterfactual("gradient"),
+    # By default it looks for sparser changes in up to 10,000 steps a feature, a data frame each: minutes a sample.
+    "gradient": counterfactual("gradient", posthoc_sparsity_algorithm="binary"),
 }
 
 if __name__ == "__main__":

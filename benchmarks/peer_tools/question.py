@@ -24,6 +24,7 @@ class Question:
     reference (N, F): other samples, for tools that learn ranges or neighbours from data
     shapes (S,): names   amounts (S, F): squared budgets   members (S, n): whose budgets these are; tools that know no
     budgets need not look
+    seconds: of processor time; who goes sample by sample begins no further one when they are over
     """
 
     x: Floats
@@ -38,6 +39,7 @@ class Question:
     shapes: tuple[str, ...]
     amounts: Floats
     members: Mask
+    seconds: float = math.inf
 
     @property
     def head_start(self) -> float:
@@ -72,7 +74,7 @@ class Question:
             path,
             x=self.x,
             frozen=self.frozen,
-            numbers=np.array([self.low, self.high, self.margin, self.spare]),
+            numbers=np.array([self.low, self.high, self.margin, self.spare, self.seconds]),
             activation=self.activation,
             reference=self.reference,
             shapes=np.array(self.shapes, dtype=str),
@@ -84,7 +86,7 @@ class Question:
     @staticmethod
     def load(path: Path) -> Question:
         with np.load(path) as held:
-            low, high, margin, spare = held["numbers"].tolist()
+            low, high, margin, spare, seconds = held["numbers"].tolist()
             depth = sum(name.startswith("weights") for name in held.files)
             return Question(
                 x=held["x"],
@@ -99,4 +101,5 @@ class Question:
                 shapes=tuple(held["shapes"].tolist()),
                 amounts=held["amounts"],
                 members=held["members"],
+                seconds=seconds,
             )

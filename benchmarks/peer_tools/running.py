@@ -17,6 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.peer_tools.question import Floats, Question
 
@@ -27,11 +28,13 @@ SHORT, TURNS = 2.0, 3  # of a run under so many seconds, the median of so many c
 class Answer:
     """changes (n, F), or (S, n, F) of tools that know budgets; rows with a NaN where there are none
 
-    bounds (S,): proved upper bounds on what any plan flips; or none
+    bounds (S,): the most that any plan flips, NaN where that was not proved; or none
+    asked: the first so many samples were tried, where time did not suffice for all; else none
     """
 
     changes: Floats
     bounds: Floats = field(default_factory=lambda: np.empty(0))
+    asked: int | None = None
 
 
 # What is built once for a question, and then answers it.
@@ -52,10 +55,24 @@ def main(package: str, methods: Mapping[str, Method]) -> None:
             path.with_name(path.name.replace("question", "answer")),
             changes=answer.changes,
             bounds=answer.bounds,
+            asked=len(question.x) if answer.asked is None else answer.asked,
             seconds=float(np.median(times)),
             peak_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
             version=version(package),
         )
+
+
+def one_by_one(question: Question, one: Callable[[Floats], NDArray[np.floating]]) -> Answer:
+    """one: of a sample (F,), the point to go to, NaN where it finds none"""
+    began = time.process_time()
+    points = []
+    for row in question.x:
+        points.append(one(row))
+        if time.process_time() - began >= question.seconds:
+            break
+    changes = np.full(question.x.shape, np.nan)
+    changes[: len(points)] = question.first(len(points)).changes_to(np.stack(points))
+    return Answer(changes, asked=len(points))
 
 
 def _timed(answered: Callable[[], Answer]) -> tuple[Answer, float]:

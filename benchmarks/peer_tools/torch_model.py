@@ -8,6 +8,7 @@ from torch import nn
 from benchmarks.peer_tools.question import TARGET, Question
 
 torch.set_num_threads(1)
+ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
 
 def network(question: Question) -> nn.Sequential:
@@ -18,7 +19,7 @@ def network(question: Question) -> nn.Sequential:
         with torch.no_grad():
             layer.weight.copy_(torch.tensor(weights))
             layer.bias.copy_(torch.tensor(biases))
-        parts += [layer, {"tanh": nn.Tanh, "relu": nn.ReLU}[question.activation]()]
+        parts += [layer, ACTIVATIONS[question.activation]()]
     return nn.Sequential(*parts[:-1]).eval()
 
 

@@ -7,7 +7,7 @@ from statistics import mean
 
 from evidence.markdown import made_line, percent, table
 from evidence.registry import text
-from evidence.results import Results, Row
+from evidence.results import Results
 
 
 @text("peers.made")
@@ -19,19 +19,34 @@ def made(results: Results) -> str:
     return f"`{how.command}`\n\n{made_line(how)}\n\n" + table(["tool", "version", "set up, beyond its defaults"], lines)
 
 
+@text("peers.cohorts")
+def cohorts(results: Results) -> str:
+    lines = [
+        [
+            row["cohort"],
+            f"{row['features']}: {row['said']}",
+            row["network"],
+            str(row["budgets"]),
+            f"{row['samples']}; slow methods: the first {row['few']}",
+        ]
+        for row in results.rows("peers_cohorts")
+    ]
+    return table(["cohort", "features", "network", "budgets", "samples"], lines)
+
+
 @text("peers.everyone")
 def everyone(results: Results) -> str:
-    return _cohort(results, max(row["n"] for row in results.rows("peers")))
+    return "\n\n".join(_cohort(results, row["cohort"], row["samples"]) for row in results.rows("peers_cohorts"))
 
 
 @text("peers.few")
 def few(results: Results) -> str:
-    return _cohort(results, min(row["n"] for row in results.rows("peers")))
+    return "\n\n".join(_cohort(results, row["cohort"], row["few"]) for row in results.rows("peers_cohorts"))
 
 
-def _cohort(results: Results, n: int) -> str:
-    rows = [row for row in results.rows("peers") if row["n"] == n]
-    within = [row for row in results.rows("peers_budgets") if row["n"] == n]
+def _cohort(results: Results, cohort: str, n: int) -> str:
+    rows = [row for row in results.rows("peers") if (row["cohort"], row["n"]) == (cohort, n)]
+    within = [row for row in results.rows("peers_budgets") if (row["cohort"], row["n"]) == (cohort, n)]
     kinds = list(dict.fromkeys(row["shape"] for row in within))
     lines = []
     for row in rows:
@@ -45,11 +60,12 @@ def _cohort(results: Results, n: int) -> str:
                 _cell(row["relative_speed"], ".3g"),
                 _cell(row["peak_mib"], ",.0f"),
                 *(_counts([b["count"] for b in own if b["shape"] == kind]) for kind in kinds),
-                row["note"],
+                row["note"] if row["asked"] in (None, n) else f"asked the first {row['asked']} alone",
             ]
         )
     pace = next((row["samples_per_second"] for row in rows if row["relative_speed"] == 1.0), None)
-    said = f"{n} samples." + ("" if pace is None else f" DDN: {pace:,.0f} samples per second of processor time.")
+    said = f"**{cohort}**, {n} samples."
+    said += "" if pace is None else f" DDN: {pace:,.0f} samples per second of processor time."
     head = ["tool", "method", "flipped", "cost / best known", "speed / DDN", "peak MiB", *kinds, "note"]
     return f"{said}\n\n{table(head, lines)}"
 
@@ -65,7 +81,9 @@ def _cell(value: float | None, form: str) -> str:
 
 @text("peers.exact")
 def exact(results: Results) -> str:
-    rows = results.rows("peers_exact")
+    """Of draws whose optimum was proved."""
+    every = results.rows("peers_exact")
+    rows = [row for row in every if row["optimum"] is not None]
     problems = list(dict.fromkeys(row["problem"] for row in rows))
     lines = []
     for tool, method in dict.fromkeys((row["tool"], row["method"]) for row in rows):
@@ -73,12 +91,16 @@ def exact(results: Results) -> str:
         for name in problems:
             own = [r for r in rows if (r["tool"], r["method"], r["problem"]) == (tool, method, name)]
             met = sum(row["count"] == row["optimum"] for row in own)
-            cells.append(f"{sum(r['count'] for r in own)} (optimal in {met} of {len(own)})" if own else "")
+            cells += [str(sum(r["count"] for r in own)), str(met)] if own else ["", ""]
         lines.append(cells)
-    return table(["tool", "method", *(_problem(rows, name) for name in problems)], lines)
-
-
-def _problem(rows: list[Row], name: str) -> str:
-    draws = {row["draw"]: row for row in rows if row["problem"] == name}
-    best = sum(row["optimum"] for row in draws.values())
-    return f"{name}: {len(draws)} draws of {draws[1]['n']} samples, optimum {best} in all"
+    head, said = ["tool", "method"], []
+    for name in dict.fromkeys(row["problem"] for row in every):
+        draws = {row["draw"]: row for row in every if row["problem"] == name}
+        known = [row["optimum"] for row in draws.values() if row["optimum"] is not None]
+        sizes = sorted({row["n"] for row in draws.values()})
+        said.append(
+            f"{name}: {len(draws)} draws of {' or '.join(map(str, sizes))} samples, the optimum of {len(known)} proved"
+        )
+        if known:
+            head += [f"{name}: flipped, of {sum(known)}", f"optimal, of {len(known)} draws"]
+    return f"{'; '.join(said)}.\n\n{table(head, lines)}"

@@ -10,6 +10,7 @@ from evidence.gains import FOUR, full_cells
 from evidence.markdown import table
 from evidence.registry import text, values
 from evidence.results import Results
+from evidence.rivals import OURS, best_of_others
 
 _WORDS = {
     2: "two",
@@ -24,7 +25,13 @@ _WORDS = {
     11: "eleven",
     12: "twelve",
 }
-_PEOPLE = {"icu": "patients in intensive care", "oulad": "students", "insurance": "customers of an insurer (made up)"}
+PEOPLE = {
+    "icu": "patients in intensive care",
+    "oulad": "students",
+    "insurance": "customers of an insurer (made up)",
+    "credit_default": "credit customers",
+    "generated": "rows of a generated table",
+}
 _BUDGETS = {"paper": "as the paper sets them", "binding": "scarcer"}
 
 
@@ -89,24 +96,27 @@ def _of_the_study(results: Results) -> Iterator[list[str]]:
         here = {solver: count for (*place, solver), count in by.items() if place == [dataset, source]}
         best = max(FOUR, key=lambda solver: here[solver])
         ours = [f"{here[solver]:.1f}" for solver in ("Prices", "Nearest")]
-        whom = f"{people[dataset]} {_PEOPLE[dataset]}"
+        whom = f"{people[dataset]} {PEOPLE[dataset]}"
         others = f"{best}, of the paper: {here[best]:.1f}"
         yield [whom, _BUDGETS[source], *ours, others, _more(here["Prices"], here[best])]
 
 
 def _of_the_peers(results: Results) -> Iterator[list[str]]:
-    """Of the cohort that every tool was asked about; the mean of all shapes of budgets."""
-    rows = results.rows("peers_budgets")
-    most = max(row["n"] for row in rows)
-    by_shape = means([row for row in rows if row["n"] == most], ("tool", "method", "shape"), "count")
-    by = means(
-        [{"tool": tool, "method": method, "count": count} for (tool, method, _), count in by_shape.items()],
-        ("tool", "method"),
-        "count",
-    )
-    best = max((key for key in by if key[0] != "maxflip"), key=lambda key: by[key])
-    ours = [f"{by['maxflip', method]:.1f}" for method in ("Prices", "Nearest, unit prices")]
-    shapes = len({shape for _, _, shape in by_shape})
-    others = f"{', '.join(best)}: {by[best]:.1f}"
-    more = _more(by["maxflip", "Prices"], by[best])
-    yield [f"{most} credit customers", f"{_WORDS.get(shapes, shapes)} shapes", *ours, others, more]
+    """Of each cohort, by those who were asked about all of it; the mean of all shapes of budgets."""
+    every = results.rows("peers_budgets")
+    for cohort in dict.fromkeys(row["cohort"] for row in every):
+        most = max(row["n"] for row in every if row["cohort"] == cohort)
+        rows = [row for row in every if (row["cohort"], row["n"]) == (cohort, most)]
+        by_shape = means(rows, ("tool", "method", "shape"), "count")
+        by = means(
+            [{"tool": tool, "method": method, "count": count} for (tool, method, _), count in by_shape.items()],
+            ("tool", "method"),
+            "count",
+        )
+        best = best_of_others(by)
+        ours = [f"{by[OURS, method]:.1f}" for method in ("Prices", "Nearest, unit prices")]
+        theirs = ["", ""]
+        if best is not None:
+            theirs = [f"{best[1]}: {best[0]:.1f}", _more(by[OURS, "Prices"], best[0])]
+        shapes = len({shape for _, _, shape in by_shape})
+        yield [f"{most} {PEOPLE[cohort]}", f"{_WORDS.get(shapes, shapes)} shapes", *ours, *theirs]

@@ -12,6 +12,7 @@ from evidence.intervals import with_interval
 from evidence.markdown import made_line, table
 from evidence.registry import text, waits_for
 from evidence.results import Results
+from evidence.rivals import OURS, best_of_others
 
 # What the paper says of each over KL, in %: insurance-like sequences by budget; patients, the mean of all budgets.
 PUBLISHED = {
@@ -180,18 +181,30 @@ def counts(results: Results) -> str:
 @text("results.peers")
 @waits_for("peers_budgets")
 def peers(results: Results) -> str:
-    """What the best of the other tools' changes come to within the same budgets, after the same choice."""
-    by = means(results.rows("peers_budgets"), ("n", "shape", "tool", "method"), "count")
+    """What the best of the other tools' changes come to within the same budgets, after the same choice; beside it
+    maxflip's own Nearest, the better of its two kinds."""
+    by = means(results.rows("peers_budgets"), ("cohort", "n", "shape", "tool", "method"), "count")
     lines = []
-    for n, shape in dict.fromkeys(key[:2] for key in by):
-        here = {(tool, method): count for (k, s, tool, method), count in by.items() if (k, s) == (n, shape)}
-        others = {key: count for key, count in here.items() if key[0] != "maxflip"}
-        ours = here.get(("maxflip", "Prices"))
-        if others and ours is not None:
-            best = max(others, key=lambda key: others[key])
-            gained = f"{100 * (ours / others[best] - 1):+.0f} %" if others[best] else ""
-            lines.append([f"{n:,}", shape, f"{ours:.1f}", f"{others[best]:.1f}", f"{best[0]}, {best[1]}", gained])
-    head = ["samples", "budgets", "Prices", "the best of the others", "which", "more by Prices"]
+    for place in dict.fromkeys(key[:3] for key in by):
+        here = {key[3:]: count for key, count in by.items() if key[:3] == place}
+        best, ours = best_of_others(here), here.get((OURS, "Prices"))
+        nearest = [count for (tool, method), count in here.items() if tool == OURS and method.startswith("Nearest")]
+        if best is not None and ours is not None and nearest:
+            cohort, n, shape = place
+            most, whose = best
+            gained = f"{100 * (ours / most - 1):+.0f} %" if most else ""
+            counts = [f"{count:.1f}" for count in (ours, max(nearest), most)]
+            lines.append([cohort, f"{n:,}", shape, *counts, whose, gained])
+    head = [
+        "cohort",
+        "samples",
+        "budgets",
+        "Prices",
+        "our Nearest",
+        "best of other tools",
+        "whose",
+        "more by Prices",
+    ]
     return made_line(results.made("peers_budgets")) + "\n\n" + table(head, lines)
 
 

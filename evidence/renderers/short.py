@@ -9,8 +9,10 @@ from evidence.claims import all_claims, means
 from evidence.gains import BEST, compared, full_cells, gained, standing
 from evidence.intervals import with_interval
 from evidence.registry import text
+from evidence.renderers.readme import PEOPLE
 from evidence.renderers.results import gain, said_of
 from evidence.results import Results, Row
+from evidence.rivals import OURS, best_of_others
 from experiments.hold.cases import AS_CLOSE, MARGINS
 from experiments.hold.points import DATASETS, Mean, Result, point, read
 
@@ -87,19 +89,27 @@ def _proved(rows: list[Row]) -> str:
 
 
 def _of_the_peers(rows: list[Row]) -> Iterator[str]:
-    """Of the largest cohort, with each shape of budgets, beside the one that is best there."""
-    most = max(row["n"] for row in rows)
-    by = means([row for row in rows if row["n"] == most], ("shape", "tool", "method"), "count")
+    """With each shape of budgets beside the one that is best there; in each cohort those who were asked about all."""
     more: list[float] = []
-    for shape in dict.fromkeys(key[0] for key in by):
-        best = max((count for (of, tool, _), count in by.items() if of == shape and tool != "maxflip"), default=0.0)
-        ours = by.get((shape, "maxflip", "Prices"))
-        if best and ours is not None:
-            more.append(100.0 * (ours / best - 1.0))
+    cohorts: list[str] = []
+    tools: set[str] = set()
+    for cohort in dict.fromkeys(row["cohort"] for row in rows):
+        most = max(row["n"] for row in rows if row["cohort"] == cohort)
+        here = [row for row in rows if (row["cohort"], row["n"]) == (cohort, most)]
+        by = means(here, ("shape", "tool", "method"), "count")
+        found = []
+        for shape in dict.fromkeys(key[0] for key in by):
+            best = best_of_others({(tool, method): count for (of, tool, method), count in by.items() if of == shape})
+            ours = by.get((shape, OURS, "Prices"))
+            if best is not None and best[0] and ours is not None:
+                found.append(100.0 * (ours / best[0] - 1.0))
+        if found:
+            more += found
+            cohorts.append(f"{most:,} {PEOPLE[cohort]}")
+            tools |= {tool for _, tool, _ in by} - {OURS}
     if more:
-        tools = len({tool for _, tool, _ in by} - {"maxflip"})
         yield (
-            f"**Other tools** ({tools}, for {most:,} credit customers, the same choice made among their changes). "
+            f"**Other tools** ({len(tools)}, for {' and '.join(cohorts)}, the same choice made among their changes). "
             f"`Prices` flips {min(more):.0f} to {max(more):.0f} % more than the best of them, by shape of budgets."
         )
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
+import time
+import venv
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -12,13 +15,14 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
-from benchmarks import peers_tools
+from benchmarks import peers, peers_tools
 from benchmarks.peer_tools.problems import of_shape, problem_of
 from benchmarks.peer_tools.question import Floats, Question
+from benchmarks.peer_tools.running import one_by_one
 from benchmarks.peer_tools.torch_model import Asked
-from benchmarks.peers import BLOCKS, Entry, asked_of, exact, measured
+from benchmarks.peers import BLOCKS, SMALL, Entry, Job, Size, entries, exact, jobs_of, measured, run, there
 from benchmarks.peers_judged import costs, counts, flips, over_best
-from benchmarks.peers_questions import linear_optimum, linear_question
+from benchmarks.peers_questions import AskedCohort, cohorts, linear_optimum, linear_question, relu_question
 from benchmarks.peers_tools import DDN, TOOLS, Answered, Tool, Unavailable, ask, install
 from evidence.files import ROOT, Made, write
 from evidence.pages import marks
@@ -48,7 +52,7 @@ def question(x: list[list[float]], w: tuple[float, ...] = (1.0, 1.0, 0.0), amoun
 
 
 def answered(changes: Floats, bounds: Floats | None = None) -> Answered:
-    return Answered(changes, np.empty(0) if bounds is None else bounds, 2.0, 100.0, "1.0")
+    return Answered(changes, np.empty(0) if bounds is None else bounds, changes.shape[-2], 2.0, 100.0, "1.0")
 
 
 def test_what_is_a_flip() -> None:
@@ -90,7 +94,7 @@ def test_changes_keep_limits_and_frozen_features_and_are_not_made_by_rounding() 
 
 
 def test_a_question_survives_its_file(tmp_path: Path) -> None:
-    asked = linear_question(2)
+    asked = replace(linear_question(2), seconds=7.0)
     asked.save(tmp_path / "a.npz")
     read = Question.load(tmp_path / "a.npz")
     for name, value in vars(asked).items():
@@ -158,9 +162,9 @@ def test_a_tool_that_gives_no_answer_is_a_row_that_says_why() -> None:
     tool = Tool("other", "none", "", methods=("good", "bad", DDN))
     changes = np.array([[2.0, 0.0, 0.0], [0.1, 0.0, 0.0]])
     found = [
-        Entry(tool, "good", {"all": answered(changes)}),
-        Entry(tool, "bad", note="does not install: no such version"),
-        Entry(tool, DDN, {"all": answered(changes / 1.25)}),
+        Entry(tool, "good", "bank", {"all": answered(changes)}),
+        Entry(tool, "bad", "bank", note="does not install: no such version"),
+        Entry(tool, DDN, "bank", {"all": answered(changes / 1.25)}),
     ]
     rows, within = measured(found, "all", asked)
     assert [(row["method"], row["flipped"], row["note"]) for row in rows] == [
@@ -173,6 +177,59 @@ def test_a_tool_that_gives_no_answer_is_a_row_that_says_why() -> None:
     assert [(row["method"], row["count"]) for row in within] == [("good", 0), (DDN, 0)]  # 4 and 2.6 of 1 are too much
     rows, _ = measured(found, "few", asked.first(1))
     assert [row["flipped"] for row in rows] == [1.0, None, 1.0]
+    assert {row["cohort"] for row in rows} == {"bank"}
+    rows, within = measured(found[1:2], "all", asked)
+    assert [row["note"] for row in rows] == ["does not install: no such version"]
+    assert within == []
+
+
+def test_who_was_asked_some_samples_alone_is_measured_on_these_and_not_within_budgets() -> None:
+    asked = question([[-1.0, 0.0, 0.0]] * 4, amounts=99.0)
+    step = np.array([2.0, 0.0, 0.0])
+    some = np.array([step, 0 * step, 0 * step + np.nan, 0 * step + np.nan])
+    tool = Tool("other", "none", "", methods=(DDN,), slow=("late",))
+    found = [
+        Entry(tool, DDN, "bank", {"few": answered(np.tile(step, (4, 1)))}),
+        Entry(tool, "late", "bank", {"few": replace(answered(some), asked=2)}),
+    ]
+    rows, within = measured(found, "few", asked)
+    assert [(row["asked"], row["flipped"], row["samples_per_second"]) for row in rows] == [(4, 1.0, 2.0), (2, 0.5, 1.0)]
+    assert [(row["method"], row["count"]) for row in within] == [(DDN, 4)]
+
+
+def test_methods_of_like_names_do_not_share_a_folder() -> None:
+    names = [method for tool in TOOLS for method in (*tool.methods, *tool.slow, *tool.exact)]
+    folders = {Job(TOOLS[0], method, "bank", {}).folder for method in names}
+    assert len(folders) == len(set(names))
+    assert {folder.parent.parent for folder in folders} == {peers.ANSWERS / "maxflip"}
+
+
+def test_tools_that_keep_the_margin_as_they_see_it_pass_the_judge() -> None:
+    asked = relu_question(2)
+    for s in range(2):
+        problem = of_shape(asked, s)
+        assert asked.spare >= 2 * problem.guard
+    needed = np.log((1 + asked.margin + asked.spare) / (1 - asked.margin - asked.spare))
+    assert asked.head_start == pytest.approx(needed)
+    # From the start to a point of the wanted class, halved until it lies just where a tool sees the margin kept.
+    far = asked.reference[np.argmax(asked.logits(asked.reference) @ [1.0, -1.0])] - asked.x
+    low, high = np.zeros((len(far), 1)), np.ones((len(far), 1))
+    for _ in range(60):
+        middle = (low + high) / 2
+        logits = asked.logits(asked.x + middle * far)
+        kept = (logits[:, 0] - logits[:, 1] >= asked.head_start)[:, None]
+        low, high = np.where(kept, low, middle), np.where(kept, middle, high)
+    assert flips(problem_of(asked, asked.x, np.ones(4)), high * far).all()
+
+
+def test_sample_by_sample_until_the_time_is_over() -> None:
+    asked = question([[-1.0, 0.0, 0.0]] * 3)
+    all_of_them = one_by_one(asked, lambda row: row + 1.0)
+    assert all_of_them.asked == 3
+    np.testing.assert_array_equal(all_of_them.changes, [[1.0, 1.0, 0.0]] * 3)  # the last feature is frozen
+    in_no_time = one_by_one(replace(asked, seconds=0.0), lambda row: row + 1.0)
+    assert in_no_time.asked == 1
+    np.testing.assert_array_equal(in_no_time.changes, [[1.0, 1.0, 0.0], [np.nan] * 3, [np.nan] * 3])
 
 
 def test_counts_stand_beside_the_optimum_that_was_proved() -> None:
@@ -180,24 +237,26 @@ def test_counts_stand_beside_the_optimum_that_was_proved() -> None:
     changes = np.array([[2.0, 0.0, 0.0], [2.0, 0.0, 0.0]])
     tool = Tool("other", "none", "")
     found = [
-        Entry(tool, "one at a time", {"small": answered(changes)}),
-        Entry(tool, "solver", {"small": answered(changes[None], np.array([2.0000001]))}),
-        Entry(tool, "absent", note="does not run"),
+        Entry(tool, "one at a time", SMALL, {"small": answered(changes)}),
+        Entry(tool, "solver", SMALL, {"small": answered(changes[None], np.array([1.9999999]))}),
+        Entry(tool, "absent", SMALL, note="does not run"),
     ]
     rows = exact(found, "small", asked, None)
     assert [(row["method"], row["count"], row["optimum"]) for row in rows] == [
         ("one at a time", 1, 2),
         ("solver", 1, 2),
     ]
-    assert exact(found[:1], "small", asked, None) == []  # nobody proved it
+    assert [row["optimum"] for row in exact(found[:1], "small", asked, None)] == [None]  # nobody proved it
+    late = Entry(tool, "solver", SMALL, {"small": answered(changes[None], np.array([np.nan]))})
+    assert [row["optimum"] for row in exact([late], "small", asked, None)] == [None]
     assert exact(found[:1], "small", asked, [3])[0]["optimum"] == 3
 
 
 def test_a_tool_without_its_script_or_environment_says_so(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match=r"does not run: .*No module named benchmarks\.peer_tools\.nothing"):
-        ask(Tool("none", "nothing", ""), "method", {}, tmp_path, 60)
+        ask(Tool("none", "nothing", ""), "method", {}, tmp_path / "asked", 60)
     with pytest.raises(Unavailable, match="not installed"):
-        ask(Tool("none", "nothing", "", pins="nobody.txt"), "method", {}, tmp_path, 60)
+        ask(Tool("none", "nothing", "", pins="nobody.txt"), "method", {}, tmp_path / "asked", 60)
 
 
 def test_a_tool_that_does_not_install_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,9 +264,91 @@ def test_a_tool_that_does_not_install_says_so(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(peers_tools, "ENVIRONMENTS", tmp_path / "environments")
     (tmp_path / "nowhere.txt").write_text(f"no-such-thing @ file://{tmp_path}/nowhere\n")
     tool = Tool("none", "nothing", "", pins="nowhere.txt")
-    install(tool)
+    install(tool, 300)
     with pytest.raises(Unavailable, match="does not install: ERROR: "):
-        ask(tool, "method", {}, tmp_path, 60)
+        ask(tool, "method", {}, tmp_path / "asked", 60)
+
+
+def test_an_environment_that_cannot_be_made_is_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(peers_tools, "PINS", tmp_path)
+    monkeypatch.setattr(peers_tools, "ENVIRONMENTS", tmp_path / "environments")
+    monkeypatch.setattr(venv, "create", full)
+    (tmp_path / "some.txt").write_text("some==1\n")
+    tool = Tool("some", "nothing", "", pins="some.txt")
+    install(tool, 300)
+    with pytest.raises(Unavailable, match="does not install: no space left on device"):
+        ask(tool, "method", {}, tmp_path / "asked", 60)
+    home = tmp_path / "environments" / "some"
+    (home / "installed").write_text("some==1\n")  # of an interpreter that is gone
+    with pytest.raises(Unavailable, match=r"does not run: .*No such file"):
+        ask(tool, "method", {}, tmp_path / "asked", 60)
+    made: list[Path] = []
+    monkeypatch.setattr(venv, "create", lambda where, **_: made.append(where))
+    install(tool, 300)
+    assert made == [home]
+
+
+def test_a_method_is_stopped_when_its_processor_time_is_over(tmp_path: Path) -> None:
+    ours = next(tool for tool in TOOLS if tool.name == "maxflip")
+    with pytest.raises(Unavailable, match="stopped after 1 s of processor time"):
+        ask(ours, "Prices", {"a": linear_question(10, samples=50)}, tmp_path / "asked", 1)
+
+
+def test_an_interrupted_run_is_resumed_where_the_questions_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(peers, "ANSWERS", tmp_path)
+    times = []
+
+    def answer(
+        tool: Tool, method: str, questions: dict[str, Question], folder: Path, limit: int
+    ) -> dict[str, Answered]:
+        times.append(method)
+        if method == "none":
+            raise Unavailable("does not run")
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, one in questions.items():
+            one.save(folder / f"{name}.question.npz")
+            found = answered(one.x)
+            np.savez(folder / f"{name}.answer.npz", **vars(found))
+        return {name: answered(one.x) for name, one in questions.items()}
+
+    monkeypatch.setattr(peers, "ask", answer)
+    asked = question([[-1.0, 0.0, 0.0]])
+    tool = Tool("other", "nothing", "", methods=("quick", "none"), slow=("slow",))
+    jobs = [Job(tool, method, "bank", {"all": asked}) for method in ("quick", "none", "slow")]
+    first = entries(jobs, 60, resume=False)
+    assert [(entry.method, entry.note) for entry in first] == [("quick", ""), ("none", "does not run"), ("slow", "")]
+    assert "3 of 3" in capsys.readouterr().out
+    assert len(times) == 3
+    again = entries(jobs, 60, resume=True)
+    assert times[3:] == ["none"]
+    np.testing.assert_array_equal(again[0].answers["all"].changes, asked.x)
+    other = Job(tool, "quick", "bank", {"all": replace(asked, margin=0.2)})
+    entries([other], 60, resume=True)
+    entries(jobs[:1], 60, resume=False)
+    assert times[4:] == ["quick", "quick"]
+
+
+def test_after_ctrl_c_no_further_method_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "ANSWERS", tmp_path)
+    times = []
+
+    def answer(tool: Tool, method: str, *_: object) -> dict[str, Answered]:
+        times.append(method)
+        if method == "0":
+            raise KeyboardInterrupt
+        time.sleep(0.05)
+        return {}
+
+    monkeypatch.setattr(peers, "ask", answer)
+    tool = Tool("other", "nothing", "")
+    with pytest.raises(KeyboardInterrupt):
+        entries([Job(tool, str(number), "bank", {}) for number in range(100)], 60, resume=False)
+    assert len(times) < 100
 
 
 def test_foolbox_and_maxflip_answer_as_they_must(tmp_path: Path) -> None:
@@ -233,49 +374,111 @@ def test_foolbox_and_maxflip_answer_as_they_must(tmp_path: Path) -> None:
 
 def test_whoever_knows_budgets_is_asked_about_the_few_apart() -> None:
     small = question([[0.0, 0.0, 0.0]])
-    questions = {"all": small, "few": small, "s": small}
-    asked = {tool.name: {m: set(q) for m, q in asked_of(tool, questions, ["s"])} for tool in TOOLS}
-    assert asked["maxflip"]["Prices"] == {"all", "few", "s"}
-    assert asked["foolbox"][DDN] == {"all", "s"}
-    assert asked["DiCE"]["random"] == {"few", "s"}
-    assert asked["alibi"]["Counterfactual"] == {"few"}
-    assert asked["pyscipopt-ml"]["SCIP"] == {"s"}
+    bank = AskedCohort("bank", "", "", small, small)
+    asked = {
+        (j.tool.name, j.method, j.about): set(j.questions) for t in TOOLS for j in jobs_of(t, [bank], {"s": small})
+    }
+    assert asked["maxflip", "Prices", "bank"] == {"all", "few"}
+    assert asked["foolbox", DDN, "bank"] == {"all"}
+    assert asked["foolbox", DDN, SMALL] == {"s"}
+    assert asked["alibi", "Counterfactual", "bank"] == {"few"}
+    assert ("alibi", "Counterfactual", SMALL) not in asked
+    assert asked["pyscipopt-ml", "SCIP", SMALL] == {"s"}
+    assert ("pyscipopt-ml", "SCIP", "bank") not in asked
+
+
+def test_without_data_it_says_what_to_fetch_and_asks_about_a_generated_cohort(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for missing in (None, tmp_path):
+        assert there(missing) is None
+        assert "archive.ics.uci.edu" in capsys.readouterr().out
+    (tmp_path / "credit_default").mkdir()
+    assert there(tmp_path) == tmp_path
+    assert capsys.readouterr().out == ""
+    monkeypatch.setattr(peers, "ANSWERS", tmp_path / "answers")
+    ours = next(tool for tool in TOOLS if tool.name == "maxflip")
+    size = Size(samples=6, few=2, draws=1, patience=60, limit=120, installing=60, long=False)
+    files = run(None, size, (replace(ours, methods=("Nearest, unit prices",)),))
+    assert [row["cohort"] for row in files["peers_cohorts"]] == ["generated"]
+    assert [(row["n"], row["asked"], row["flipped"]) for row in files["peers"]] == [(6, 6, 1.0), (2, 2, 1.0)]
+    assert {row["problem"]: row["optimum"] is None for row in files["peers_exact"]} == {
+        "linear": False,
+        "ReLU network": True,
+    }
+
+
+def test_the_program_without_data_is_done_and_says_with_which_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commands = []
+    monkeypatch.delenv("MAXFLIP_DATA", raising=False)
+    monkeypatch.setattr(sys, "argv", ["peers", "--quick", "--resume"])
+    monkeypatch.setattr(peers, "run", lambda data, size, *, resume: {"asked": [{"data": data, "resume": resume}]})
+    monkeypatch.setattr(peers, "report", lambda files, made, blocks, *, keep: commands.append((files, made, keep)))
+    peers.main()
+    ((files, made, keep),) = commands
+    assert files == {"asked": [{"data": None, "resume": True}]}
+    assert (made.command, made.seconds, keep) == ("python -m benchmarks.peers --quick --keep", None, False)
+    assert "MAXFLIP_DATA, which is not set: the generated cohort alone" in capsys.readouterr().out
+
+
+def test_the_generated_cohort_is_of_people_whom_its_network_predicts_in_the_unwanted_class() -> None:
+    (asked,) = cohorts(None, samples=20, few=5)
+    assert asked.everyone.activation == "relu"
+    logits = asked.everyone.logits(asked.everyone.x)
+    assert (logits[:, 1] > logits[:, 0]).all()
+    np.testing.assert_array_equal(asked.few.x, asked.everyone.x[:5])
+    assert not asked.everyone.frozen.any()
 
 
 def test_tables_say_what_the_files_say(tmp_path: Path) -> None:
     made = Made("python -m x", "2026-01-02", "abc1234", "2 cores (x86_64)", {"torch": "2.13.0"}, 600.0)
     numbers = {"flipped": 0.985, "cost_over_best": 1.05, "samples_per_second": 3315.0, "relative_speed": 1.0}
     nothing = dict.fromkeys(numbers)
-    of = {"tool": "foolbox", "version": "3.3.4", "method": DDN, "peak_mib": 444.4, "note": ""}
+    bank = {"cohort": "bank"}
+    of = bank | {"tool": "foolbox", "version": "3.3.4", "method": DDN, "peak_mib": 444.4, "note": ""}
     gone = {"tool": "other", "version": "", "method": "m", "peak_mib": None, "note": "does not install: why"}
+    gone |= bank | {"asked": None}
     budget = {"tool": "foolbox", "method": DDN, "draw": 1}
+    about = {"network": "tanh", "features": 23, "said": "public", "budgets": 19, "samples": 200, "few": 10}
+    write("peers_cohorts", [bank | about, about | {"cohort": "shop"}], made, tmp_path)
     tools = [{"tool": "foolbox", "version": "3.3.4", "set_up": "as it is", "note": ""}]
     tools.append({"tool": "other", "version": "", "set_up": "not at all", "note": "does not install: why"})
     write("peers_tools", tools, made, tmp_path)
     write(
         "peers",
-        [of | numbers | {"n": n} for n in (200, 10)] + [gone | nothing | {"n": 10, "cost_over_best": np.nan}],
+        [of | numbers | {"n": n, "asked": n} for n in (200, 10)]
+        + [gone | nothing | {"n": 10, "cost_over_best": np.nan}]
+        + [of | numbers | {"n": 10, "asked": 4, "cohort": "shop", "relative_speed": 0.5}],
         made,
         tmp_path,
     )
     write(
         "peers_budgets",
-        [budget | {"shape": "40 %", "count": 7, "n": n} for n in (200, 10)]
-        + [budget | {"shape": "random", "draw": d, "count": d, "n": 200} for d in (1, 2)],
+        [bank | budget | {"shape": "40 %", "count": 7, "n": n} for n in (200, 10)]
+        + [bank | budget | {"shape": "random", "draw": d, "count": d, "n": 200} for d in (1, 2)],
         made,
         tmp_path,
     )
-    write("peers_exact", [budget | {"problem": "linear", "count": 2, "optimum": 3, "n": 8}], made, tmp_path)
+    small = budget | {"problem": "linear", "n": 8}
+    proved = [small | {"draw": d, "count": d, "optimum": 2} for d in (1, 2)]
+    write("peers_exact", [*proved, small | {"draw": 3, "count": 1, "optimum": None}], made, tmp_path)
     results = Results(tmp_path)
-    how, everyone, few, small = (rendered(block, results) for block in BLOCKS)
+    how, asked, everyone, few, exactly = (rendered(block, results) for block in BLOCKS)
     assert "abc1234" in how
     assert "| foolbox | 3.3.4 | as it is |" in how
     assert "| other | does not install: why | not at all |" in how
     assert f"| foolbox | {DDN} | 98.5 % | 1.050 | 1 | 444 | 7 | 1.5 | |" in everyone
     assert "3,315 samples per second" in everyone
     assert "| other | m | | | | | | does not install: why |" in few
-    assert "linear: 1 draws of 8 samples, optimum 3 in all" in small
-    assert f"| foolbox | {DDN} | 2 (optimal in 0 of 1) |" in small
+    assert f"| foolbox | {DDN} | 98.5 % | 1.050 | 0.5 | 444 | asked the first 4 alone |" in few
+    assert "| bank | 23: public | tanh | 19 | 200; slow methods: the first 10 |" in asked
+    assert "**bank**, 200 samples. DDN: " in everyone
+    assert few.index("**bank**, 10 samples") < few.index("**shop**, 10 samples")
+    assert "linear: 3 draws of 8 samples, the optimum of 2 proved." in exactly
+    assert "| tool | method | linear: flipped, of 4 | optimal, of 2 draws |" in exactly
+    assert f"| foolbox | {DDN} | 3 | 1 |" in exactly
 
 
 def test_the_page_holds_its_tables() -> None:

@@ -261,8 +261,10 @@ def test_the_page_is_made_of_these(tmp_path: Path) -> None:
         MADE,
         tmp_path,
     )
-    peers = [("maxflip", "Prices", 20), ("maxflip", "Nearest", 15), ("foolbox", "DDN", 10), ("foolbox", "FMN", 8)]
-    of_peers = [{"n": 300, "shape": "40 %", "draw": 0, "tool": t, "method": m, "count": c} for t, m, c in peers]
+    peers = [("maxflip", "Prices", 20), ("maxflip", "Nearest, 1/B", 15), ("maxflip", "Nearest, unit prices", 12)]
+    peers += [("foolbox", "FMN", 8), ("foolbox", "DDN", 10), ("ART", "C&W", 10), ("DiCE", "random", 10)]
+    shape = {"cohort": "bank", "n": 300, "shape": "40 %", "draw": 0}
+    of_peers = [shape | {"tool": t, "method": m, "count": c} for t, m, c in peers]
     write("peers_budgets", of_peers, MADE, tmp_path)
     results = Results(tmp_path)
     assert (
@@ -287,7 +289,9 @@ def test_the_page_is_made_of_these(tmp_path: Path) -> None:
     )
     assert "| icu | joint | fixed | 600 | +200.0 % | +100.0 % | | |" in rendered("results.growth", results)
     assert "| KL | 0.50 | 2.00 | 10 x 5,000 | 25,020 (reckoned) | 50,010 |" in rendered("results.runtime", results)
-    assert "| 300 | 40 % | 20.0 | 10.0 | foolbox, DDN | +100 % |" in rendered("results.peers", results)
+    assert "| bank | 300 | 40 % | 20.0 | 15.0 | 10.0 | foolbox, DDN (and 2 more) | +100 % |" in rendered(
+        "results.peers", results
+    )
     assert "| `runtime` | `python -m x` | 2026-01-02 | abc1234 | 2 cores (x86_64) | torch 2.13.0 |" in rendered(
         "results.made", results
     )
@@ -368,10 +372,15 @@ def test_the_readme_has_a_line_for_what_was_measured(tmp_path: Path) -> None:
         ("foolbox", "DDN", 10),
         ("DiCE", "x", 8),
     ]
-    rows = [{"n": 200, "shape": s, "draw": 1, "tool": t, "method": m, "count": c} for s in "ab" for t, m, c in peers]
+    shape = {"cohort": "credit_default", "n": 200, "draw": 1}
+    rows = [shape | {"shape": s, "tool": t, "method": m, "count": c} for s in "ab" for t, m, c in peers]
     write("peers_budgets", rows, MADE, tmp_path)
     (line,) = rendered("readme.bought", Results(tmp_path)).splitlines()[2:]
     assert line == "| 200 credit customers | two shapes | 20.0 | 15.0 | foolbox, DDN: 10.0 | +100 % |"
+    write("peers_budgets", rows + [row | {"cohort": "generated", "n": 100} for row in rows], MADE, tmp_path)
+    line, other = rendered("readme.bought", Results(tmp_path)).splitlines()[2:]
+    assert other == "| 100 rows of a generated table | two shapes | 20.0 | 15.0 | foolbox, DDN: 10.0 | +100 % |"
+    write("peers_budgets", rows, MADE, tmp_path)
     own = [cell("Prices", 33.0, protocol="own", estimate=33.5), cell("Nearest", 22.0, protocol="own")]
     waiting = cell("Prices", 99.0, protocol="own", seed=1)  # nothing stands beside it yet
     write("budget", [*(cell(s, n) for s, n in COUNTS.items()), *own, waiting], MADE, tmp_path)

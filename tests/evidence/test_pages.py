@@ -19,8 +19,9 @@ from evidence.report import report
 from evidence.results import Results
 from evidence.settings import SETTINGS
 from experiments.cohorts import MARGIN
-from experiments.hold import credit, icu
 from experiments.hold.cases import CLOSE
+from experiments.hold.credit import Credit
+from experiments.hold.icu import Stays
 from experiments.protocol import SHARES, SMALL_STEP
 from maxflip.sizing import WEIGHTS
 
@@ -77,7 +78,7 @@ def test_settings_of_the_study_are_those_of_its_code() -> None:
         f"a smaller step of its probabilities, {SMALL_STEP},",
     )
     _, _, shares, close, _ = SETTINGS["docs/hold.md"]
-    assert shares.endswith(f"| {credit.SHARE:.0%} of each | {icu.SHARE:.0%} of each |".replace("%", " %"))
+    assert shares.endswith(f"| {Credit.share:.0%} of each | {Stays.share:.0%} of each |".replace("%", " %"))
     assert close.endswith(f" {CLOSE}")
 
 

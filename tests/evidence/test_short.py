@@ -82,7 +82,7 @@ def test_bounds_that_are_proved(tmp_path: Path) -> None:
 def test_the_best_peer_is_another_one_with_every_shape(tmp_path: Path) -> None:
     """20 beside 16, and 20 beside 10; the small cohort takes no part."""
     rows = [
-        {"n": n, "shape": shape, "draw": 0, "tool": tool, "method": method, "count": count}
+        {"cohort": "credit_default", "n": n, "shape": shape, "draw": 0, "tool": tool, "method": method, "count": count}
         for n, shape, tool, method, count in [
             (200, "a", "maxflip", "Prices", 20),
             (200, "a", "foolbox", "DDN", 16),
@@ -98,6 +98,12 @@ def test_the_best_peer_is_another_one_with_every_shape(tmp_path: Path) -> None:
     assert lines(tmp_path)[0] == (
         "- **Other tools** (2, for 200 credit customers, the same choice made among their changes). `Prices` flips 25 "
         "to 100 % more than the best of them, by shape of budgets."
+    )
+    other = [row | {"cohort": "generated", "count": 8 if row["tool"] == "DiCE" else row["count"]} for row in rows]
+    write("peers_budgets", rows + other, MADE, tmp_path)
+    assert lines(tmp_path)[0] == (
+        "- **Other tools** (2, for 200 credit customers and 200 rows of a generated table, the same choice made among "
+        "their changes). `Prices` flips 25 to 150 % more than the best of them, by shape of budgets."
     )
 
 
