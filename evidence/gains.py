@@ -74,8 +74,8 @@ def cells(rows: Iterable[Row], by: Sequence[str] = WHERE) -> dict[Place, dict[st
     return found
 
 
-def gained(rows: Iterable[Row], solver: str, over: str, by: Sequence[str] = WHERE) -> list[float]:
-    """In %, one for each dataset and seed: of the samples flipped in all its cells that have both.
+def gained(rows: Iterable[Row], solver: str, over: str, by: Sequence[str] = WHERE) -> dict[str, list[float]]:
+    """In %, dataset -> one for each seed: of the samples flipped in all its cells that have both.
 
     over: a solver, or BEST, which is another one in every cell: more than any algorithm of the four reaches alone
     """
@@ -85,7 +85,11 @@ def gained(rows: Iterable[Row], solver: str, over: str, by: Sequence[str] = WHER
         if solver in of and other is not None:
             ours, theirs = sums.get(place[:2], (0.0, 0.0))
             sums[place[:2]] = ours + of[solver]["count"], theirs + other["count"]
-    return [100.0 * (ours / theirs - 1.0) for ours, theirs in sums.values() if theirs]
+    found: dict[str, list[float]] = {}
+    for (dataset, _), (ours, theirs) in sums.items():
+        if theirs:
+            found.setdefault(dataset, []).append(100.0 * (ours / theirs - 1.0))
+    return found
 
 
 def best_of_four(of: Mapping[str, Row]) -> Row | None:

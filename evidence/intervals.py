@@ -28,20 +28,34 @@ class Interval:
 
 
 def paired(differences: Iterable[float]) -> Interval:
-    d = np.array(list(differences), dtype=float)
-    if not len(d):
+    return averaged([differences])
+
+
+def averaged(groups: Iterable[Iterable[float]]) -> Interval:
+    """Of the mean of the groups' means: sum_k mean_k / K, K groups that are given and not drawn from more of them.
+
+    Its variance is sum_k s_k^2 / n_k / K^2, with degrees of freedom by Welch and Satterthwaite; how far groups lie
+    apart has no part in it. A group of one number leaves no interval.
+    """
+    arrays = [array for group in groups if len(array := np.array(list(group), dtype=float))]
+    pairs = sum(map(len, arrays))
+    if not arrays:
         return Interval(math.nan, math.nan, math.nan, 0)
-    mean = float(d.mean())
-    if len(d) == 1:
-        return Interval(mean, math.nan, math.nan, 1)
-    half = float(student.ppf(0.5 + CONFIDENCE / 2, len(d) - 1) * d.std(ddof=1) / math.sqrt(len(d)))
-    return Interval(mean, mean - half, mean + half, len(d))
+    mean = float(np.mean([array.mean() for array in arrays]))
+    if min(map(len, arrays)) == 1:
+        return Interval(mean, math.nan, math.nan, pairs)
+    of_means = np.array([array.var(ddof=1) / len(array) for array in arrays])
+    total = float(of_means.sum())
+    if total == 0.0:
+        return Interval(mean, mean, mean, pairs)
+    freedom = total**2 / sum(of_means**2 / (np.array(list(map(len, arrays))) - 1))
+    half = float(student.ppf(0.5 + CONFIDENCE / 2, freedom)) * math.sqrt(total) / len(arrays)
+    return Interval(mean, mean - half, mean + half, pairs)
 
 
-def with_interval(each: Iterable[float], form: str) -> str:
+def with_interval(found: Interval, form: str) -> str:
     """The mean and half of its interval, which one number alone does not have; nothing of nothing."""
-    found = paired(each)
     if not found.pairs:
         return ""
-    half = "" if found.pairs == 1 else f" ± {found.high - found.mean:{form.lstrip('+')}}"
+    half = "" if math.isnan(found.high) else f" ± {found.high - found.mean:{form.lstrip('+')}}"
     return f"{found.mean:{form}}{half}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from evidence.intervals import with_interval
+from evidence.intervals import paired, with_interval
 from evidence.markdown import made_line, percent, table
 from evidence.registry import text, values
 from evidence.results import Results, Row
@@ -112,7 +112,9 @@ def mean_of(rows: Sequence[Row], of: Number) -> float:
 def interval(rows: Sequence[Row], of: Number, form: str) -> str:
     """Mean and half of its 95 % interval over cohorts; the splits of one cohort are averaged first."""
     cohorts = sorted({row["cohort"] for row in rows})
-    return with_interval([mean_of([row for row in rows if row["cohort"] == cohort], of) for cohort in cohorts], form)
+    return with_interval(
+        paired(mean_of([row for row in rows if row["cohort"] == cohort], of) for cohort in cohorts), form
+    )
 
 
 def _methods(rows: Sequence[Row]) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evidence.claims import means, tuned
 from evidence.gains import BEST, FOUR, SIX, Standing, compared, gained, standing
-from evidence.intervals import with_interval
+from evidence.intervals import averaged, with_interval
 from evidence.markdown import made_line, table
 from evidence.registry import text, waits_for
 from evidence.results import Results
@@ -42,9 +42,9 @@ def over_kl(results: Results) -> str:
     return table(head, lines)
 
 
-def gain(each: Sequence[float]) -> str:
-    """In %, mean and 95 % interval over seeds."""
-    said = with_interval(each, "+.1f")
+def gain(each: Mapping[str, Sequence[float]]) -> str:
+    """In %, the mean of all datasets and its 95 % interval over seeds."""
+    said = with_interval(averaged(each.values()), "+.1f")
     return f"{said} %" if said else ""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from evidence.claims import all_claims, means
 from evidence.gains import BEST, compared, full_cells, gained, standing
-from evidence.intervals import with_interval
+from evidence.intervals import averaged, with_interval
 from evidence.registry import text
 from evidence.renderers.readme import PEOPLE
 from evidence.renderers.results import gain, said_of
@@ -59,7 +59,7 @@ def _of_the_study(rows: list[Row]) -> Iterator[str]:
     yield f"**Where it stands.** {said_of(standing(rows)).rstrip(':.')}."
     estimated = [row for row in rows if row["solver"] == "Prices" and row["estimate"]]
     if estimated:
-        near = with_interval(_of_the_estimate(estimated), ".1f")
+        near = with_interval(averaged(_of_the_estimate(estimated)), ".1f")
         within = sum(row["estimate"] - row["count"] < 1.0 for row in estimated)
         yield (
             f"**How near to the most.** `Prices` reaches {near} % of its own estimate of the most that any plan flips, "
@@ -73,11 +73,11 @@ def _more(rows: list[Row], other: str) -> str:
     return f"{said[1:]} {'fewer' if said.startswith('-') else 'more'}"
 
 
-def _of_the_estimate(rows: list[Row]) -> list[float]:
-    """In %, one for each dataset and seed."""
-    by = ("dataset", "seed")
-    count, most = (means(rows, by, of) for of in ("count", "estimate"))
-    return [100.0 * count[place] / most[place] for place in count]
+def _of_the_estimate(rows: list[Row]) -> list[list[float]]:
+    """In %, of each dataset one for each seed."""
+    count, most = (means(rows, ("dataset", "seed"), of) for of in ("count", "estimate"))
+    datasets = dict.fromkeys(dataset for dataset, _ in count)
+    return [[100.0 * count[place] / most[place] for place in count if place[0] == name] for name in datasets]
 
 
 def _proved(rows: list[Row]) -> str:

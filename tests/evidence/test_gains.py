@@ -6,9 +6,10 @@ import math
 from typing import Any
 
 import pytest
+from scipy.stats import t as student
 
 from evidence.gains import BEST, compared, gained, gains, standing
-from evidence.intervals import paired, with_interval
+from evidence.intervals import averaged, paired, with_interval
 
 
 def row(seed: int, solver: str, count: int, **more: Any) -> dict[str, Any]:
@@ -43,6 +44,16 @@ def test_one_pair_has_no_interval() -> None:
     assert paired([]).pairs == 0
 
 
+def test_groups_that_are_given_are_averaged_without_how_far_they_lie_apart() -> None:
+    """0, 2 (mean 1, variance of the mean 1) and 99, 100, 104 (mean 101, variance of the mean 7/3): mean 51, its
+    variance (1 + 7/3) / 4, and (10/3)^2 / (1/1 + (7/3)^2 / 2) = 2.98507 degrees of freedom"""
+    found = averaged([[0.0, 2.0], [99.0, 100.0, 104.0]])
+    assert (found.mean, found.pairs) == (51.0, 5)
+    assert found.high - found.mean == pytest.approx(student.ppf(0.975, 2.98507) * math.sqrt(10.0 / 12.0), abs=1e-4)
+    assert math.isnan(averaged([[0.0, 2.0], [5.0]]).high)
+    assert averaged([[2.0, 2.0], [], [4.0, 4.0]]).low == 3.0
+
+
 def test_gains_are_paired_by_seed_and_in_percent_of_the_other() -> None:
     rows = [row(0, "Prices", 12), row(1, "Prices", 30), row(0, "BCMS", 10), row(1, "BCMS", 20), row(2, "BCMS", 99)]
     (gain,) = gains(rows, [("Prices", "BCMS"), ("Prices", "KL")])
@@ -64,9 +75,9 @@ def test_runs_with_the_papers_settings_and_groups_take_no_part() -> None:
 
 
 def test_an_interval_in_words() -> None:
-    assert with_interval([1.0, 3.0], "+.1f") == "+2.0 ± 12.7"
-    assert with_interval([2.0], ".1f") == "2.0"
-    assert with_interval([], ".1f") == ""
+    assert with_interval(paired([1.0, 3.0]), "+.1f") == "+2.0 ± 12.7"
+    assert with_interval(paired([2.0]), ".1f") == "2.0"
+    assert with_interval(paired([]), ".1f") == ""
 
 
 def test_an_interval_that_leaves_out_zero_is_clear() -> None:
@@ -86,13 +97,13 @@ def test_a_gain_is_of_the_cells_that_have_both() -> None:
     rows = [row(0, "Prices", 15), row(0, "KL", 10)]
     rows += [row(0, "Prices", 15, budget="large"), row(0, "KL", 10, budget="large")]
     rows += [row(1, "Prices", 30), row(1, "KL", 20), row(1, "Prices", 999, budget="large")]
-    assert gained(rows, "Prices", "KL") == pytest.approx([50.0, 50.0])
+    assert gained(rows, "Prices", "KL") == {"icu": pytest.approx([50.0, 50.0])}
 
 
 def test_the_best_of_the_four_is_another_one_in_every_cell() -> None:
     rows = all_six(0, Prices=30, MS=20) + all_six(1, Prices=30, KL=10, Nearest=29)
-    assert gained(rows, "Prices", BEST) == pytest.approx([50.0, 200.0])
-    assert gained([r for r in rows if r["solver"] != "CCMS"], "Prices", BEST) == []
+    assert gained(rows, "Prices", BEST) == {"icu": pytest.approx([50.0, 200.0])}
+    assert gained([r for r in rows if r["solver"] != "CCMS"], "Prices", BEST) == {}
 
 
 def test_cells_in_which_another_is_better_are_named_with_their_cause() -> None:
