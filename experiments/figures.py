@@ -268,8 +268,20 @@ def _improvement(gains: Sequence[Gain]) -> Figure:
     return _with_legend(figure, axes[0])
 
 
+def prolonged(rows: Sequence[Row]) -> list[Row]:
+    """Runs that ended early stay as they ended, up to the last iteration that any made: else late means would be of the
+    few that went on."""
+    last = max((row["outer"] for row in rows), default=0)
+    ends: dict[tuple[str, int], Row] = {}
+    for row in sorted(rows, key=lambda row: int(row["outer"])):
+        ends[row["solver"], row["seed"]] = row
+    more = [{**end, "outer": outer} for end in ends.values() for outer in range(end["outer"] + 1, last + 1)]
+    return [*rows, *more]
+
+
 def _curves(rows: Sequence[Row], title: str, ceiling: float | None) -> Figure:
     figure, axes = _sheet(2, 2, title)
+    rows = prolonged(rows)
     for axis, (column, label) in zip(axes, CURVES, strict=True):
         axis.set_title(label, fontsize=9)
         _lines(axis, rows, column, lambda row: float(row["outer"]), is_open=False)

@@ -13,7 +13,7 @@ import pytest
 from evidence.files import made_here, write
 from evidence.rendering import rendered
 from evidence.results import Results
-from experiments.figures import STYLES, draw_all, of_budgets
+from experiments.figures import STYLES, draw_all, of_budgets, prolonged
 from experiments.protocol import BUDGETS, SOURCES
 
 NUMBERS: dict[str, Any] = {
@@ -143,3 +143,13 @@ def test_what_was_not_measured_is_not_drawn(tmp_path: Path) -> None:
 def test_solvers_differ_by_more_than_their_colour() -> None:
     assert len({marker for _, marker, _ in STYLES.values()}) == len(STYLES)
     assert len({str(line) for *_, line in STYLES.values()}) == len(STYLES)
+
+
+def test_runs_that_ended_early_stay_as_they_ended() -> None:
+    rows = [
+        {"solver": "KL", "seed": seed, "outer": k, "count": 10 * k + seed} for seed in (0, 1) for k in (1, 2 + seed)
+    ]
+    more = prolonged(rows)
+    assert more[: len(rows)] == rows
+    assert more[len(rows) :] == [{"solver": "KL", "seed": 0, "outer": 3, "count": 20}]
+    assert prolonged([]) == []
