@@ -19,7 +19,8 @@ from evidence.files import made_here, write
 from maxflip import Problem, TorchClassifier, look, solve
 from maxflip.demo import write_demo_inputs
 from maxflip.files.job import LARGE, read_job
-from maxflip.insight import MOST_REAL, SCALES, nearest, outlook
+from maxflip.insight import SCALES, outlook_of
+from maxflip.insight.plausibility import MOST_REAL, nearest
 from maxflip.watch import silent
 
 FEATURES = 20
@@ -50,7 +51,7 @@ def largest_by_default() -> Problem:
 def measured(name: str, problem: Problem) -> dict[str, Any]:
     plan, solving = seconds_of(lambda: solve(problem))
     _, looking = seconds_of(lambda: look(problem, plan, scales=None))
-    ahead, scaling = seconds_of(lambda: outlook(problem, plan, SCALES))
+    ahead, scaling = seconds_of(lambda: outlook_of(problem, plan, SCALES))
     sizes = {"case": name, "samples": len(problem), "features": len(problem.cohort.features), "picked": plan.count}
     times = {"solve_seconds": solving, "plausibility_seconds": looking, "frontier_seconds": scaling}
     return sizes | times | {"frontier_counts": list(ahead.counts)}

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from maxflip import Cohort, InputError, Insight, Plan, Prices, Problem, TorchClassifier, look, solve
-from maxflip.insight import Group, Groups, for_people, nearest
+from maxflip.insight import Group, Groups, for_people
+from maxflip.insight.plausibility import nearest
 from maxflip.watch import Advanced, Event, Finished, Started
 from tests.examples import linear_net, linear_problem, net_problem
 from tests.sequences.examples import Total
@@ -144,7 +145,7 @@ def test_nearest_is_what_brute_force_finds(monkeypatch: pytest.MonkeyPatch) -> N
     own = np.sqrt(((among[:, None] - among[None]) ** 2).sum(axis=2))
     np.fill_diagonal(own, np.inf)
     for at_a_time in (1, 1000, 10**9):
-        monkeypatch.setattr("maxflip.insight.AT_A_TIME", at_a_time)
+        monkeypatch.setattr("maxflip.insight.plausibility.AT_A_TIME", at_a_time)
         assert nearest(points, among) == pytest.approx(brute.min(axis=1), abs=1e-12)
         assert nearest(among) == pytest.approx(own.min(axis=1), abs=1e-12)
     assert nearest(points, among)[3] == 0.0
@@ -162,7 +163,7 @@ def test_very_many_distances_need_little_memory() -> None:
 
 
 def test_of_very_many_real_ones_a_part_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("maxflip.insight.MOST_REAL", 10)
+    monkeypatch.setattr("maxflip.insight.plausibility.MOST_REAL", 10)
     found = look(*by_hand(), scales=None).plausibility
     assert found is not None
     assert found.references == 10

@@ -233,7 +233,7 @@ def test_what_stops_the_frontier_leaves_the_audited_plan(
     def stopped(*_args: Any, **_options: Any) -> Any:
         raise fault
 
-    monkeypatch.setattr(maxflip.jobs, "outlook", stopped)
+    monkeypatch.setattr(maxflip.jobs, "outlook_of", stopped)
     (folder / "job.toml").write_text(asked('group = "sex"'))
     if isinstance(fault, Terminated):
         with pytest.raises(Terminated):
@@ -276,7 +276,7 @@ def test_a_signal_in_the_midst_of_the_frontier_is_no_other(folder: Path, monkeyp
             raise KeyboardInterrupt
         return solve(*args, **options)
 
-    monkeypatch.setattr("maxflip.insight.solve", interrupted)
+    monkeypatch.setattr("maxflip.insight.outlook.solve", interrupted)
     assert solved(folder, "frontier = [0.5, 0.75]").exit_code == 130
     assert len(solves) == 2
     assert invoke("verify", folder / "plan").exit_code == 0

@@ -16,7 +16,7 @@ from maxflip.errors import MaxflipError, OutputError, Terminated, VerifyError
 from maxflip.files.atomic import write_bytes
 from maxflip.files.job import Job, read_job
 from maxflip.files.plan_folder import check_target, staged, write_plan
-from maxflip.insight import Insight, People, look, outlook
+from maxflip.insight import Insight, People, look, outlook_of
 from maxflip.pipeline import solve
 from maxflip.plan import Plan
 from maxflip.problem import Problem
@@ -97,7 +97,7 @@ def _looked(
     try:
         insight = look(problem, plan, scales=None, group=group, reference=reference)
         if scales is not None:
-            insight = replace(insight, frontier=outlook(problem, plan, scales, solver=solver, watch=watch))
+            insight = replace(insight, frontier=outlook_of(problem, plan, scales, solver=solver, watch=watch))
         return _Answer(plan, insight)
     except (KeyboardInterrupt, Terminated) as came:
         signal, ended, reason = came, "was interrupted", "interrupted."
