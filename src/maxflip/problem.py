@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
-import sys
 from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -14,27 +11,38 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from maxflip.budgets import COSTS, HUGE, Bill, Budget, Ledger
+from maxflip.arguments import (
+    check_classifier,
+    features_that_draw,
+    overflow_faults,
+    read_budgets,
+    read_functions,
+    read_ids,
+    read_target,
+    read_worth,
+    rows_to_try,
+    size_faults,
+    spread_for,
+)
+from maxflip.budgets import Bill, Budget, Ledger
 from maxflip.classifiers import Classifier, LinearForm, Sample, chosen_rows, probe
-from maxflip.cohort import Cohort, as_cohort, in_cohort_order, is_listing, real_numbers
-from maxflip.costs import ROWS, STEPS, FunctionCost, as_squares
-from maxflip.costs import probe as probe_cost
+from maxflip.cohort import Cohort, as_cohort
+from maxflip.costs import FunctionCost, as_squares
 from maxflip.errors import ProblemError
 from maxflip.exact import Floats
 from maxflip.frozen import Frozen, FrozenMap, read_only
-from maxflip.goal import Goal, requirement_faults, resolve_target
+from maxflip.goal import Goal, requirement_faults
 from maxflip.inputs import Inputs, SequenceInputs, TableInputs, as_tensor, similar
 from maxflip.limits import Limits, read_limits
 from maxflip.parts import filled
 from maxflip.ragged import Ragged
 from maxflip.slots import Slots, read_steps, steps_in_words
-from maxflip.suggest import counted, did_you_mean, grouped, listed, shown
+from maxflip.spread import spread_of
+from maxflip.suggest import counted, did_you_mean
 
 Rows = NDArray[np.int64]
 
-SMALLEST_WORTH, LARGEST_WORTH = 1e-100, 1e100  # but for 0: squares and quotients of others are no float64
 AGREE_ON = 256  # samples on which a linear form is compared with the model
-CONSTANT = 1e-12  # relative to its values: a column that spreads by no more does not spread
 STEPS_PER_ROW = 4  # a batch of sequences has so many times as many steps as one of a table has rows
 SAFE_RATIO = 1e8  # beyond this, columns of such different size make gradient steps ill-conditioned
 
@@ -105,20 +113,20 @@ class Problem(Frozen):
         include: Iterable[str | int] | None = None,
         exclude: Iterable[str | int] | None = None,
     ) -> None:
-        _check_classifier(classifier)
+        check_classifier(classifier)
         people = as_cohort(cohort, features, units)
         classifier.check_features(people.features)
         faults = requirement_faults(margin, threshold, classifier.is_decision)
-        settled, budget_faults = _read_budgets(budgets, people.features)
-        weighed = _weighed(settled)
+        settled, budget_faults = read_budgets(budgets, people.features)
+        weighed = features_that_draw(settled)
         # A budget that is wrong may be the one that a feature was to draw on.
         changeable = set(people.features) if budget_faults else weighed
         boundaries, limit_faults = read_limits(limits, directions, people, changeable)
-        values, worth_faults = _read_worth(worth, people)
+        values, worth_faults = read_worth(worth, people)
         faults += budget_faults + limit_faults + worth_faults
         faults += classifier.frozen_faults(people.features, weighed)
-        picked, pick_faults = _read_ids("include", include, people)
-        barred, bar_faults = _read_ids("exclude", exclude, people)
+        picked, pick_faults = read_ids("include", include, people)
+        barred, bar_faults = read_ids("exclude", exclude, people)
         faults += pick_faults + bar_faults
         faults += [
             f"include, exclude: id {people.ids[j]!r} is in both. Keep it in one."
@@ -130,15 +138,15 @@ class Problem(Frozen):
             faults += classifier.sequence_faults(
                 some_missing=bool(np.isnan(people.values).any()), static_features=people.ragged.static_features
             )
-        faults += _overflow_faults(people, classifier)
-        faults += _size_faults(people, weighed)
+        faults += overflow_faults(people, classifier)
+        faults += size_faults(people, weighed)
         if not budget_faults and not weighed:
             faults.append(
                 "budgets: no feature draws on a budget, so nothing can change. Give at least one feature a budget."
             )
         if faults:
             raise ProblemError(faults)
-        functions = _read_functions(settled, people, boundaries)
+        functions = read_functions(settled, people, boundaries)
 
         if people.ragged is None or allowed is None:
             slots = Slots.of_table(people)
@@ -150,7 +158,7 @@ class Problem(Frozen):
         settle(self, "slots", slots)
         settle(self, "steps", "" if people.ragged is None else steps_in_words(steps))
         probed = probe(classifier, self._sample(), people.where)
-        wanted, distributions, target_faults = _read_target(target, people, probed.classes, classifier.classes)
+        wanted, distributions, target_faults = read_target(target, people, probed.classes, classifier.classes)
         required = float(threshold if threshold is not None else margin or 0.0)
         if not classifier.is_decision and required + 2 * probed.guard >= 1.0:
             target_faults.append(
@@ -190,13 +198,13 @@ class Problem(Frozen):
                 known[name] = given
             else:
                 known[name] = Budget(given, known[name].uses, known[name].cost)
-        settled, budget_faults = _read_budgets(known, self.cohort.features)
+        settled, budget_faults = read_budgets(known, self.cohort.features)
         faults += budget_faults
         if self.cohort.ragged is not None:  # whose slots are those of features that may change
             faults += [
                 f"budgets: the feature {name!r} draws on no budget of this problem, so it has no place for changes. "
                 "Make a new Problem."
-                for name in sorted(_weighed(settled) - _weighed(self.budgets))
+                for name in sorted(features_that_draw(settled) - features_that_draw(self.budgets))
             ]
         goal = self.goal
         if margin is not None or threshold is not None:
@@ -206,7 +214,7 @@ class Problem(Frozen):
                 goal = replace(goal, required=required, is_threshold=threshold is not None)
         if faults:
             raise ProblemError(faults)
-        functions = _read_functions(settled, self.cohort, self.limits)
+        functions = read_functions(settled, self.cohort, self.limits)
         other = object.__new__(Problem)
         for part in fields(self):
             object.__setattr__(other, part.name, getattr(self, part.name))
@@ -350,9 +358,9 @@ class Problem(Frozen):
         search for cheap flips goes by these; what a flip draws is decided by the function."""
         weights = np.zeros(self.ledger.draws.shape)
         if self.functions:
-            rows = _some_rows(self.cohort)
+            rows = rows_to_try(self.cohort)
             both, ways = np.tile(rows, 2), np.repeat([1.0, -1.0], len(rows))[:, None]
-            steps = self.settle(both, ways * _spread_for(self.functions, self.cohort))
+            steps = self.settle(both, ways * spread_for(self.functions, self.cohort))
             for r, function in zip(self.ledger.functions, self.functions, strict=True):
                 weights[r] = as_squares(function, self.cohort.values[both], steps)
         return weights
@@ -393,206 +401,6 @@ class Problem(Frozen):
             return np.where(self.ledger.actionable, changes, 0.0) + 0.0  # -0.0 becomes 0.0
         low, high = self.box(rows)
         return self.limits.settle(self.start[rows], np.clip(changes, low, high), rows)
-
-
-def spread_of(values: Floats) -> Floats:
-    """(n, A) -> (A,) standard deviations; where that is 0 but for rounding, the value itself, or 1: a size in the
-    feature's own units."""
-    deviation, largest = values.std(axis=0), np.abs(values).max(axis=0)
-    return np.where(deviation > CONSTANT * largest, deviation, np.where(largest > 0, largest, 1.0))
-
-
-def _read_budgets(budgets: Any, features: tuple[str, ...]) -> tuple[dict[str, Budget], list[str]]:
-    if not isinstance(budgets, Mapping) or not budgets:
-        return {}, [f"budgets: got {shown(budgets)}; wanted at least one, as {{name: amount or Budget(...)}}."]
-    settled: dict[str, Budget] = {}
-    faults: list[str] = []
-    for name, given in budgets.items():
-        if not isinstance(name, str):
-            faults.append(f"budgets: the name {shown(name)} is no text. Name a budget by a text, such as its feature.")
-            continue
-        budget = given if isinstance(given, Budget) else Budget(given)
-        problems = _budget_faults(name, budget, features)
-        faults += [f"budgets.{name}{p}" for p in problems]
-        if not problems:
-            own = {} if budget.cost == "count" else {name: 1.0}
-            weights = {feature: float(weight) for feature, weight in (budget.weights or own).items()}
-            settled[name] = Budget(float(budget.amount), FrozenMap(weights) if weights else None, budget.cost)
-    return settled, faults
-
-
-def _weighed(budgets: Mapping[str, Budget]) -> set[str]:
-    """Features that draw on a budget."""
-    return {name for budget in budgets.values() for name, weight in budget.weights.items() if weight > 0}
-
-
-def _is_number(value: Any) -> bool:
-    """Of a real type, and no integer beyond float64."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        return False
-    return not isinstance(value, int) or abs(value) <= sys.float_info.max
-
-
-def _budget_faults(name: str, budget: Budget, features: tuple[str, ...]) -> list[str]:
-    faults = []
-    uses: Any = budget.uses
-    if not _is_number(budget.amount):
-        faults.append(f" = {shown(budget.amount)}: must be a number >= 0; inf for no limit.")
-    elif math.isnan(budget.amount) or budget.amount < 0:
-        faults.append(f" = {budget.amount}: must be >= 0. Use 0 to freeze the feature, inf for no limit.")
-    is_function = callable(budget.cost)
-    if not is_function and (not isinstance(budget.cost, str) or budget.cost not in COSTS):
-        return [*faults, f".cost = {shown(budget.cost)}: must be 'squared', 'absolute', 'count' or a function."]
-    if is_function and isinstance(uses, (list, tuple)) and all(isinstance(f, str) for f in uses):
-        twice = [f for i, f in enumerate(uses) if f in uses[:i]]
-        faults += [f".uses: the feature {f!r} is listed twice. Keep it once." for f in twice]
-        uses = dict.fromkeys(uses, 1.0)
-    if uses is not None and not isinstance(uses, Mapping):
-        wanted = "a list of features" if is_function else "{feature: weight}"
-        return [*faults, f".uses = {shown(uses)}: must be {wanted}."]
-    if budget.cost == "count":
-        if uses:
-            faults.append(".uses: a count budget counts people and uses no features. Leave `uses` out.")
-        return faults
-    if not uses:
-        if name not in features:
-            faults.append(
-                f": no feature is called {name!r}.{did_you_mean(name, features)} A budget of another name says which "
-                "features use it."
-            )
-        return faults
-    for feature, weight in uses.items():
-        if feature not in features:
-            faults.append(f".uses.{feature}: no feature is called {feature!r}.{did_you_mean(feature, features)}")
-        if not _is_number(weight) or not 0 <= weight < math.inf:
-            faults.append(f".uses.{feature} = {shown(weight)}: must be a finite number >= 0.")
-        elif is_function and weight != 1:
-            faults.append(
-                f".uses.{feature} = {weight}: a function has no weights. Weigh inside it, and list the features."
-            )
-    return faults
-
-
-def _some_rows(cohort: Cohort) -> Rows:
-    """On which functions are tried, evenly spaced."""
-    return cohort.order[np.unique(np.linspace(0, len(cohort) - 1, min(ROWS, len(cohort))).astype(np.int64))]
-
-
-def _spread_for(functions: Sequence[FunctionCost], cohort: Cohort) -> Floats:
-    """(F,): the spread of each feature that a function is given, 0 elsewhere"""
-    spread = np.zeros(len(cohort.features))
-    columns = np.unique(np.concatenate([function.columns for function in functions]))
-    spread[columns] = spread_of(cohort.values[:, columns])
-    return spread
-
-
-def _read_functions(budgets: Mapping[str, Budget], cohort: Cohort, limits: Limits) -> tuple[FunctionCost, ...]:
-    """Those of the budgets, each tried on some rows; one ProblemError with the first fault of each."""
-    functions = tuple(FunctionCost.of(name, b, cohort.features) for name, b in budgets.items() if b.is_function)
-    if not functions:
-        return ()
-    if cohort.ragged is not None:
-        raise ProblemError(
-            [f"{cost.where}: budgets that are functions are for tables, not for sequences." for cost in functions]
-        )
-    rows = np.tile(_some_rows(cohort), len(STEPS))
-    start = cohort.values[rows]
-    low, high = limits.box(start, rows)
-    steps = np.repeat(STEPS, len(rows) // len(STEPS))[:, None] * _spread_for(functions, cohort)
-    changes = limits.settle(start, np.clip(steps, low, high), rows)
-    faults = [f for cost in functions for f in probe_cost(cost, start, changes, lambda j: cohort.where(int(rows[j])))]
-    if faults:
-        raise ProblemError(faults)
-    return functions
-
-
-def _read_worth(worth: Any, cohort: Cohort) -> tuple[Floats, list[str]]:
-    n = len(cohort)
-    if worth is None:
-        return np.ones(n), []
-    if isinstance(worth, Mapping):
-        without = [i for i in cohort.ids.tolist() if i not in worth]
-        if without:
-            return np.ones(n), [
-                f"worth: says nothing of {counted(len(without), 'sample')}: {listed(without)}. "
-                "Give each a number; 1 is what a sample counts otherwise."
-            ]
-        worth = [worth[i] for i in cohort.ids.tolist()]
-    in_order = in_cohort_order(worth, cohort)
-    try:
-        values = real_numbers(in_order)
-    except (TypeError, ValueError, OverflowError):
-        return np.ones(n), [f"worth: got {shown(worth)}; wanted one number >= 0 per sample."]
-    if values.shape != (n,):
-        return np.ones(n), [f"worth: shape {values.shape}; wanted one number per sample, ({n},)."]
-    bad = np.flatnonzero(~((values == 0) | ((values >= SMALLEST_WORTH) & (values <= LARGEST_WORTH))))
-    wanted = f"must be 0, or a number from {SMALLEST_WORTH:g} to {LARGEST_WORTH:g}."
-
-    def sentence(j: int, value: str) -> str:
-        return f"worth: {cohort.where(j)}: {value}; {wanted}" + (" Use another unit." if values[j] > 0 else "")
-
-    return values, grouped({j: str(values[j]) for j in bad.tolist()}, sentence, "worth")
-
-
-def _read_ids(name: str, ids: Iterable[str | int] | None, cohort: Cohort) -> tuple[Rows, list[str]]:
-    if isinstance(ids, str):
-        return np.empty(0, np.int64), [f"{name}: got the text {shown(ids)}; wanted a list of ids."]
-    if ids is not None and not is_listing(ids) and not isinstance(ids, AbstractSet):
-        return np.empty(0, np.int64), [f"{name}: got {shown(ids)}; wanted a list of ids."]
-    texts = [] if ids is None else [str(i) for i in ids]
-    unknown = [t for t in texts if t not in cohort.row_of] if texts else []
-    faults = [f"{name}: no sample has the id {shown(t)}.{did_you_mean(t, cohort.ids[:1000])}" for t in unknown]
-    rows = sorted({cohort.row_of[t] for t in texts if t not in unknown}) if texts else []
-    return np.array(rows, dtype=np.int64), faults
-
-
-def _read_target(
-    target: Any, cohort: Cohort, classes: int, names: tuple[str, ...] | None
-) -> tuple[Any, Any, list[str]]:
-    in_order = in_cohort_order(target, cohort)
-    try:
-        wanted, distributions, faults = resolve_target(in_order, len(cohort), classes, names)
-    except (TypeError, ValueError, KeyError, OverflowError):
-        kinds = "an output column, a class name, a set of them, or one of them per sample"
-        return None, None, [f"target: got {shown(target)}; wanted {kinds}."]
-    if faults and isinstance(target, (list, tuple)) and len(target) != len(cohort):
-        faults.append("target: a list gives one class per sample. For any of several classes, give a set: {...}.")
-    return wanted, distributions, faults
-
-
-def _check_classifier(classifier: Any) -> None:
-    if isinstance(classifier, torch.nn.Module):
-        raise ProblemError(
-            "classifier: got a torch module. Wrap it, and say what it returns: "
-            "TorchClassifier(net, output='logits') or output='probabilities'."
-        )
-    if hasattr(classifier, "predict_proba") or hasattr(classifier, "decision_function"):
-        raise ProblemError("classifier: got a scikit-learn model. Wrap it: SklearnClassifier(model).")
-    if isinstance(classifier, type) or not hasattr(classifier, "members"):
-        raise ProblemError(
-            f"classifier: got {shown(classifier)}; wanted a TorchClassifier(...) or a SklearnClassifier(...)."
-        )
-
-
-def _overflow_faults(cohort: Cohort, classifier: Classifier) -> list[str]:
-    largest = torch.finfo(classifier.dtype).max
-    cells = np.argwhere(np.abs(cohort.values) > largest)
-    return [
-        f"{cohort.source}: {cohort.cell(int(j), int(i))}: {cohort.values[j, i]:.6g} "
-        f"is beyond the model's {str(classifier.dtype).removeprefix('torch.')}, whose largest number is {largest:.6g}."
-        for j, i in cells
-    ]
-
-
-def _size_faults(cohort: Cohort, weighed: set[str]) -> list[str]:
-    """Columns that may change, with values whose squares are beyond float64. Frozen ones may be of any size."""
-    largest = np.nan_to_num(np.abs(cohort.values)).max(axis=0)
-    return [
-        f"{cohort.source}: column {name!r} has values as large as {size:.3g} and draws on a budget; a column that may "
-        f"change must stay below {HUGE:.0e}. Use another unit, or give it no budget."
-        for name, size in zip(cohort.features, largest.tolist(), strict=True)
-        if name in weighed and size >= HUGE
-    ]
 
 
 def _function_notices(functions: Sequence[FunctionCost]) -> list[str]:

@@ -16,8 +16,9 @@ from maxflip.errors import InputError
 from maxflip.exact import Floats
 from maxflip.frozen import Frozen, FrozenMap, read_only
 from maxflip.plan import Fate, Plan
-from maxflip.problem import Problem, Rows, spread_of
+from maxflip.problem import Problem, Rows
 from maxflip.ragged import Ragged
+from maxflip.spread import spread_of
 from maxflip.suggest import listed, shown
 from maxflip.watch import silent
 
