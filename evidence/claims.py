@@ -2,8 +2,9 @@
 
 A claim is tried in places (an algorithm, on a dataset with a kind and a size of budgets), by means over the seeds that
 everything compared there was run with. It is *clear* in a place where the 95 % interval over these seeds of what
-decides leaves out 0. A claim is *confirmed* where it holds in every place, and clearly in at least half of them (of
-those for which there is an interval); *in part* where it holds in at least half; else *not confirmed*.
+decides lies on the side of the outcome, so never with one seed. A claim is *confirmed* where it holds in every place,
+and clearly in at least half of them; *in part* where it holds in at least half; else *not confirmed*. Of curves by
+iteration, warm starts and runtime there are no intervals: they go by means alone.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ Spot = tuple[str, str]  # where, of whom
 
 @dataclass(frozen=True)
 class Tried:
-    """numbers: what decided   form: how they are said   is_clear: None where there is no interval"""
+    """numbers: what decided   form: how they are said
+
+    is_clear: whether chance is left out of how it went; None where the claim goes by means alone
+    """
 
     holds: bool
     numbers: Mapping[str, float]
@@ -67,7 +71,7 @@ class Claim:
         decides: Iterable[float] | None = None,
     ) -> None:
         """decides: what is above 0 where the claim holds, for each seed"""
-        is_clear = None if decides is None else paired(decides).is_clear
+        is_clear = None if decides is None else paired(decides).sign == (1 if holds else -1)
         self.places[where, whom] = Tried(bool(holds), dict(numbers), form, is_clear)
 
     @property

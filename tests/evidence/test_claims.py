@@ -132,6 +132,24 @@ def test_what_may_be_chance_is_not_confirmed() -> None:
     assert (claim.held, len(claim.places), claim.clear, claim.verdict) == (4, 4, 0, "in part")
 
 
+def test_an_interval_on_the_other_side_makes_nothing_clear() -> None:
+    """Flips fewer with the middle budget than with the small one, but clearly more with the largest; and holds by the
+    means, though what decides is below 0 with every seed."""
+    flips = {"small": (10, 11), "middle": (9, 8), "large": (20, 21)}
+    rows = [cell("MS", n, budget=b, seed=seed) for b, each in flips.items() for seed, n in enumerate(each)]
+    larger = of_budgets(rows)[2]
+    assert (larger.held, larger.clear, larger.clearly_not) == (0, 0, 0)
+    claim = Claim("k", "x", "y")
+    claim.tried("a", True, {}, decides=[-1.0, -1.1])
+    claim.tried("b", False, {}, decides=[-1.0, -1.1])
+    assert (claim.clear, claim.clearly_not) == (0, 1)
+
+
+def test_one_draw_makes_nothing_clear() -> None:
+    claim = of_budgets([cell(s, n) for s, n in COUNTS.items()])[0]
+    assert (claim.held, claim.clear, claim.verdict) == (4, 0, "in part")
+
+
 def test_only_seeds_that_all_were_run_with_are_compared() -> None:
     rows = [cell(s, n) for s, n in COUNTS.items()] + [cell("KL", 500.0, seed=1)]
     assert of_budgets(rows)[0].held == 4

@@ -80,11 +80,11 @@ def test_an_interval_in_words() -> None:
     assert with_interval(paired([]), ".1f") == ""
 
 
-def test_an_interval_that_leaves_out_zero_is_clear() -> None:
-    assert paired([1.0, 1.1]).is_clear
-    assert paired([-1.0, -1.1]).is_clear
-    assert not paired([1.0, -1.0, 0.5]).is_clear
-    assert not paired([1.0]).is_clear
+def test_an_interval_that_leaves_out_zero_has_a_sign() -> None:
+    assert paired([1.0, 1.1]).sign == 1
+    assert paired([-1.0, -1.1]).sign == -1
+    assert paired([1.0, -1.0, 0.5]).sign == 0
+    assert paired([1.0]).sign == 0
 
 
 def all_six(seed: int, **counts: int) -> list[dict[str, Any]]:
