@@ -1,7 +1,7 @@
 """Units of work that are done once: each is written when it is finished, and a second run skips what is there.
 
-A run that is killed loses the cells under way and no others. What a cell needs of others is handed to it; cells that
-nothing keeps waiting run side by side, in processes of one torch thread each.
+A run that is killed loses the cells under way and no others, and its processes end with it. What a cell needs of
+others is handed to it; cells that nothing keeps waiting run side by side, in processes of one torch thread each.
 """
 
 from __future__ import annotations
@@ -9,6 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import multiprocessing
+import os
+import signal
+import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -216,13 +219,23 @@ class _Worker:
 
 
 def _serve(line: Connection, out: Path, device: str) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal's Ctrl-C, which ends the first process, and that us
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     while True:
         try:
             cell: Cell = line.recv()
-        except (EOFError, KeyboardInterrupt):
+        except EOFError:
             return
         line.send(_attempt(cell, out, device))
+
+
+def _end_with_parent() -> None:
+    """In the middle of a cell too: nobody waits for it any more."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def _side_by_side(queue: _Queue, devices: Sequence[str], ends: float) -> None:
