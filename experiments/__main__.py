@@ -18,7 +18,17 @@ from pathlib import Path
 
 from experiments import budget, protocol, runtime, scalability
 from experiments.budget import Plans
-from experiments.carry import Part, add_arguments, carry_out, console, one_thread, settle_folders, some_of, whole
+from experiments.carry import (
+    Part,
+    add_arguments,
+    carry_out,
+    console,
+    exit_code,
+    one_thread,
+    settle_folders,
+    some_of,
+    whole,
+)
 from experiments.cells import Cell
 from experiments.cohorts import DATASETS, FOLDERS
 from experiments.hold import program as hold
@@ -35,8 +45,11 @@ GPU_PROCESSES = 4  # the networks step through time: one process leaves most of 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
-    if given.what == "hold":
-        return 1 if hold.run(given) else 0
+    return exit_code(lambda: hold.run(given) if given.what == "hold" else run(given))
+
+
+def run(given: argparse.Namespace) -> int:
+    """Returns how many cells failed."""
     given.seeds = given.seeds or (protocol.QUICK_SEEDS if given.quick else protocol.FULL_SEEDS)
     settle_folders(given)
     one_thread()
@@ -56,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.what == "all":
         also = {"out": given.out / "hold", "only": tuple(SOURCES), "seeds": None, "limit": _left(ends)}
         faults += hold.run(argparse.Namespace(**vars(given) | also))
-    return 1 if faults else 0
+    return faults
 
 
 def _left(ends: float | None) -> float | None:
