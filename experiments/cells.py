@@ -24,12 +24,14 @@ from typing import Any
 
 import torch
 
-from evidence.files import Made, commit, machine, made_here
+from evidence.files import Made, commit, machine, made_here, versions_here
 from maxflip.files.atomic import write_bytes
 from maxflip.suggest import first_line
 
 Payload = dict[str, Any]
 PACKAGES = ("torch", "numpy")  # whose versions a result file names
+RECORDED = (*PACKAGES, "scikit-learn")  # ... and a cell: all that some file names
+NOT_RECORDED = "not recorded"
 MADE = "made"  # in what is kept of a cell: where, from which code and how long
 Work = Callable[[Any, Sequence[Payload], str], Payload]
 Tell = Callable[["Cell", "str | None"], None]
@@ -77,7 +79,14 @@ class Cell:
         began = time.monotonic()
         found = self.work(self.arguments, [need for need in needs if need is not None], device)
         on = machine() if device == "cpu" else f"{machine()} and a GPU"
-        found |= {MADE: {"machine": on, "commit": commit(), "seconds": time.monotonic() - began}}
+        found |= {
+            MADE: {
+                "machine": on,
+                "commit": commit(),
+                "versions": versions_here(RECORDED),
+                "seconds": time.monotonic() - began,
+            }
+        }
         write_bytes(self.path(out), json.dumps(found).encode())
         return found
 
@@ -90,10 +99,15 @@ def made_of(command: str, kept: Sequence[Payload], packages: Sequence[str] = PAC
     made = [payload.get(MADE) for payload in kept]
     known = [one for one in made if one is not None]
     unknown = ["one that is not recorded"] if len(known) < len(made) else []
+    versions = [(one or {}).get("versions", {}) for one in made]
     return replace(
         made_here(command, None if unknown else sum(one["seconds"] for one in known), packages),
         machine=" or ".join([*dict.fromkeys(one["machine"] for one in known), *unknown]),
         commit=" or ".join([*dict.fromkeys(one["commit"] for one in known), *unknown]),
+        versions={
+            name: " or ".join(sorted({each.get(name, NOT_RECORDED) for each in versions}))
+            for name in ("python", *packages)
+        },
     )
 
 

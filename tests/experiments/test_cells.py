@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from evidence.files import ROOT, commit, machine
+from evidence.files import ROOT, commit, machine, versions_here
 from experiments.cells import Cell, Payload, _next, _Queue, made_of, run_cells, with_needs
 
 
@@ -220,9 +220,13 @@ def test_a_file_says_where_its_cells_were_made_not_where_they_were_collected(tmp
     here = first.run(tmp_path, "cpu")
     assert made_of("x", [here]).machine == machine()
     assert made_of("x", [here]).commit == commit()
-    there = {"made": {"machine": "16 cores (x86_64) and a GPU", "commit": "abc1234", "seconds": 7.0}}
-    both = made_of("x", [there, there])
+    assert made_of("x", [here]).versions == versions_here(("torch", "numpy"))
+    there: Payload = {"made": {"machine": "16 cores (x86_64) and a GPU", "commit": "abc1234", "seconds": 7.0}}
+    there["made"]["versions"] = {"python": "3.12", "torch": "2.11"}
+    both = made_of("x", [there, there], ["torch", "numpy"])
+    assert both.versions == {"python": "3.12", "torch": "2.11", "numpy": "not recorded"}
     assert (both.machine, both.commit, both.seconds) == ("16 cores (x86_64) and a GPU", "abc1234", 14.0)
     unknown = made_of("x", [there, {}])
     assert unknown.machine == "16 cores (x86_64) and a GPU or one that is not recorded"
+    assert unknown.versions["torch"] == "2.11 or not recorded"
     assert unknown.seconds is None
