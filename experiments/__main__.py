@@ -126,7 +126,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_arguments(parser, OUT)
-    parser.add_argument("--seeds", type=whole, help="draws of samples; 5, or 2 with --quick")
+    parser.add_argument("--seeds", type=whole, help="draws of the budget experiment; 5, or 2 with --quick")
     parser.add_argument(
         "--device", choices=["cpu", "cuda"], default="cpu", help="cuda: for the long sequences and CCMS"
     )

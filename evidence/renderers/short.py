@@ -53,8 +53,8 @@ def _of_the_study(rows: list[Row]) -> Iterator[str]:
     kinds = {source: [row for row in rows if row["budget_source"] == source] for source in ("binding", "paper")}
     apart = ", ".join(f"{_more(of, BEST)} with {source} budgets" for source, of in kinds.items() if of)
     yield (
-        f"**Within the same budgets** `Prices` flips, on average over datasets and draws, {over}. Beside the best of "
-        f"the four: {apart}."
+        f"**Within the same budgets** `Prices` flips, on average over draws of {_all_of(rows)}, {over}. Beside the "
+        f"best of the four: {apart}."
     )
     yield f"**Where it stands.** {said_of(standing(rows)).rstrip(':.')}."
     estimated = [row for row in rows if row["solver"] == "Prices" and row["estimate"]]
@@ -65,6 +65,12 @@ def _of_the_study(rows: list[Row]) -> Iterator[str]:
             f"**How near to the most.** `Prices` reaches {near} % of its own estimate of the most that any plan flips, "
             f"which proves nothing; in {within} of {len(estimated)} cells it is less than one sample away."
         )
+
+
+def _all_of(rows: list[Row]) -> str:
+    """Whose mean it is, in words; with several, each counts alike."""
+    *others, last = (PEOPLE[dataset] for dataset in dict.fromkeys(row["dataset"] for row in rows))
+    return f"{', '.join(others)} and {last}, each alike" if others else last
 
 
 def _more(rows: list[Row], other: str) -> str:
