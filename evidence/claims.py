@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from evidence.gains import FOUR, SIX
+from evidence.gains import FOUR, SIX, WHERE
 from evidence.intervals import paired
 from evidence.results import Results, Row
 
@@ -165,9 +165,6 @@ def tuned(rows: Iterable[Row]) -> list[Row]:
     ]
 
 
-_WHERE = ("dataset", "budget_source", "budget")
-
-
 def _name(place: Sequence[Any]) -> str:
     return " ".join(str(part) for part in place)
 
@@ -183,7 +180,7 @@ def _of_four(
 ) -> Claim:
     """lead: above 0 where the claim holds"""
     claim = Claim(key, says, rule)
-    for place, found in by_place(rows, _WHERE, of).items():
+    for place, found in by_place(rows, WHERE, of).items():
         four = {solver: _mean(found[solver]) for solver in FOUR}
         leads = [lead({solver: found[solver][seed] for solver in FOUR}) for seed in found["KL"]]
         claim.tried(_name(place), lead(four) > 0, four, form, decides=leads)
@@ -193,7 +190,7 @@ def _of_four(
 def _of_pairs(rows: list[Row], key: str, says: str, rule: str, of: str, sign: int, form: str) -> Claim:
     """BCMS and CCMS, each beside KL and MS. sign: 1 where theirs must be more, -1 where it must be less"""
     claim = Claim(key, says, rule)
-    for place, found in by_place(rows, _WHERE, of).items():
+    for place, found in by_place(rows, WHERE, of).items():
         for ours, other in product(SAMPLED, OTHERS):
             pair = {name: _mean(found[name]) for name in (ours, other)}
             ahead = [sign * (found[ours][seed] - found[other][seed]) for seed in found[ours]]
@@ -221,7 +218,7 @@ def of_budgets(rows: Iterable[Row]) -> list[Claim]:
     gaps = Claim(
         "gap", "Their prediction gap is smaller than KL's, yet above the margin.", f"it is between {MARGIN} and KL's"
     )
-    for place, found in by_place(four, _WHERE, "prediction_gap").items():
+    for place, found in by_place(four, WHERE, "prediction_gap").items():
         for solver in SAMPLED:
             pair = {name: _mean(found[name]) for name in (solver, "KL")}
             inside = [min(own - MARGIN, found["KL"][seed] - own) for seed, own in found[solver].items()]
@@ -317,7 +314,7 @@ def runs(rows: Iterable[Row], of: str) -> dict[tuple[Any, ...], dict[str, list[l
     """place -> solver -> for each seed, what there was after each outer iteration"""
     found: dict[tuple[Any, ...], dict[str, dict[int, list[float]]]] = {}
     for row in sorted(tuned(rows), key=lambda row: int(row["outer"])):
-        place = tuple(row[name] for name in _WHERE)
+        place = tuple(row[name] for name in WHERE)
         found.setdefault(place, {}).setdefault(row["solver"], {}).setdefault(row["seed"], []).append(float(row[of]))
     return {
         place: {solver: list(seeds.values()) for solver, seeds in each.items()}
@@ -380,9 +377,8 @@ def of_iterations(rows: Iterable[Row]) -> list[Claim]:
         for solver in ("BCMS", "KL"):
             pair = {solver: first[solver], "CCMS": first["CCMS"]}
             faster.tried(where, first[solver] < first["CCMS"], pair, ".0f", solver)
-    for place, each in runs(
-        rows, "count"
-    ).items():  # one by one: ups and downs of several runs cancel out in their mean
+    # One by one: ups and downs of several runs cancel out in their mean.
+    for place, each in runs(rows, "count").items():
         steps = {solver: float(np.mean([erratic(run) for run in each[solver]])) for solver in FOUR}
         moves.tried(_name(place), steps["MS"] > max(steps[s] for s in FOUR if s != "MS"), steps, ".2f")
     for claim, column in ((falls, "mean_lambda"), (rises, "mean_mu")):

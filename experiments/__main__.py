@@ -37,6 +37,14 @@ from experiments.protocol import Growth, Scale
 from experiments.public_data import those_with_data
 
 EXPERIMENTS = ("budget", "scalability", "runtime")
+HELP = {
+    "budget": "how many are flipped, with two kinds and three sizes of budgets",
+    "scalability": "the same with more and more samples",
+    "runtime": "what an iteration takes, each solver alone on the machine",
+    "figures": "draw what there are result files for; nothing is run",
+    "all": "everything, one after the other",
+    "hold": "do the flips hold in models that were learned anew?",
+}
 ALONE = ("runtime",)  # what takes the time has the machine for itself
 FILES = {"budget": budget.FILES, "scalability": scalability.FILES, "runtime": runtime.FILES}
 OUT = Path(__file__).parent / "out"
@@ -118,9 +126,9 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m experiments", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     whats = parser.add_subparsers(dest="what", required=True)
-    for name in (*EXPERIMENTS, "figures", "all"):
-        _add_arguments(whats.add_parser(name))
-    hold.add_arguments(whats.add_parser("hold"))
+    for name, said in HELP.items():
+        add = hold.add_arguments if name == "hold" else _add_arguments
+        add(whats.add_parser(name, help=said))
     return parser
 
 
