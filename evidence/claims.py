@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from evidence.gains import FOUR, SIX, WHERE
+from evidence.gains import FOUR, SIX, WHERE, smallest
 from evidence.intervals import paired
 from evidence.results import Results, Row
 
@@ -300,9 +300,9 @@ def of_sizes(rows: Iterable[Row]) -> list[Claim]:
                 first, *_, last = gains.values()
                 growth = [last[s] - first[s] for s in first.keys() & last.keys()]
                 grows.tried(_name(place), in_order == sorted(set(in_order)), means_of, "+.1f", solver, growth)
-    smallest = {row["dataset"]: min(other["n"] for other in some if other["dataset"] == row["dataset"]) for row in some}
+    least = smallest(some)
     for (*at, n, solver), starts in by_seed(some, (*where, "n", "solver"), "count", "start").items():
-        if {"random", "warm"} <= set(starts) and n > smallest[at[0]]:
+        if {"random", "warm"} <= set(starts) and n > least[at[0]]:
             both = {start: _mean(starts[start]) for start in ("random", "warm")}
             is_small = abs(both["warm"] - both["random"]) <= NEGLIGIBLE * both["random"]
             rest = [NEGLIGIBLE * own - abs(starts["warm"][seed] - own) for seed, own in starts["random"].items()]

@@ -7,11 +7,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evidence.claims import means, tuned
-from evidence.gains import BEST, FOUR, SIX, Standing, compared, gained, standing
+from evidence.gains import (
+    BEST,
+    FOUR,
+    SIX,
+    Standing,
+    cells_by_size,
+    compared,
+    full_cells,
+    gained,
+    smallest,
+    standing,
+)
 from evidence.intervals import averaged, with_interval
 from evidence.markdown import made_line, table
 from evidence.registry import text, waits_for
-from evidence.results import Results
+from evidence.results import Results, Row
 from evidence.rivals import OURS, best_of_others
 
 # What the paper says of each over KL, in %: insurance-like sequences by budget; patients, the mean of all budgets.
@@ -21,6 +32,7 @@ PUBLISHED = {
     ("insurance", "large"): {"BCMS": "+7", "CCMS": "+4"},
     ("icu", "all"): {"MS": "+5", "BCMS": "+19", "CCMS": "+19"},
 }
+BY_SIZE = ("dataset", "allocation", "scaling", "start", "n")
 PUBLISHED_BY_SIZE = {300: ("+20", "+13"), 600: ("+31", "+17.5"), 900: ("+34.5", "+20")}
 
 
@@ -67,15 +79,18 @@ def of_prices(results: Results) -> str:
 @waits_for("budget")
 def losses(results: Results) -> str:
     """Every cell in which Prices is not the best, with its cause."""
-    found = standing(results.rows("budget"))
-    said = said_of(found)
+    return _stands(standing(full_cells(results.rows("budget"))), ("budgets", "size"))
+
+
+def _stands(found: Standing, columns: Sequence[str]) -> str:
+    """columns: what a cell is known by, beside dataset and draw"""
     lines = []
     for loss in found.losses:
-        dataset, seed, source, size = loss.where
+        dataset, seed, *where = loss.where
         numbers = [str(seed), str(loss.prices), _or_empty(loss.estimate, ".1f"), loss.best, str(loss.count)]
-        lines.append([dataset, source, size, *numbers, loss.cause])
-    head = ["dataset", "budgets", "size", "draw", "Prices", "its estimate", "the best", "flips", "cause"]
-    return said + ("\n\n" + table(head, lines) if lines else "")
+        lines.append([dataset, *map(str, where), *numbers, loss.cause])
+    head = ["dataset", *columns, "draw", "Prices", "its estimate", "the best", "flips", "cause"]
+    return said_of(found) + ("\n\n" + table(head, lines) if lines else "")
 
 
 def said_of(found: Standing) -> str:
@@ -110,17 +125,13 @@ def carried(results: Results) -> str:
 def growth(results: Results) -> str:
     """Gains over KL by the number of samples, each start by itself; the smallest set has nothing to start from."""
     rows = results.rows("scalability")
-    by = ("dataset", "allocation", "scaling", "start", "n")
-    smallest = {row["dataset"]: min(other["n"] for other in rows if other["dataset"] == row["dataset"]) for row in rows}
     lines = []
-    for place in sorted(dict.fromkeys(tuple(row[name] for name in by) for row in rows)):
+    for place in _sizes(rows):
         dataset, allocation, scaling, start, n = place
-        if start == "warm" and n == smallest[dataset]:
-            continue
-        some = [row for row in rows if tuple(row[name] for name in by) == place]
+        some = [row for row in rows if tuple(row[name] for name in BY_SIZE) == place]
         stated = PUBLISHED_BY_SIZE.get(n) if (dataset, allocation) == ("insurance", "proportional") else None
         said = f"BCMS {stated[0]} %, CCMS {stated[1]} %" if stated else ""
-        gains = (gain(gained(some, s, "KL", by)) for s in ("BCMS", "CCMS", "Prices"))
+        gains = (gain(gained(some, s, "KL", BY_SIZE)) for s in ("BCMS", "CCMS", "Prices"))
         lines.append([dataset, allocation, scaling, start, str(n), *gains, said])
     head = [
         "dataset",
@@ -134,6 +145,32 @@ def growth(results: Results) -> str:
         "the paper",
     ]
     return made_line(results.made("scalability")) + "\n\n" + table(head, lines)
+
+
+def _sizes(rows: Sequence[Row]) -> list[tuple[Any, ...]]:
+    """Places of the scalability experiment; the smallest set has nothing to start warm from."""
+    least = smallest(rows)
+    places = sorted({tuple(row[name] for name in BY_SIZE) for row in rows})
+    return [place for place in places if place[3] == "random" or place[4] > least[place[0]]]
+
+
+@text("results.grown")
+@waits_for("scalability")
+def grown(results: Results) -> str:
+    """Means over seeds of every solver, and every cell in one pool in which Prices is not the best."""
+    rows = results.rows("scalability")
+    count, estimate = (means(rows, (*BY_SIZE, "solver"), of) for of in ("count", "estimate"))
+    solvers = [solver for solver in SIX if any(row["solver"] == solver for row in rows)]
+    lines = [
+        [
+            *map(str, place),
+            *(f"{count[(*place, s)]:.1f}" if (*place, s) in count else "" for s in solvers),
+            f"{estimate[(*place, 'Prices')]:.1f}" if (*place, "Prices") in estimate else "",
+        ]
+        for place in _sizes(rows)
+    ]
+    counted = table(["dataset", "allocation", "budgets", "start", "samples", *solvers, "estimate"], lines)
+    return counted + "\n\n" + _stands(standing(cells_by_size(rows)), ("budgets", "start", "samples"))
 
 
 @text("results.runtime")

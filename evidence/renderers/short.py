@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from evidence.claims import all_claims, means
-from evidence.gains import BEST, compared, full_cells, gained, standing
+from evidence.gains import BEST, cells_by_size, compared, full_cells, gained, standing
 from evidence.intervals import averaged, with_interval
 from evidence.registry import text
 from evidence.renderers.readme import PEOPLE
@@ -36,6 +36,11 @@ def _lines(results: Results) -> Iterator[str]:
         rows = [row for of in full_cells(results.rows("budget")).values() for row in of.values()]
         if rows:
             yield from _of_the_study(rows)
+    if results.has("scalability"):
+        grown = cells_by_size(results.rows("scalability"))
+        if grown:
+            most = max(n for *_, n in grown)
+            yield f"**With up to {most:,} samples.** {said_of(standing(grown)).rstrip(':.')}."
     if results.has("prices_linear"):
         yield _proved(results.rows("prices_linear"))
     if results.has("peers_budgets"):
@@ -56,7 +61,7 @@ def _of_the_study(rows: list[Row]) -> Iterator[str]:
         f"**Within the same budgets** `Prices` flips, on average over draws of {_all_of(rows)}, {over}. Beside the "
         f"best of the four: {apart}."
     )
-    yield f"**Where it stands.** {said_of(standing(rows)).rstrip(':.')}."
+    yield f"**Where it stands.** {said_of(standing(full_cells(rows))).rstrip(':.')}."
     estimated = [row for row in rows if row["solver"] == "Prices" and row["estimate"]]
     if estimated:
         near = with_interval(averaged(_of_the_estimate(estimated)), ".1f")

@@ -344,6 +344,13 @@ def test_growth_from_each_start_beside_what_the_paper_states(tmp_path: Path) -> 
         "| insurance | joint | scaled | warm | 600 | +30.0 % | -10.0 % | +10.0 % | |",
         "| insurance | proportional | scaled | random | 300 | +20.0 % | -10.0 % | | BCMS +20 %, CCMS +13 % |",
     ]
+    *_, warm, groups, _, stands, _, _, _, _, loss = rendered("results.grown", Results(tmp_path)).splitlines()
+    assert warm == "| insurance | joint | scaled | warm | 600 | 130.0 | 90.0 | 100.0 | | 110.0 | |"
+    assert groups == "| insurance | proportional | scaled | random | 300 | 120.0 | 90.0 | 100.0 | | | |"
+    assert stands.startswith(
+        "Of 2 cells, `Prices` flips the most in 0, as many as the best other in 0, and is behind in 2"
+    )
+    assert loss.startswith("| insurance | scaled | warm | 600 | 0 | 110.0 | | BCMS | 130.0 | Prices gave no estimate")
 
 
 def test_what_is_run_to_its_end_has_no_iterations(tmp_path: Path) -> None:
