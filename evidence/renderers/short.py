@@ -40,7 +40,8 @@ def _lines(results: Results) -> Iterator[str]:
         grown = cells_by_size(results.rows("scalability"))
         if grown:
             most = max(n for *_, n in grown)
-            yield f"**With up to {most:,} samples.** {said_of(standing(grown)).rstrip(':.')}."
+            stands = said_of(standing(grown)).rstrip(":.")
+            yield f"**With up to {most:,} samples**, MS left out as in the paper. {stands}."
     if results.has("prices_linear"):
         yield _proved(results.rows("prices_linear"))
     if results.has("peers_budgets"):

@@ -68,6 +68,15 @@ def test_datasets_that_are_averaged_are_named(tmp_path: Path) -> None:
     assert "on average over draws of patients in intensive care and students, each alike, 75.0 ±" in lines(tmp_path)[0]
 
 
+def test_larger_samples_have_a_line_of_their_own(tmp_path: Path) -> None:
+    rows = [row | {"n": n, "scaling": "fixed", "start": "random"} for row in cells(COUNTS) for n in (300, 1200)]
+    write("scalability", [row for row in rows if row["solver"] != "MS"], MADE, tmp_path)
+    assert lines(tmp_path)[0] == (
+        "- **With up to 1,200 samples**, MS left out as in the paper. Of 4 cells, `Prices` flips the most in 2, as "
+        "many as the best other in 2, and is behind in none."
+    )
+
+
 def test_cells_in_which_it_is_behind_are_counted(tmp_path: Path) -> None:
     """15 beside 20, and 5 beside 10: 25 % and 50 % fewer than the best of the four"""
     write("budget", cells(COUNTS | {"Prices": (15, 5)}), MADE, tmp_path)
