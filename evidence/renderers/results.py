@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evidence.claims import means, tuned
+from evidence.claims import ITERATIONS, means, tuned
 from evidence.gains import (
     BEST,
     FOUR,
@@ -118,6 +118,34 @@ def carried(results: Results) -> str:
             then, now = 100 * row["count"] / row["n"], by[(*place, row["solver"])]
             line[4 + FOUR.index(row["solver"])] = f"{then:.0f} %, then {now:.0f} %"
     return table(["dataset", "budgets", "chosen on", "run on", *FOUR], lines.values())
+
+
+@text("results.variants")
+@waits_for("budget")
+def variants(results: Results) -> str:
+    """The paper's four as tuned, in its groups, and with its own settings, at the middle budgets."""
+    rows = [row for row in results.rows("budget") if row["solver"] in FOUR and row["budget"] == "middle"]
+    by = ("dataset", "budget_source", "protocol", "allocation", "solver")
+    count, made = means(rows, by, "count"), means(rows, by, "iterations_made")
+    named = {
+        ("tuned", "joint"): "tuned, in one pool",
+        ("tuned", "proportional"): "tuned, in groups",
+        ("paper", "joint"): "the paper's settings, first draw",
+    }
+
+    def said(place: tuple[Any, ...], solver: str) -> str:
+        if (*place, solver) not in count:
+            return ""
+        of = f" ({made[(*place, solver)]:,.0f} of {ITERATIONS[solver]:,} steps)" if "paper" in place[2:] else ""
+        return f"{count[(*place, solver)]:.1f}{of}"
+
+    lines = [
+        [dataset, source, name, *(said((dataset, source, *run), solver) for solver in FOUR)]
+        for dataset, source in dict.fromkeys((row["dataset"], row["budget_source"]) for row in rows)
+        for run, name in named.items()
+        if any((dataset, source, *run, solver) in count for solver in FOUR)
+    ]
+    return table(["dataset", "budgets", "run", *FOUR], lines)
 
 
 @text("results.growth")

@@ -353,6 +353,19 @@ def test_growth_from_each_start_beside_what_the_paper_states(tmp_path: Path) -> 
     assert loss.startswith("| insurance | scaled | warm | 600 | 0 | 110.0 | | BCMS | 130.0 | Prices gave no estimate")
 
 
+def test_groups_and_the_papers_own_settings_stand_beside_what_was_tuned(tmp_path: Path) -> None:
+    rows = [cell(s, n, budget="middle", seed=seed, iterations_made=600) for s, n in COUNTS.items() for seed in (0, 1)]
+    rows += [row | {"allocation": "proportional", "count": row["count"] - row["seed"]} for row in rows]
+    rows += [cell("KL", 3.0, budget="middle", protocol="paper", iterations_made=5000)]
+    rows += [cell("KL", 99.0, budget="large", iterations_made=600)]
+    write("budget", rows, MADE, tmp_path)
+    assert rendered("results.variants", Results(tmp_path)).splitlines()[2:] == [
+        "| icu | paper | tuned, in one pool | 10.0 | 30.0 | 20.0 | 10.0 |",
+        "| icu | paper | tuned, in groups | 9.5 | 29.5 | 19.5 | 9.5 |",
+        "| icu | paper | the paper's settings, first draw | | | | 3.0 (5,000 of 50,000 steps) |",
+    ]
+
+
 def test_what_is_run_to_its_end_has_no_iterations(tmp_path: Path) -> None:
     none = dict.fromkeys(("seconds_inner", "seconds_outer", "outer", "inner"))
     own = {"solver": "Prices", "seconds_total": 31.26, "is_measured": True, "gradients_total": 220.4, **none}
