@@ -257,6 +257,9 @@ def _side_by_side(queue: _Queue, devices: Sequence[str], ends: float) -> None:
     staff = [_Worker.started(queue.out, where) for where in devices]
     try:
         while time.monotonic() < ends:
+            for k, worker in enumerate(staff):
+                if worker.cell is None and not worker.process.is_alive():
+                    staff[k] = _Worker.started(queue.out, worker.device)
             for worker in staff:
                 if worker.cell is None and (cell := _next(queue, worker.device, has_gpu)) is not None:
                     worker.cell = cell
@@ -271,8 +274,6 @@ def _side_by_side(queue: _Queue, devices: Sequence[str], ends: float) -> None:
                 fault = worker.answer()
                 queue.finished(worker.cell, fault)
                 worker.cell = None
-                if not worker.process.is_alive():
-                    staff[staff.index(worker)] = _Worker.started(queue.out, worker.device)
     finally:
         for worker in staff:
             worker.process.terminate()

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from evidence.files import ROOT, commit, machine, versions_here
-from experiments.cells import Cell, Payload, _next, _Queue, made_of, run_cells, with_needs
+from experiments.cells import Cell, Payload, _next, _Queue, _Worker, made_of, run_cells, with_needs
 
 
 def add(numbers: tuple[str, int], needs: Sequence[Payload], device: str) -> Payload:
@@ -100,6 +100,25 @@ def test_a_worker_that_is_killed_takes_its_own_cell_alone(tmp_path: Path) -> Non
     assert "exit code -9" in outcome.failed["dead"]
     assert third.kept(tmp_path) is not None
     assert outcome.left == ["after"]
+
+
+def test_a_worker_that_died_while_it_had_nothing_to_do_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, first = _Worker.started, list[_Worker]()
+
+    def one_dies(out: Path, device: str) -> _Worker:
+        worker = started(out, device)
+        if not first:
+            first.append(worker)
+            worker.process.kill()
+            worker.process.join()
+        return worker
+
+    monkeypatch.setattr(_Worker, "started", one_dies)
+    cells = [Cell(str(k), add, (str(tmp_path / "diary"), k)) for k in range(2)]
+    outcome = run_cells(cells, tmp_path, devices=("cpu", "cpu"))
+    assert (outcome.done, outcome.failed, outcome.left) == (2, {}, [])
 
 
 RUN = """
