@@ -420,7 +420,8 @@ def test_where_prices_stands(tmp_path: Path) -> None:
 def test_the_readme_has_a_line_for_what_was_measured(tmp_path: Path) -> None:
     peers = [
         ("maxflip", "Prices", 20),
-        ("maxflip", "Nearest, unit prices", 15),
+        ("maxflip", "Nearest, unit prices", 12),
+        ("maxflip", "Nearest, 1/B", 15),
         ("foolbox", "DDN", 10),
         ("DiCE", "x", 8),
     ]
