@@ -181,15 +181,15 @@ class Causes:
         for said, test in TESTS.get(claim.key, {}).items():
             n, others = self._met(test, fails), self._met(test, holds)
             if n and n >= WORTH_TELLING * len(fails):
-                told[not holds or n * len(holds) > others * len(fails)].append((n, f"in {_all(n, len(fails))} {said}"))
+                told[not holds or n * len(holds) > others * len(fails)].append((n, said))
         tells = bool(told[True])
         most = sorted(told[tells], key=lambda each: -each[0])[:TOLD]
+        if not most:
+            return ""
         as_often = "" if tells else " (as often where it holds)"
-        return (
-            f"Of {len(fails)} failure{'s' * (len(fails) > 1)}: {', '.join(part for _, part in most)}{as_often}."
-            if most
-            else ""
-        )
+        if len(fails) == 1:
+            return f"The one failure: {', '.join(said for _, said in most)}{as_often}."
+        return f"Of {len(fails)} failures: {', '.join(f'in {_all(n, len(fails))} {s}' for n, s in most)}{as_often}."
 
     def _met(self, test: Test, places: Mapping[Spot, Tried]) -> int:
         return sum(test(self._facts, where, whom, tried) for (where, whom), tried in places.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import platform
@@ -15,6 +16,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from maxflip.files.atomic import write_bytes
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "results" / "data"
@@ -40,23 +43,29 @@ def made_here(command: str, seconds: float | None = None, packages: Sequence[str
         date=datetime.now(UTC).date().isoformat(),
         commit=commit(),
         machine=machine(),
-        versions={"python": platform.python_version()} | {name: _version(name) for name in packages},
+        versions=versions_here(packages),
         seconds=None if seconds is None else round(seconds, 1),
     )
 
 
 def write(name: str, rows: Sequence[Mapping[str, Any]] | pa.Table, made: Made, folder: Path = FOLDER) -> Path:
-    """rows: mappings with the same keys, or a table"""
+    """rows: mappings with the same keys, or a table. The file is there whole, or as it was before."""
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist([dict(row) for row in rows])
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.parquet"
-    pq.write_table(table.replace_schema_metadata({_KEY: json.dumps(asdict(made)).encode()}), path)
+    held = io.BytesIO()
+    pq.write_table(table.replace_schema_metadata({_KEY: json.dumps(asdict(made)).encode()}), held)
+    write_bytes(path, held.getvalue())
     return path
 
 
 def read(name: str, folder: Path = FOLDER) -> tuple[pa.Table, Made]:
     table = pq.read_table(folder / f"{name}.parquet")
     return table, Made(**json.loads(table.schema.metadata[_KEY]))
+
+
+def versions_here(packages: Sequence[str]) -> dict[str, str]:
+    return {"python": platform.python_version()} | {name: _version(name) for name in packages}
 
 
 def commit() -> str:

@@ -65,6 +65,24 @@ def full_cells(rows: Iterable[Row]) -> dict[Place, dict[str, Row]]:
     return {place: of for place, of in cells(compared(rows)).items() if set(SIX) <= of.keys()}
 
 
+def smallest(rows: Iterable[Row]) -> dict[str, int]:
+    """Of each dataset, the least number of samples"""
+    found: dict[str, int] = {}
+    for row in rows:
+        found[row["dataset"]] = min(row["n"], found.get(row["dataset"], row["n"]))
+    return found
+
+
+def cells_by_size(rows: Iterable[Row]) -> dict[Place, dict[str, Row]]:
+    """(dataset, seed, scaling, start, n) -> solver -> its row, of the scalability experiment in one pool: where Prices
+    and the paper's three were run, each question once. Of the smallest set, all scalings and starts ask the same."""
+    rows = compared(rows)
+    least = smallest(rows)
+    once = [r for r in rows if r["n"] > least[r["dataset"]] or (r["scaling"], r["start"]) == ("fixed", "random")]
+    found = cells(once, ("dataset", "scaling", "start", "n"))
+    return {place: of for place, of in found.items() if {"BCMS", "CCMS", "KL", "Prices"} <= of.keys()}
+
+
 def cells(rows: Iterable[Row], by: Sequence[str] = WHERE) -> dict[Place, dict[str, Row]]:
     """(dataset, seed, ...) -> solver -> its row"""
     found: dict[Place, dict[str, Row]] = {}
@@ -101,7 +119,7 @@ def best_of_four(of: Mapping[str, Row]) -> Row | None:
 class Loss:
     """A cell in which another solver flips more than Prices."""
 
-    where: Place  # dataset, seed, budget_source, budget
+    where: Place
     prices: int
     estimate: float | None
     best: str
@@ -111,16 +129,17 @@ class Loss:
 
 @dataclass(frozen=True)
 class Standing:
-    """Of Prices, in cells that all six solvers were run in. alone: it flips more than every other   tied: none more"""
+    """Of Prices, in some cells. alone: it flips more than every other   tied: none more"""
 
     alone: int
     tied: int
     losses: list[Loss]
 
 
-def standing(rows: Iterable[Row]) -> Standing:
+def standing(of_cells: Mapping[Place, Mapping[str, Row]]) -> Standing:
+    """Beside all others that were run in each"""
     alone, tied, found = 0, 0, []
-    for place, of in full_cells(rows).items():
+    for place, of in of_cells.items():
         ours = of["Prices"]
         best = max((row for name, row in of.items() if name != "Prices"), key=lambda row: float(row["count"]))
         alone += ours["count"] > best["count"]

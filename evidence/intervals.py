@@ -22,9 +22,9 @@ class Interval:
     pairs: int
 
     @property
-    def is_clear(self) -> bool:
-        """Whether it leaves out 0"""
-        return self.low > 0 or self.high < 0
+    def sign(self) -> int:
+        """Of all numbers in it: 1 or -1; 0 where it holds 0, or there is none"""
+        return int(self.low > 0) - int(self.high < 0)
 
 
 def paired(differences: Iterable[float]) -> Interval:

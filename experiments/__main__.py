@@ -18,7 +18,17 @@ from pathlib import Path
 
 from experiments import budget, protocol, runtime, scalability
 from experiments.budget import Plans
-from experiments.carry import Part, add_arguments, carry_out, console, one_thread, settle_folders, some_of, whole
+from experiments.carry import (
+    Part,
+    add_arguments,
+    carry_out,
+    console,
+    exit_code,
+    one_thread,
+    settle_folders,
+    some_of,
+    whole,
+)
 from experiments.cells import Cell
 from experiments.cohorts import DATASETS, FOLDERS
 from experiments.hold import program as hold
@@ -27,6 +37,14 @@ from experiments.protocol import Growth, Scale
 from experiments.public_data import those_with_data
 
 EXPERIMENTS = ("budget", "scalability", "runtime")
+HELP = {
+    "budget": "how many are flipped, with two kinds and three sizes of budgets",
+    "scalability": "the same with more and more samples",
+    "runtime": "what an iteration takes, each solver alone on the machine",
+    "figures": "draw what there are result files for; nothing is run",
+    "all": "everything, one after the other",
+    "hold": "do the flips hold in models that were learned anew?",
+}
 ALONE = ("runtime",)  # what takes the time has the machine for itself
 FILES = {"budget": budget.FILES, "scalability": scalability.FILES, "runtime": runtime.FILES}
 OUT = Path(__file__).parent / "out"
@@ -35,8 +53,11 @@ GPU_PROCESSES = 4  # the networks step through time: one process leaves most of 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
-    if given.what == "hold":
-        return 1 if hold.run(given) else 0
+    return exit_code(lambda: hold.run(given) if given.what == "hold" else run(given))
+
+
+def run(given: argparse.Namespace) -> int:
+    """Returns how many cells failed."""
     given.seeds = given.seeds or (protocol.QUICK_SEEDS if given.quick else protocol.FULL_SEEDS)
     settle_folders(given)
     one_thread()
@@ -56,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.what == "all":
         also = {"out": given.out / "hold", "only": tuple(SOURCES), "seeds": None, "limit": _left(ends)}
         faults += hold.run(argparse.Namespace(**vars(given) | also))
-    return 1 if faults else 0
+    return faults
 
 
 def _left(ends: float | None) -> float | None:
@@ -105,15 +126,15 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m experiments", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     whats = parser.add_subparsers(dest="what", required=True)
-    for name in (*EXPERIMENTS, "figures", "all"):
-        _add_arguments(whats.add_parser(name))
-    hold.add_arguments(whats.add_parser("hold"))
+    for name, said in HELP.items():
+        add = hold.add_arguments if name == "hold" else _add_arguments
+        add(whats.add_parser(name, help=said))
     return parser
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_arguments(parser, OUT)
-    parser.add_argument("--seeds", type=whole, help="draws of samples; 5, or 2 with --quick")
+    parser.add_argument("--seeds", type=whole, help="draws of the budget experiment; 5, or 2 with --quick")
     parser.add_argument(
         "--device", choices=["cpu", "cuda"], default="cpu", help="cuda: for the long sequences and CCMS"
     )

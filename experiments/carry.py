@@ -110,6 +110,15 @@ def _with_progress(name: str, cells: Sequence[Cell], out: Path, devices: Sequenc
         return run_cells(cells, out, devices=devices, limit=limit, tell=tell)
 
 
+def exit_code(run: Callable[[], int]) -> int:
+    """1 where cells failed, which `run` counts; 130 after Ctrl-C, as shells have it."""
+    try:
+        return 1 if run() else 0
+    except KeyboardInterrupt:
+        console.print("Ended by Ctrl-C. What is finished is kept: run the same again, and it goes on from there.")
+        return 130
+
+
 def one_thread() -> None:
     """For this process and those that it starts: there are as many as cores, and more threads add in another order."""
     torch.set_num_threads(1)

@@ -1,7 +1,7 @@
 """Units of work that are done once: each is written when it is finished, and a second run skips what is there.
 
-A run that is killed loses the cells under way and no others. What a cell needs of others is handed to it; cells that
-nothing keeps waiting run side by side, in processes of one torch thread each.
+A run that is killed loses the cells under way and no others, and its processes end with it. What a cell needs of
+others is handed to it; cells that nothing keeps waiting run side by side, in processes of one torch thread each.
 """
 
 from __future__ import annotations
@@ -9,6 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import multiprocessing
+import os
+import signal
+import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -21,12 +24,14 @@ from typing import Any
 
 import torch
 
-from evidence.files import Made, commit, machine, made_here
+from evidence.files import Made, commit, machine, made_here, versions_here
 from maxflip.files.atomic import write_bytes
 from maxflip.suggest import first_line
 
 Payload = dict[str, Any]
 PACKAGES = ("torch", "numpy")  # whose versions a result file names
+RECORDED = (*PACKAGES, "scikit-learn")  # ... and a cell: all that some file names
+NOT_RECORDED = "not recorded"
 MADE = "made"  # in what is kept of a cell: where, from which code and how long
 Work = Callable[[Any, Sequence[Payload], str], Payload]
 Tell = Callable[["Cell", "str | None"], None]
@@ -74,7 +79,14 @@ class Cell:
         began = time.monotonic()
         found = self.work(self.arguments, [need for need in needs if need is not None], device)
         on = machine() if device == "cpu" else f"{machine()} and a GPU"
-        found |= {MADE: {"machine": on, "commit": commit(), "seconds": time.monotonic() - began}}
+        found |= {
+            MADE: {
+                "machine": on,
+                "commit": commit(),
+                "versions": versions_here(RECORDED),
+                "seconds": time.monotonic() - began,
+            }
+        }
         write_bytes(self.path(out), json.dumps(found).encode())
         return found
 
@@ -87,10 +99,15 @@ def made_of(command: str, kept: Sequence[Payload], packages: Sequence[str] = PAC
     made = [payload.get(MADE) for payload in kept]
     known = [one for one in made if one is not None]
     unknown = ["one that is not recorded"] if len(known) < len(made) else []
+    versions = [(one or {}).get("versions", {}) for one in made]
     return replace(
         made_here(command, None if unknown else sum(one["seconds"] for one in known), packages),
         machine=" or ".join([*dict.fromkeys(one["machine"] for one in known), *unknown]),
         commit=" or ".join([*dict.fromkeys(one["commit"] for one in known), *unknown]),
+        versions={
+            name: " or ".join(sorted({each.get(name, NOT_RECORDED) for each in versions}))
+            for name in ("python", *packages)
+        },
     )
 
 
@@ -216,13 +233,23 @@ class _Worker:
 
 
 def _serve(line: Connection, out: Path, device: str) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal's Ctrl-C, which ends the first process, and that us
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     while True:
         try:
             cell: Cell = line.recv()
-        except (EOFError, KeyboardInterrupt):
+        except EOFError:
             return
         line.send(_attempt(cell, out, device))
+
+
+def _end_with_parent() -> None:
+    """In the middle of a cell too: nobody waits for it any more."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def _side_by_side(queue: _Queue, devices: Sequence[str], ends: float) -> None:
@@ -230,6 +257,9 @@ def _side_by_side(queue: _Queue, devices: Sequence[str], ends: float) -> None:
     staff = [_Worker.started(queue.out, where) for where in devices]
     try:
         while time.monotonic() < ends:
+            for k, worker in enumerate(staff):
+                if worker.cell is None and not worker.process.is_alive():
+                    staff[k] = _Worker.started(queue.out, worker.device)
             for worker in staff:
                 if worker.cell is None and (cell := _next(queue, worker.device, has_gpu)) is not None:
                     worker.cell = cell
@@ -244,8 +274,6 @@ def _side_by_side(queue: _Queue, devices: Sequence[str], ends: float) -> None:
                 fault = worker.answer()
                 queue.finished(worker.cell, fault)
                 worker.cell = None
-                if not worker.process.is_alive():
-                    staff[staff.index(worker)] = _Worker.started(queue.out, worker.device)
     finally:
         for worker in staff:
             worker.process.terminate()

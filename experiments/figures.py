@@ -93,7 +93,8 @@ def of_sizes(results: Path) -> Drawn:
             here = _where(part, dataset=dataset, scaling=scaling)
             if here:
                 pool = "one pool" if part is joint else f"{here[0]['groups']} groups"
-                title = f"{TITLES[dataset]}, {pool}, middle budget {scaling}; open markers: warm start"
+                warm = "; open markers: warm start" if _where(here, start="warm") else ""
+                title = f"{TITLES[dataset]}, {pool}, middle budget {scaling}{warm}"
                 name = f"study_sizes_{dataset}_{here[0]['allocation']}_{scaling}"
                 yield name, _panels(here, title, _size, None, _where(joint, dataset=dataset, scaling=scaling))
     gains = gains_over_kl_by_size(Results(results).rows("scalability"))
@@ -253,7 +254,8 @@ def _gaps(rows: Sequence[Row]) -> Figure:
 def _improvement(gains: Sequence[Gain]) -> Figure:
     """Random start; budgets fixed and growing side by side"""
     scalings = list(dict.fromkeys(gain.where[2] for gain in gains))
-    figure, axes = _sheet(1, len(scalings), f"{TITLES[gains[0].where[0]]}: more samples flipped than by KL, in %")
+    title = f"{TITLES[gains[0].where[0]]}: more samples flipped than by KL, in % (one pool, random start)"
+    figure, axes = _sheet(1, len(scalings), title)
     for axis, scaling in zip(axes, scalings, strict=True):
         axis.set_title(f"middle budget {scaling}", fontsize=9)
         here = [gain for gain in gains if gain.where[2:] == (scaling, "random")]

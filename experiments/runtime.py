@@ -64,9 +64,7 @@ def per_iteration(plan: Plan, n: int, outer: int, inner: int) -> dict[str, Any]:
     made = trace["inner"][-1]
     seconds_inner = trace["seconds_inner"][-1]
     seconds_outer = trace["seconds"][-1] - made * seconds_inner
-    drawn = (
-        np.diff(trace["gradients"])[-1] / n
-    )  # of a whole outer iteration: one per inner one, and one for multipliers
+    drawn = np.diff(trace["gradients"])[-1] / n  # in a whole one: one per inner one, and one for multipliers
     gradients_outer = drawn - made
     return {
         "seconds_inner": float(seconds_inner),

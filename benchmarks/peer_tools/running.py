@@ -51,8 +51,9 @@ def main(package: str, methods: Mapping[str, Method]) -> None:
         times = [seconds]
         while seconds < SHORT and len(times) < TURNS:
             times.append(_timed(methods[name](question))[1])
+        partial = path.with_name(path.name.replace("question", "partial"))
         np.savez(
-            path.with_name(path.name.replace("question", "answer")),
+            partial,
             changes=answer.changes,
             bounds=answer.bounds,
             asked=len(question.x) if answer.asked is None else answer.asked,
@@ -60,6 +61,7 @@ def main(package: str, methods: Mapping[str, Method]) -> None:
             peak_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
             version=version(package),
         )
+        partial.replace(path.with_name(path.name.replace("question", "answer")))  # whole, or none: --resume reads it
 
 
 def one_by_one(question: Question, one: Callable[[Floats], NDArray[np.floating]]) -> Answer:

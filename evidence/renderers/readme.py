@@ -102,7 +102,8 @@ def _of_the_study(results: Results) -> Iterator[list[str]]:
 
 
 def _of_the_peers(results: Results) -> Iterator[list[str]]:
-    """Of each cohort, by those who were asked about all of it; the mean of all shapes of budgets."""
+    """Of each cohort, by those who were asked about all of it; the mean of all shapes of budgets. Of the two kinds of
+    Nearest, the better."""
     every = results.rows("peers_budgets")
     for cohort in dict.fromkeys(row["cohort"] for row in every):
         most = max(row["n"] for row in every if row["cohort"] == cohort)
@@ -114,7 +115,8 @@ def _of_the_peers(results: Results) -> Iterator[list[str]]:
             "count",
         )
         best = best_of_others(by)
-        ours = [f"{by[OURS, method]:.1f}" for method in ("Prices", "Nearest, unit prices")]
+        nearest = max(count for (tool, method), count in by.items() if tool == OURS and method.startswith("Nearest"))
+        ours = [f"{by[OURS, 'Prices']:.1f}", f"{nearest:.1f}"]
         theirs = ["", ""]
         if best is not None:
             theirs = [f"{best[1]}: {best[0]:.1f}", _more(by[OURS, "Prices"], best[0])]

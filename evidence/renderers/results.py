@@ -6,12 +6,23 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evidence.claims import means, tuned
-from evidence.gains import BEST, FOUR, SIX, Standing, compared, gained, standing
+from evidence.claims import ITERATIONS, means, tuned
+from evidence.gains import (
+    BEST,
+    FOUR,
+    SIX,
+    Standing,
+    cells_by_size,
+    compared,
+    full_cells,
+    gained,
+    smallest,
+    standing,
+)
 from evidence.intervals import averaged, with_interval
 from evidence.markdown import made_line, table
 from evidence.registry import text, waits_for
-from evidence.results import Results
+from evidence.results import Results, Row
 from evidence.rivals import OURS, best_of_others
 
 # What the paper says of each over KL, in %: insurance-like sequences by budget; patients, the mean of all budgets.
@@ -21,6 +32,7 @@ PUBLISHED = {
     ("insurance", "large"): {"BCMS": "+7", "CCMS": "+4"},
     ("icu", "all"): {"MS": "+5", "BCMS": "+19", "CCMS": "+19"},
 }
+BY_SIZE = ("dataset", "allocation", "scaling", "start", "n")
 PUBLISHED_BY_SIZE = {300: ("+20", "+13"), 600: ("+31", "+17.5"), 900: ("+34.5", "+20")}
 
 
@@ -67,15 +79,18 @@ def of_prices(results: Results) -> str:
 @waits_for("budget")
 def losses(results: Results) -> str:
     """Every cell in which Prices is not the best, with its cause."""
-    found = standing(results.rows("budget"))
-    said = said_of(found)
+    return _stands(standing(full_cells(results.rows("budget"))), ("budgets", "size"))
+
+
+def _stands(found: Standing, columns: Sequence[str]) -> str:
+    """columns: what a cell is known by, beside dataset and draw"""
     lines = []
     for loss in found.losses:
-        dataset, seed, source, size = loss.where
+        dataset, seed, *where = loss.where
         numbers = [str(seed), str(loss.prices), _or_empty(loss.estimate, ".1f"), loss.best, str(loss.count)]
-        lines.append([dataset, source, size, *numbers, loss.cause])
-    head = ["dataset", "budgets", "size", "draw", "Prices", "its estimate", "the best", "flips", "cause"]
-    return said + ("\n\n" + table(head, lines) if lines else "")
+        lines.append([dataset, *map(str, where), *numbers, loss.cause])
+    head = ["dataset", *columns, "draw", "Prices", "its estimate", "the best", "flips", "cause"]
+    return said_of(found) + ("\n\n" + table(head, lines) if lines else "")
 
 
 def said_of(found: Standing) -> str:
@@ -105,24 +120,52 @@ def carried(results: Results) -> str:
     return table(["dataset", "budgets", "chosen on", "run on", *FOUR], lines.values())
 
 
+@text("results.variants")
+@waits_for("budget")
+def variants(results: Results) -> str:
+    """The paper's four as tuned, in its groups, and with its own settings, at the middle budgets."""
+    rows = [row for row in results.rows("budget") if row["solver"] in FOUR and row["budget"] == "middle"]
+    by = ("dataset", "budget_source", "protocol", "allocation", "solver")
+    count, made = means(rows, by, "count"), means(rows, by, "iterations_made")
+    named = {
+        ("tuned", "joint"): "tuned, in one pool",
+        ("tuned", "proportional"): "tuned, in groups",
+        ("paper", "joint"): "the paper's settings, first draw",
+    }
+
+    def said(place: tuple[Any, ...], solver: str) -> str:
+        if (*place, solver) not in count:
+            return ""
+        of = f" ({made[(*place, solver)]:,.0f} of {ITERATIONS[solver]:,} steps)" if "paper" in place[2:] else ""
+        return f"{count[(*place, solver)]:.1f}{of}"
+
+    lines = [
+        [dataset, source, name, *(said((dataset, source, *run), solver) for solver in FOUR)]
+        for dataset, source in dict.fromkeys((row["dataset"], row["budget_source"]) for row in rows)
+        for run, name in named.items()
+        if any((dataset, source, *run, solver) in count for solver in FOUR)
+    ]
+    return table(["dataset", "budgets", "run", *FOUR], lines)
+
+
 @text("results.growth")
 @waits_for("scalability")
 def growth(results: Results) -> str:
-    """Gains over KL by the number of samples, over both starts, as the paper averages them."""
-    rows = [row for row in results.rows("scalability") if row["solver"] != "Nearest"]  # it begins nowhere
-    by = ("dataset", "allocation", "scaling", "n")
+    """Gains over KL by the number of samples, each start by itself; the smallest set has nothing to start from."""
+    rows = results.rows("scalability")
     lines = []
-    for place in sorted(dict.fromkeys(tuple(row[name] for name in by) for row in rows)):
-        dataset, allocation, scaling, n = place
-        some = [row for row in rows if tuple(row[name] for name in by) == place]
+    for place in _sizes(rows):
+        dataset, allocation, scaling, start, n = place
+        some = [row for row in rows if tuple(row[name] for name in BY_SIZE) == place]
         stated = PUBLISHED_BY_SIZE.get(n) if (dataset, allocation) == ("insurance", "proportional") else None
         said = f"BCMS {stated[0]} %, CCMS {stated[1]} %" if stated else ""
-        gains = (gain(gained(some, s, "KL", ("start",))) for s in ("BCMS", "CCMS", "Prices"))
-        lines.append([dataset, allocation, scaling, str(n), *gains, said])
+        gains = (gain(gained(some, s, "KL", BY_SIZE)) for s in ("BCMS", "CCMS", "Prices"))
+        lines.append([dataset, allocation, scaling, start, str(n), *gains, said])
     head = [
         "dataset",
         "allocation",
         "budgets",
+        "start",
         "samples",
         "BCMS over KL",
         "CCMS over KL",
@@ -130,6 +173,32 @@ def growth(results: Results) -> str:
         "the paper",
     ]
     return made_line(results.made("scalability")) + "\n\n" + table(head, lines)
+
+
+def _sizes(rows: Sequence[Row]) -> list[tuple[Any, ...]]:
+    """Places of the scalability experiment; the smallest set has nothing to start warm from."""
+    least = smallest(rows)
+    places = sorted({tuple(row[name] for name in BY_SIZE) for row in rows})
+    return [place for place in places if place[3] == "random" or place[4] > least[place[0]]]
+
+
+@text("results.grown")
+@waits_for("scalability")
+def grown(results: Results) -> str:
+    """Means over seeds of every solver, and every cell in one pool in which Prices is not the best."""
+    rows = results.rows("scalability")
+    count, estimate = (means(rows, (*BY_SIZE, "solver"), of) for of in ("count", "estimate"))
+    solvers = [solver for solver in SIX if any(row["solver"] == solver for row in rows)]
+    lines = [
+        [
+            *map(str, place),
+            *(f"{count[(*place, s)]:.1f}" if (*place, s) in count else "" for s in solvers),
+            f"{estimate[(*place, 'Prices')]:.1f}" if (*place, "Prices") in estimate else "",
+        ]
+        for place in _sizes(rows)
+    ]
+    counted = table(["dataset", "allocation", "budgets", "start", "samples", *solvers, "estimate"], lines)
+    return counted + "\n\n" + _stands(standing(cells_by_size(rows)), ("budgets", "start", "samples"))
 
 
 @text("results.runtime")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from evidence.claims import all_claims, means
-from evidence.gains import BEST, compared, full_cells, gained, standing
+from evidence.gains import BEST, cells_by_size, compared, full_cells, gained, standing
 from evidence.intervals import averaged, with_interval
 from evidence.registry import text
 from evidence.renderers.readme import PEOPLE
@@ -36,6 +36,12 @@ def _lines(results: Results) -> Iterator[str]:
         rows = [row for of in full_cells(results.rows("budget")).values() for row in of.values()]
         if rows:
             yield from _of_the_study(rows)
+    if results.has("scalability"):
+        grown = cells_by_size(results.rows("scalability"))
+        if grown:
+            most = max(n for *_, n in grown)
+            stands = said_of(standing(grown)).rstrip(":.")
+            yield f"**With up to {most:,} samples**, MS left out as in the paper. {stands}."
     if results.has("prices_linear"):
         yield _proved(results.rows("prices_linear"))
     if results.has("peers_budgets"):
@@ -53,10 +59,10 @@ def _of_the_study(rows: list[Row]) -> Iterator[str]:
     kinds = {source: [row for row in rows if row["budget_source"] == source] for source in ("binding", "paper")}
     apart = ", ".join(f"{_more(of, BEST)} with {source} budgets" for source, of in kinds.items() if of)
     yield (
-        f"**Within the same budgets** `Prices` flips, on average over datasets and draws, {over}. Beside the best of "
-        f"the four: {apart}."
+        f"**Within the same budgets** `Prices` flips, on average over draws of {_all_of(rows)}, {over}. Beside the "
+        f"best of the four: {apart}."
     )
-    yield f"**Where it stands.** {said_of(standing(rows)).rstrip(':.')}."
+    yield f"**Where it stands.** {said_of(standing(full_cells(rows))).rstrip(':.')}."
     estimated = [row for row in rows if row["solver"] == "Prices" and row["estimate"]]
     if estimated:
         near = with_interval(averaged(_of_the_estimate(estimated)), ".1f")
@@ -65,6 +71,12 @@ def _of_the_study(rows: list[Row]) -> Iterator[str]:
             f"**How near to the most.** `Prices` reaches {near} % of its own estimate of the most that any plan flips, "
             f"which proves nothing; in {within} of {len(estimated)} cells it is less than one sample away."
         )
+
+
+def _all_of(rows: list[Row]) -> str:
+    """Whose mean it is, in words; with several, each counts alike."""
+    *others, last = (PEOPLE[dataset] for dataset in dict.fromkeys(row["dataset"] for row in rows))
+    return f"{', '.join(others)} and {last}, each alike" if others else last
 
 
 def _more(rows: list[Row], other: str) -> str:

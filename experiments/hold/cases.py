@@ -245,7 +245,7 @@ def base_lines(case: Case[S], margins: Sequence[float]) -> list[Row]:
                     "people": len(own),
                     "count": int(some.sum()),
                     "cost": 0.0,
-                    "confidence": float(own[some].mean()),
+                    "confidence": float(own[some].mean()) if some.any() else None,
                     "auc": quality,
                 }
                 rows.append({**about, **verdict(judge, said[some], said[some], margin)})

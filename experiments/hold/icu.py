@@ -84,8 +84,8 @@ class Stays(Source[Sequences]):
     share: ClassVar[float] = 0.4
     solvers: ClassVar[Mapping[str, Solver]] = SOLVERS
     of_another_kind: ClassVar[tuple[Spec, ...]] = (TRANSFORMER, LSTM)
-    seconds_to_learn: ClassVar[float] = 60.0
-    seconds_to_solve: ClassVar[float] = 10.0
+    seconds_to_learn: ClassVar[float] = 14.0
+    seconds_to_solve: ClassVar[float] = 6.0
 
     @cached_property
     def task(self) -> Task:

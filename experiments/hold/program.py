@@ -19,7 +19,7 @@ from pathlib import Path
 
 from evidence.pages import rewrite
 from evidence.results import Results
-from experiments.carry import Part, carry_out, console, is_published, one_thread, settle_folders, some_of
+from experiments.carry import Part, carry_out, console, exit_code, is_published, one_thread, settle_folders, some_of
 from experiments.carry import add_arguments as add_common_arguments
 from experiments.hold import page, picture, points
 from experiments.hold.cases import PARTS
@@ -90,4 +90,5 @@ def main() -> int:
         prog="python -m experiments.hold", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add_arguments(parser)
-    return 1 if run(parser.parse_args()) else 0
+    given = parser.parse_args()
+    return exit_code(lambda: run(given))

@@ -16,6 +16,7 @@ import torch
 from scipy.optimize import minimize
 
 from benchmarks import peers, peers_tools
+from benchmarks.peer_tools import running
 from benchmarks.peer_tools.problems import of_shape, problem_of
 from benchmarks.peer_tools.question import Floats, Question
 from benchmarks.peer_tools.running import one_by_one
@@ -331,6 +332,21 @@ def test_an_interrupted_run_is_resumed_where_the_questions_are_the_same(
     entries([other], 60, resume=True)
     entries(jobs[:1], 60, resume=False)
     assert times[4:] == ["quick", "quick"]
+
+
+def test_a_tool_that_is_stopped_while_it_writes_leaves_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def struck(path: Path, **_: object) -> None:
+        path.write_bytes(b"half of it")
+        raise KeyboardInterrupt
+
+    linear_question(1, samples=2).save(tmp_path / "all.question.npz")
+    monkeypatch.setattr(sys, "argv", ["x", "still", str(tmp_path)])
+    monkeypatch.setattr(np, "savez", struck)
+    with pytest.raises(KeyboardInterrupt):
+        running.main("numpy", {"still": lambda question: lambda: running.Answer(0.0 * question.x)})
+    assert not (tmp_path / "all.answer.npz").exists()
 
 
 def test_after_ctrl_c_no_further_method_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,7 @@ def test_a_cause_is_told_where_the_data_have_it(
     tmp_path: Path, key: str, rows: list[dict[str, Any]], cause: str
 ) -> None:
     told = said(tmp_path, claim_of(key, BCMS_MS={"BCMS": 1.0, "MS": 2.0}), rows)
-    assert told.startswith(f"Of 1 failure: in all {cause}") if cause else told == "No rule finds a reason."
+    assert told.startswith(f"The one failure: {cause}") if cause else told == "No rule finds a reason."
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_cause_is_read_from_the_numbers_of_the_place(
     tmp_path: Path, key: str, numbers: dict[str, float], cause: str
 ) -> None:
     told = Causes(Results(tmp_path)).of(claim_of(key, MS=numbers))
-    assert told.startswith(f"Of 1 failure: in all {cause}") if cause else told == "No rule finds a reason."
+    assert told.startswith(f"The one failure: {cause}") if cause else told == "No rule finds a reason."
 
 
 def test_the_papers_iterations_are_those_of_its_settings() -> None:
@@ -116,7 +116,7 @@ def test_what_is_so_as_often_where_the_claim_holds_is_told_last_and_said(tmp_pat
     claim = claim_of("falls", MS={"first": 1.0, "last": 1.1})
     claim.tried(PLACE, True, {"first": 1.0, "last": 0.9}, whom="KL")
     assert Causes(Results(tmp_path)).of(claim) == (
-        "Of 1 failure: in all it hardly moves (by less than a fifth) (as often where it holds). It fails only for MS."
+        "The one failure: it hardly moves (by less than a fifth) (as often where it holds). It fails only for MS."
     )
     claim.tried(PLACE, False, {"first": 1.0, "last": 4.0}, whom="BCMS")
     assert Causes(Results(tmp_path)).of(claim) == "Of 2 failures: in 1 it begins at less than half of where it ends."

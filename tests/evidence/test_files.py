@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
 
 from evidence.files import Made, made_here, read, write
 
@@ -20,3 +23,18 @@ def test_a_result_file_says_how_it_was_made(tmp_path: Path) -> None:
     assert said.command == "python -m y"
     assert said.seconds == 0.3
     assert said.versions["torch"][0].isdigit()
+
+
+def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write("counts", [{"count": 3}], made_here("python -m x"), tmp_path)
+
+    def struck(table: pa.Table, where: Any) -> None:
+        pq_write(table, where)
+        raise KeyboardInterrupt
+
+    pq_write = pq.write_table
+    monkeypatch.setattr(pq, "write_table", struck)
+    with pytest.raises(KeyboardInterrupt):
+        write("counts", [{"count": 5}], made_here("python -m x"), tmp_path)
+    assert read("counts", tmp_path)[0].to_pylist() == [{"count": 3}]
+    assert [path.name for path in tmp_path.iterdir()] == ["counts.parquet"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scipy.stats import t as student
 
-from evidence.gains import BEST, compared, gained, gains, standing
+from evidence.gains import BEST, cells_by_size, compared, full_cells, gained, gains, standing
 from evidence.intervals import averaged, paired, with_interval
 
 
@@ -80,11 +80,11 @@ def test_an_interval_in_words() -> None:
     assert with_interval(paired([]), ".1f") == ""
 
 
-def test_an_interval_that_leaves_out_zero_is_clear() -> None:
-    assert paired([1.0, 1.1]).is_clear
-    assert paired([-1.0, -1.1]).is_clear
-    assert not paired([1.0, -1.0, 0.5]).is_clear
-    assert not paired([1.0]).is_clear
+def test_an_interval_that_leaves_out_zero_has_a_sign() -> None:
+    assert paired([1.0, 1.1]).sign == 1
+    assert paired([-1.0, -1.1]).sign == -1
+    assert paired([1.0, -1.0, 0.5]).sign == 0
+    assert paired([1.0]).sign == 0
 
 
 def all_six(seed: int, **counts: int) -> list[dict[str, Any]]:
@@ -110,16 +110,38 @@ def test_cells_in_which_another_is_better_are_named_with_their_cause() -> None:
     def estimated(rows: list[dict[str, Any]], estimate: float) -> list[dict[str, Any]]:
         return [r | {"estimate": estimate} for r in rows]
 
-    found = standing(
+    rows = (
         estimated(all_six(0, Prices=5, BCMS=7), 5.9)
         + estimated(all_six(1, Prices=5, CCMS=6), 7.2)
         + all_six(2, Prices=8, CCMS=8)
         + all_six(3, Prices=8, CCMS=7)
         + [row(4, "Prices", 1), row(4, "BCMS", 9)]  # not all six: it waits
     )
+    found = standing(full_cells(rows))
     assert (found.alone, found.tied) == (1, 1)
     first, second = found.losses
     assert (first.where, first.prices, first.best, first.count) == (("icu", 0, "binding", "small"), 5, "BCMS", 7)
     assert first.cause.startswith("search")
     assert (second.where[1], second.best) == (1, "CCMS")
     assert second.cause.startswith("selection")
+
+
+def test_cells_of_the_smallest_set_are_counted_once() -> None:
+    """Of 300 samples one cell, of 600 two scalings with two starts; Nearest, which flips the most, has no warm one."""
+    counts = {"BCMS": 5, "CCMS": 6, "KL": 5, "Nearest": 9, "Prices": 8}
+    rows = [
+        row(0, solver, count) | {"n": n, "scaling": scaling, "start": start}
+        for solver, count in counts.items()
+        for n in (300, 600)
+        for scaling in ("fixed", "scaled")
+        for start in ("random", "warm")
+        if (solver, start) != ("Nearest", "warm")
+    ]
+    found = standing(cells_by_size([*rows, *(r | {"allocation": "proportional", "n": 10} for r in rows)]))
+    assert (found.alone, found.tied) == (2, 0)
+    assert [loss.where for loss in found.losses] == [
+        ("icu", 0, "fixed", "random", 300),
+        ("icu", 0, "fixed", "random", 600),
+        ("icu", 0, "scaled", "random", 600),
+    ]
+    assert {loss.best for loss in found.losses} == {"Nearest"}

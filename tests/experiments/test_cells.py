@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Sequence
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evidence.files import commit, machine
-from experiments.cells import Cell, Payload, _next, _Queue, made_of, run_cells, with_needs
+from evidence.files import ROOT, commit, machine, versions_here
+from experiments.cells import Cell, Payload, _next, _Queue, _Worker, made_of, run_cells, with_needs
 
 
 def add(numbers: tuple[str, int], needs: Sequence[Payload], device: str) -> Payload:
@@ -31,8 +35,19 @@ def be_killed(arguments: Any, needs: Sequence[Payload], device: str) -> Payload:
     return {}
 
 
+def strike(arguments: Any, needs: Sequence[Payload], device: str) -> Payload:
+    os.kill(os.getpid(), signal.SIGINT)
+    return {}
+
+
 def interrupted(arguments: Any, needs: Sequence[Payload], device: str) -> Payload:
     raise KeyboardInterrupt
+
+
+def wait_for_ever(folder: str, needs: Sequence[Payload], device: str) -> Payload:
+    Path(folder, f"{os.getpid()}.pid").touch()
+    while True:
+        time.sleep(0.05)
 
 
 def chain(tmp_path: Path) -> tuple[Cell, Cell, Cell]:
@@ -85,6 +100,73 @@ def test_a_worker_that_is_killed_takes_its_own_cell_alone(tmp_path: Path) -> Non
     assert "exit code -9" in outcome.failed["dead"]
     assert third.kept(tmp_path) is not None
     assert outcome.left == ["after"]
+
+
+def test_a_worker_that_died_while_it_had_nothing_to_do_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, first = _Worker.started, list[_Worker]()
+
+    def one_dies(out: Path, device: str) -> _Worker:
+        worker = started(out, device)
+        if not first:
+            first.append(worker)
+            worker.process.kill()
+            worker.process.join()
+        return worker
+
+    monkeypatch.setattr(_Worker, "started", one_dies)
+    cells = [Cell(str(k), add, (str(tmp_path / "diary"), k)) for k in range(2)]
+    outcome = run_cells(cells, tmp_path, devices=("cpu", "cpu"))
+    assert (outcome.done, outcome.failed, outcome.left) == (2, {}, [])
+
+
+RUN = """
+import sys
+from pathlib import Path
+from experiments.cells import Cell, run_cells
+from tests.experiments.test_cells import wait_for_ever
+folder = sys.argv[1]
+run_cells([Cell(name, wait_for_ever, folder) for name in "ab"], Path(folder, "out"), devices=("cpu", "cpu"))
+"""
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def until(happened: Callable[[], bool]) -> bool:
+    """Whether it does within a minute, which is ages."""
+    ends = time.monotonic() + 60
+    while not happened() and time.monotonic() < ends:
+        time.sleep(0.05)
+    return happened()
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="asks /proc which processes there are")
+def test_workers_end_with_the_process_that_started_them(tmp_path: Path) -> None:
+    parent = subprocess.Popen([sys.executable, "-c", RUN, str(tmp_path)], cwd=ROOT, start_new_session=True)
+    try:
+        assert until(lambda: len(list(tmp_path.glob("*.pid"))) == 2)
+        pids = [int(path.stem) for path in tmp_path.glob("*.pid")]
+        assert all(map(is_running, pids))
+        parent.terminate()
+        parent.wait()
+        assert until(lambda: not any(map(is_running, pids)))
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(parent.pid, signal.SIGKILL)
+
+
+def test_ctrl_c_is_left_to_the_process_that_started_the_workers(tmp_path: Path) -> None:
+    """A terminal sends it to all of them; the first ends the others."""
+    cells = [Cell("struck", strike, None), Cell("other", add, (str(tmp_path / "diary"), 1))]
+    outcome = run_cells(cells, tmp_path, devices=("cpu", "cpu"))
+    assert (outcome.done, outcome.failed) == (2, {})
 
 
 def test_a_cell_that_fails_is_told_and_not_kept(tmp_path: Path) -> None:
@@ -157,9 +239,13 @@ def test_a_file_says_where_its_cells_were_made_not_where_they_were_collected(tmp
     here = first.run(tmp_path, "cpu")
     assert made_of("x", [here]).machine == machine()
     assert made_of("x", [here]).commit == commit()
-    there = {"made": {"machine": "16 cores (x86_64) and a GPU", "commit": "abc1234", "seconds": 7.0}}
-    both = made_of("x", [there, there])
+    assert made_of("x", [here]).versions == versions_here(("torch", "numpy"))
+    there: Payload = {"made": {"machine": "16 cores (x86_64) and a GPU", "commit": "abc1234", "seconds": 7.0}}
+    there["made"]["versions"] = {"python": "3.12", "torch": "2.11"}
+    both = made_of("x", [there, there], ["torch", "numpy"])
+    assert both.versions == {"python": "3.12", "torch": "2.11", "numpy": "not recorded"}
     assert (both.machine, both.commit, both.seconds) == ("16 cores (x86_64) and a GPU", "abc1234", 14.0)
     unknown = made_of("x", [there, {}])
     assert unknown.machine == "16 cores (x86_64) and a GPU or one that is not recorded"
+    assert unknown.versions["torch"] == "2.11 or not recorded"
     assert unknown.seconds is None

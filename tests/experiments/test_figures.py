@@ -58,7 +58,7 @@ def results(tmp_path: Path) -> Path:
             | {"dataset": "oulad", "n": n, "scaling": "fixed", "start": start, "allocation": allocation, "groups": 3}
             for n, start, allocation in product((20, 40), ("random", "warm"), ("joint", "proportional"))
             for seed, solver in places
-            if allocation == "joint" or solver not in ("Nearest", "Prices")
+            if allocation == "joint" or (start == "random" and solver not in ("Nearest", "Prices"))
         ],
         made,
         tmp_path,
@@ -115,6 +115,8 @@ def test_every_figure_is_drawn_from_the_result_files(results: Path, tmp_path: Pa
     assert all(name in budget for name in (*STYLES, "estimate of the most", "(a)", "(d)", "(60%)"))
     assert "estimate of the most" in texts(tmp_path / "pictures" / "study_iterations_icu_paper.svg")
     assert "estimate of the most" in texts(tmp_path / "pictures" / "study_sizes_oulad_proportional_fixed.svg")
+    assert "open markers: warm start" in texts(tmp_path / "pictures" / "study_sizes_oulad_joint_fixed.svg")
+    assert "open markers" not in texts(tmp_path / "pictures" / "study_sizes_oulad_proportional_fixed.svg")
     assert "Glucose" in texts(tmp_path / "pictures" / "study_prices.svg")
 
 

@@ -154,6 +154,11 @@ def test_base_lines_are_about_people_without_changes() -> None:
     assert by_half["held"] == by_half["count"]  # a line that moves by 1 does not reach 2 artanh 0.5 = 1.0986
 
 
+def test_a_base_line_of_nobody_has_no_confidence() -> None:
+    nobody = base_lines(small_case(EVEN, [], judge_at(0.0)), (0.9,))  # tanh(1.95 / 2) = 0.75
+    assert [(row["count"], row["confidence"]) for row in nobody] == [(0, None), (0, None)]
+
+
 def test_cohorts_have_nobody_in_common_and_are_rightly_predicted() -> None:
     labels = np.arange(1000) % 2
     predicted = np.where(np.arange(1000) % 10 == 3, 1 - labels, labels)  # wrong for some of class 1

@@ -19,6 +19,7 @@ from experiments.carry import console
 from experiments.cells import with_needs
 from experiments.cohorts import DATASETS, FOLDERS
 from experiments.hold import program as hold
+from experiments.hold.cells import SOURCES
 from experiments.protocol import FULL, KINDS, QUICK, SHARES, Scale, begun, verbatim
 from experiments.public_data import those_with_data
 from maxflip import BCMS, KL, MS, Problem
@@ -234,6 +235,30 @@ def test_whether_flips_hold_is_asked_with_the_others(
     assert told[0].seeds is None
     assert told[0].only == ("credit", "icu")
     assert what != "all" or told[0].out == tmp_path / "hold"
+
+
+@pytest.mark.parametrize("what", ["budget", "hold"])
+def test_after_ctrl_c_it_is_said_how_to_go_on(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    def strike(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(program, "carry_out", strike)
+    monkeypatch.setattr(hold, "run", strike)
+    assert program.main([what, "--quick", "--out", str(tmp_path)]) == 130
+    assert "run the same again" in " ".join(capsys.readouterr().err.split())
+
+
+def test_everything_in_its_quick_form_is_reckoned_at_less_than_twenty_minutes_on_two_cores(tmp_path: Path) -> None:
+    words = ["all", "--quick", "--data", str(tmp_path), "--out", str(tmp_path)]
+    given = program._parser().parse_args(words)
+    given.seeds = protocol.QUICK_SEEDS
+    parts = [program.part_of(name, given, DATASETS) for name in program.EXPERIMENTS]
+    given.seeds = None
+    parts += [hold.part_of(name, given) for name in SOURCES]
+    seconds = sum(cell.seconds for cell in with_needs([cell for part in parts for cell in part.cells]))
+    assert seconds / 2 < 20 * 60
 
 
 def test_fewer_datasets_or_draws_are_not_all_that_a_full_run_has() -> None:
