@@ -69,11 +69,16 @@ def versions_here(packages: Sequence[str]) -> dict[str, str]:
 
 
 def commit() -> str:
-    """Of the code that ran; where there is no repository, what MAXFLIP_COMMIT says."""
+    """Of the code that ran: what MAXFLIP_COMMIT says, for a copy of the code elsewhere; else the repository's, with
+    "-dirty" where files differ from it."""
     asked = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+        ["git", "describe", "--always", "--dirty", "--exclude=*"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    return asked.stdout.strip() or os.environ.get("MAXFLIP_COMMIT", "unknown")
+    return os.environ.get("MAXFLIP_COMMIT") or asked.stdout.strip() or "unknown"
 
 
 def machine() -> str:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evidence.files import Made, made_here, read, write
+from evidence import files
+from evidence.files import Made, commit, made_here, read, write
 
 
 def test_a_result_file_says_how_it_was_made(tmp_path: Path) -> None:
@@ -38,3 +40,24 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path, monkey
         write("counts", [{"count": 5}], made_here("python -m x"), tmp_path)
     assert read("counts", tmp_path)[0].to_pylist() == [{"count": 3}]
     assert [path.name for path in tmp_path.iterdir()] == ["counts.parquet"]
+
+
+def test_a_copy_of_the_code_is_told_its_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAXFLIP_COMMIT", "abc1234")
+    assert commit() == "abc1234"
+
+
+def test_files_that_differ_from_the_commit_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def git(*words: str) -> str:
+        who = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+        return subprocess.run(["git", *who, *words], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+
+    monkeypatch.delenv("MAXFLIP_COMMIT", raising=False)
+    monkeypatch.setattr(files, "ROOT", tmp_path)
+    git("init", "-q")
+    (tmp_path / "code.py").write_text("1")
+    git("add", ".")
+    git("commit", "-q", "-m", "First")
+    assert commit() == git("rev-parse", "--short", "HEAD").strip()
+    (tmp_path / "code.py").write_text("2")
+    assert commit() == git("rev-parse", "--short", "HEAD").strip() + "-dirty"
