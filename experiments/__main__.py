@@ -117,7 +117,7 @@ def cells_of(name: str, datasets: Sequence[str], data: str | None, seeds: int, *
     if name == "budget":
         return [cell for one in plans.values() for cell in one.cells(seeds)]
     if name == "scalability":
-        return [cell for one in growth if one in plans for cell in scalability.cells(plans[one], growth[one])]
+        return [cell for one in growth if one in plans for cell in scalability.cells(plans[one], growth[one], seeds)]
     return runtime.cells(plans["insurance"]) if "insurance" in plans else []
 
 
@@ -134,7 +134,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_arguments(parser, OUT)
-    parser.add_argument("--seeds", type=whole, help="draws of the budget experiment; 5, or 2 with --quick")
+    parser.add_argument("--seeds", type=whole, help="draws of samples; 5, or 2 with --quick")
     parser.add_argument(
         "--device", choices=["cpu", "cuda"], default="cpu", help="cuda: for the long sequences and CCMS"
     )

@@ -45,7 +45,6 @@ class Growth:
 
     sizes: tuple[int, ...]
     groups: int
-    seeds: int
 
 
 FULL = {
@@ -58,8 +57,8 @@ QUICK = {
     "oulad": Scale(40, 40, 3, 20, 180, 200),
     "insurance": Scale(20, 20, 3, 10, 90, 60),
 }
-FULL_GROWTH = {"oulad": Growth((300, 600, 900), 15, 5), "insurance": Growth((300, 600, 900), 15, 1)}
-QUICK_GROWTH = {"oulad": Growth((20, 40, 60), 3, 2), "insurance": Growth((10, 20, 30), 3, 1)}
+FULL_GROWTH = {"oulad": Growth((300, 600, 900), 15), "insurance": Growth((300, 600, 900), 15)}
+QUICK_GROWTH = {"oulad": Growth((20, 40, 60), 3), "insurance": Growth((10, 20, 30), 3)}
 FULL_SEEDS, QUICK_SEEDS = 5, 2
 
 # Seconds on one core (x86-64, 2026) for a gradient of one sample, and for the noise of CCMS per pair of samples.

@@ -68,10 +68,10 @@ def grow(task: Chain, needs: Sequence[Payload], device: str) -> Payload:
     return {"scalability": rows}
 
 
-def cells(plans: Plans, growth: Growth) -> list[Cell]:
+def cells(plans: Plans, growth: Growth, seeds: int) -> list[Cell]:
     """In one pool, everything; in the paper's groups, its own algorithms, with budgets that grow."""
     found: list[Cell] = []
-    for seed in range(growth.seeds):
+    for seed in range(seeds):
         for solver in (*ALGORITHMS, *OWN):
             found += _in_one_pool(plans, growth, seed, solver)
             if solver in ALGORITHMS:

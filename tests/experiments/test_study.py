@@ -90,8 +90,11 @@ def test_every_budget_solver_and_seed_has_its_cell() -> None:
 
 
 def test_sizes_are_nested_and_nearest_has_no_warm_start() -> None:
-    growth = protocol.Growth((20, 40, 60), 3, 1)
-    chains = [cell.arguments for cell in scalability.cells(Plans("insurance", None, QUICK["insurance"]), growth)]
+    growth = protocol.Growth((20, 40, 60), 3)
+    chains = [
+        cell.arguments for cell in scalability.cells(Plans("insurance", None, QUICK["insurance"]), growth, seeds=2)
+    ]
+    assert {chain.seed for chain in chains} == {0, 1}
     assert not any(chain.solver == "Nearest" and chain.start == "warm" for chain in chains)
     pooled = [c for c in chains if (c.solver, c.allocation, c.seed) == ("BCMS", "joint", 0)]
     assert {(c.sizes, c.scaling, c.start) for c in pooled} == {
@@ -110,7 +113,7 @@ def test_a_tiny_study_from_the_generator_to_the_figures(tmp_path: Path, monkeypa
     monkeypatch.setattr(budget, "problem_of", stage.problem_of)
     monkeypatch.delenv("MAXFLIP_DATA", raising=False)
     monkeypatch.setattr(protocol, "QUICK", {"insurance": TINY})
-    monkeypatch.setattr(protocol, "QUICK_GROWTH", {"insurance": protocol.Growth((6, 8), 2, 1)})
+    monkeypatch.setattr(protocol, "QUICK_GROWTH", {"insurance": protocol.Growth((6, 8), 2)})
     out = tmp_path / "out"
     results = out / "results"  # of a quick run: those of the repository stay as they are
     words = ["--quick", "--seeds", "1", "--workers", "1", "--only", "insurance", "--out", str(out)]
@@ -169,8 +172,7 @@ def test_the_page_has_the_numbers_of_the_protocol() -> None:
     for growth in protocol.FULL_GROWTH.values():
         assert "{} samples that are among {} that are among {}".format(*growth.sizes) in PAGE
         assert f"R = {growth.groups} groups" in PAGE
-    seeds = {name: growth.seeds for name, growth in protocol.FULL_GROWTH.items()}
-    assert f"{seeds['oulad']} draws of students and {seeds['insurance']} of the insurer's sequences" in PAGE
+    assert f"{protocol.FULL_SEEDS} draws of each" in PAGE
 
 
 def _places(rows: Sequence[dict[str, Any]]) -> set[tuple[str, str]]:
@@ -199,7 +201,7 @@ def _plan() -> Any:
 def test_the_middle_budget_is_that_of_the_smallest_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 20 samples there are 100; the smallest set has 10 of them."""
     monkeypatch.setattr(budget, "problem_of", stage.problem_of)
-    plans, growth = Plans("insurance", None, replace(TINY, n=20)), protocol.Growth((10, 20), 2, 1)
+    plans, growth = Plans("insurance", None, replace(TINY, n=20)), protocol.Growth((10, 20), 2)
     sizing = {"amounts": {"binding": {"middle": {"pressure": 100.0, "glucose": 100.0}}}}
     amounts: list[float] = []
 
