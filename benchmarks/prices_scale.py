@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import resource
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,8 @@ def main() -> None:
     rows = [measured(samples, given.device, given.chunk) for samples in given.samples]
     options = f"{' '.join(map(str, given.samples))} --device {given.device} --chunk {given.chunk} --keep"
     made = made_here(f"python -m benchmarks.prices_scale {options}", time.monotonic() - began)
+    if given.device != "cpu":
+        made = replace(made, machine=f"one {torch.cuda.get_device_name(given.device)}, {made.machine}")
     report({"prices_gpu": rows}, made, ["prices.gpu"], keep=given.keep)
 
 
