@@ -301,13 +301,17 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="write the result files and render the pages")
     parser.add_argument("--resume", action="store_true", help="take the answers of an interrupted run of the same code")
     given = parser.parse_args()
+    if given.keep and given.quick:
+        parser.error("--keep is for the full form: what --quick measures would replace what pages say of it")
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     data = there(None if given.data is None else Path(given.data))
+    if given.keep and data is None:
+        parser.error("--keep needs the data: the generated cohort alone would replace what pages say of both")
     began = time.monotonic()
     files = run(data, QUICK if given.quick else FULL, resume=given.resume)
     command = "python -m benchmarks.peers" + (" --quick" if given.quick else "") + (" --data DIR" if data else "")
-    made = made_here(f"{command} --keep", None if given.resume else time.monotonic() - began)
+    made = made_here(command + (" --keep" if given.keep else ""), None if given.resume else time.monotonic() - began)
     print()
     report(files, made, BLOCKS, keep=given.keep)
 

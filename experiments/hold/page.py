@@ -96,6 +96,7 @@ def said(results: Sequence[Result]) -> str:
                 f"{_share(first.share)} of these hold: {_number(first.number)} people. With {high:g} it flips "
                 f"{_number(last.count)}, and {_share(last.share)} hold: {_number(last.number)}."
             )
+        if (AS_CLOSE, low) in each and (AS_CLOSE, high) in each:
             lines.append(
                 f"Of unchanged people with the same confidence, {_share(each[AS_CLOSE, low].share)} are in the wanted "
                 f"class of another model without a margin, and {_share(each[AS_CLOSE, high].share)} at {high:g}."

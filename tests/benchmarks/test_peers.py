@@ -435,8 +435,20 @@ def test_the_program_without_data_is_done_and_says_with_which_command(
     peers.main()
     ((files, made, keep),) = commands
     assert files == {"asked": [{"data": None, "resume": True}]}
-    assert (made.command, made.seconds, keep) == ("python -m benchmarks.peers --quick --keep", None, False)
+    assert (made.command, made.seconds, keep) == ("python -m benchmarks.peers --quick", None, False)
     assert "MAXFLIP_DATA, which is not set: the generated cohort alone" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["--quick", "--keep"], ["--keep"], ["--keep", "--data", "nowhere"]])
+def test_half_a_comparison_replaces_no_result(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("MAXFLIP_DATA", raising=False)
+    monkeypatch.setattr(sys, "argv", ["peers", *words])
+    monkeypatch.setattr(peers, "run", lambda *_, **__: pytest.fail("it ran"))
+    with pytest.raises(SystemExit):
+        peers.main()
+    assert "would replace what pages say" in capsys.readouterr().err
 
 
 def test_the_generated_cohort_is_of_people_whom_its_network_predicts_in_the_unwanted_class() -> None:

@@ -487,3 +487,12 @@ def test_the_picture_is_drawn_from_the_result_files(tmp_path: Path) -> None:
     drawn, committed = places((tmp_path / "hold.svg").read_text()), places(draw_hold.PICTURE.read_text())
     assert len(drawn) > 500
     assert drawn == pytest.approx(committed, abs=0.5)
+
+
+def test_where_nobody_unchanged_is_as_close_the_page_says_the_rest() -> None:
+    for result in hold_points.read():
+        whole = hold_page.said([result])
+        without = replace(result, rows=[row for row in result.rows if row["solver"] != AS_CLOSE])
+        sentence = re.search(r" Of unchanged people with the same confidence, .*? at 0\.5\.", whole)
+        assert sentence is not None
+        assert hold_page.said([without]) == whole.replace(sentence.group(), "")
