@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
-from evidence.claims import ITERATIONS, Claim, Means, Spot, Tried, means, tuned
+from evidence.claims.claim import Claim, Spot, Tried
+from evidence.claims.places import Means, means, tuned
+from evidence.claims.runtime import ITERATIONS
 from evidence.gains import FOUR, WHERE, compared
 from evidence.results import Results, Row
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from evidence.causes import Causes
-from evidence.claims import Claim, Tried, all_claims
+from evidence.claims import all_claims
+from evidence.claims.claim import Claim, Tried
 from evidence.markdown import made_line, table
 from evidence.registry import text
 from evidence.results import Results

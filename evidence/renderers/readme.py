@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from textwrap import indent
 
-from evidence.claims import means
+from evidence.claims.places import means
 from evidence.gains import FOUR, full_cells
 from evidence.markdown import table
 from evidence.registry import text, values

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evidence.claims import ITERATIONS, means, tuned
+from evidence.claims.places import means, tuned
+from evidence.claims.runtime import ITERATIONS
 from evidence.gains import (
     BEST,
     FOUR,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from evidence.claims import all_claims, means
+from evidence.claims import all_claims
+from evidence.claims.places import means
 from evidence.gains import BEST, cells_by_size, compared, full_cells, gained, standing
 from evidence.intervals import averaged, with_interval
 from evidence.registry import text

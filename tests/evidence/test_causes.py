@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from evidence.causes import Causes, in_common
-from evidence.claims import ITERATIONS, Claim
+from evidence.claims.claim import Claim
+from evidence.claims.runtime import ITERATIONS
 from evidence.files import Made, write
 from evidence.results import Results
 from maxflip import BCMS, CCMS, KL, MS

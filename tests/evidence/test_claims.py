@@ -7,17 +7,12 @@ from typing import Any
 
 import pytest
 
-from evidence.claims import (
-    Claim,
-    arrives,
-    curves,
-    erratic,
-    of_budgets,
-    of_iterations,
-    of_margins,
-    of_runtime,
-    of_sizes,
-)
+from evidence.claims.budgets import of_budgets
+from evidence.claims.claim import Claim
+from evidence.claims.iterations import arrives, erratic, mean_curve, of_iterations, runs
+from evidence.claims.margins import of_margins
+from evidence.claims.runtime import of_runtime
+from evidence.claims.sizes import of_sizes
 from evidence.files import Made, write
 from evidence.gains import gained
 from evidence.renderers.results import gain
@@ -177,6 +172,7 @@ def test_datasets_of_several_sizes_are_not_averaged() -> None:
 
 def test_ups_and_downs_of_several_runs_do_not_cancel_out() -> None:
     rows = [row for s in ("BCMS", "CCMS", "KL") for row in steps(s, [10.0, 11.0], [1.0] * 2, [1.0] * 2, [1.0] * 2)]
+    rows += [row | {"seed": 1} for row in rows]
     rows += steps("MS", [20.0, 10.0], [1.0] * 2, [1.0] * 2, [1.0] * 2)
     rows += [row | {"seed": 1} for row in steps("MS", [10.0, 20.0], [1.0] * 2, [1.0] * 2, [1.0] * 2)]
     assert of_iterations(rows)[-1].held == 1
@@ -217,6 +213,8 @@ def test_iterations() -> None:
     rows += steps("BCMS", [10.0, 30.0, 30.0], rising, shrinking, falling)
     rows += steps("CCMS", [10.0, 20.0, 30.0], rising, shrinking, falling)
     rows += steps("KL", [20.0, 20.0, 20.0], falling, shrinking, falling)
+    assert {claim.clear for claim in of_iterations(rows)} == {0}  # one draw
+    rows += [row | {"seed": 1} for row in rows]
     assert {claim.verdict for claim in of_iterations(rows)} == {"confirmed"}
     wrong = [row | {"mean_mu": row["outer"], "grad_mu": 1.0, "mean_lambda": row["outer"]} for row in rows]
     claims = of_iterations(wrong)
@@ -231,10 +229,12 @@ def test_iterations() -> None:
 
 
 def test_a_run_that_ended_early_stays_as_it_ended() -> None:
-    rows = [cell(s, 4.0, outer=1, seed=0) for s in COUNTS] + [
-        cell("MS", c, outer=k, seed=1) for k, c in ((1, 0.0), (2, 8.0))
-    ]
-    assert curves(rows, "count")["icu", "paper", "small"]["MS"] == [2.0, 6.0]
+    assert mean_curve([[4.0], [0.0, 8.0]]) == [2.0, 6.0]
+
+
+def test_curves_are_of_the_draws_that_all_four_have() -> None:
+    rows = [cell(s, 4.0, outer=k, seed=0) for s in COUNTS for k in (2, 1)] + [cell("MS", 9.0, outer=1, seed=1)]
+    assert runs(rows, "count") == {("icu", "paper", "small"): {solver: {0: [4.0, 4.0]} for solver in COUNTS}}
 
 
 def test_when_a_curve_arrives_and_how_it_moves() -> None:
