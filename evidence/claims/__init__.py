@@ -3,8 +3,9 @@
 A claim is tried in places (an algorithm, on a dataset with a kind and a size of budgets), by means over the seeds that
 everything compared there was run with. It is *clear* in a place where the 95 % interval over these seeds of what
 decides lies on the side of the outcome, so never with one seed. A claim is *confirmed* where it holds in every place,
-and clearly in at least half of them; *in part* where it holds in at least half; else *not confirmed*. Runtime was
-measured once, and has no intervals.
+and clearly in at least half of them; *in part* where it holds in at least half, *not confirmed* where in fewer; and
+*mixed* where the rest of the places says otherwise more than half as often clearly. Runtime was measured once, and has
+no intervals.
 """
 
 from __future__ import annotations

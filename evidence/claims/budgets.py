@@ -12,6 +12,7 @@ from evidence.results import Row
 
 BUDGETS = ("small", "middle", "large")
 MARGIN = 0.1
+SEVERAL_WANTED = ("oulad",)  # of students the best two classes may both be wanted: their gap says nothing of the margin
 
 
 def _of_four(
@@ -63,7 +64,8 @@ def of_budgets(rows: Iterable[Row]) -> list[Claim]:
     gaps = Claim(
         "gap", "Their prediction gap is smaller than KL's, yet above the margin.", f"it is between {MARGIN} and KL's"
     )
-    for place, found in by_place(four, WHERE, "prediction_gap").items():
+    with_one = [row for row in four if row["dataset"] not in SEVERAL_WANTED]
+    for place, found in by_place(with_one, WHERE, "prediction_gap").items():
         for solver in SAMPLED:
             pair = {name: mean(found[name]) for name in (solver, "KL")}
             inside = [min(own - MARGIN, found["KL"][seed] - own) for seed, own in found[solver].items()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from evidence.intervals import paired
 
@@ -77,7 +77,15 @@ class Claim:
             return "not measured yet"
         if self.held == len(self.places) and (not self.has_intervals or 2 * self.clear >= len(self.places)):
             return "confirmed"
-        return "in part" if 2 * self.held >= len(self.places) else "not confirmed"
+        mostly = 2 * self.held >= len(self.places)
+        ours, theirs = (self.clear, self.clearly_not) if mostly else (self.clearly_not, self.clear)
+        if ours < 2 * theirs:
+            return "mixed"
+        return "in part" if mostly else "not confirmed"
+
+    def with_budgets(self, kind: str) -> Claim:
+        """Of the places that have budgets of this kind. kind: one of KINDS"""
+        return replace(self, places={spot: tried for spot, tried in self.places.items() if kind in spot[0].split()})
 
     @property
     def shares(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from evidence.claims.claim import Claim
-from evidence.claims.places import SAMPLED, name_of, of_common_seeds, tuned
+from evidence.claims.places import SAMPLED, mean, name_of, of_common_seeds, tuned
 from evidence.gains import FOUR, WHERE
 from evidence.results import Row
 
@@ -33,8 +33,8 @@ def mean_curve(each: Iterable[Curve]) -> list[float]:
     """By outer iteration; what ended early stays as it ended."""
     curves = [list(curve) for curve in each]
     longest = max(map(len, curves))
-    mean: list[float] = np.mean([curve + [curve[-1]] * (longest - len(curve)) for curve in curves], axis=0).tolist()
-    return mean
+    found: list[float] = np.mean([curve + [curve[-1]] * (longest - len(curve)) for curve in curves], axis=0).tolist()
+    return found
 
 
 def arrives(curve: Curve) -> int:
@@ -43,8 +43,12 @@ def arrives(curve: Curve) -> int:
 
 
 def erratic(curve: Curve) -> float:
-    """How far it moves from one outer iteration to the next, in parts of the most that it reaches."""
-    return float(np.abs(np.diff(curve)).mean() / max(*curve, 1.0)) if len(curve) > 1 else 0.0
+    """How far it goes back and forth, in parts of the most that it reaches: a mean over steps from one outer iteration
+    to the next. A steady rise has none, however steep it is."""
+    if len(curve) == 1:
+        return 0.0
+    travelled, won = np.abs(np.diff(curve)).sum(), abs(curve[-1] - curve[0])
+    return float((travelled - won) / (len(curve) - 1) / max(*curve, 1.0))
 
 
 def of_iterations(rows: Iterable[Row]) -> list[Claim]:
@@ -78,10 +82,11 @@ def _faster(counts: Mapping[tuple[Any, ...], Runs]) -> Claim:
         f"it is earlier than CCMS at {100 * STAYS:.0f} % of its most",
     )
     for place, of in counts.items():
+        arrived = {solver: {seed: float(arrives(curve)) for seed, curve in of[solver].items()} for solver in FOUR}
         for solver in ("BCMS", "KL"):
-            pair = {name: float(arrives(mean_curve(of[name].values()))) for name in (solver, "CCMS")}
-            earlier = [arrives(of["CCMS"][seed]) - arrives(curve) for seed, curve in of[solver].items()]
-            claim.tried(name_of(place), pair[solver] < pair["CCMS"], pair, ".0f", solver, earlier)
+            pair = {name: mean(arrived[name]) for name in (solver, "CCMS")}
+            earlier = [arrived["CCMS"][seed] - own for seed, own in arrived[solver].items()]
+            claim.tried(name_of(place), pair[solver] < pair["CCMS"], pair, ".1f", solver, earlier)
     return claim
 
 
@@ -120,10 +125,10 @@ def _ends(of: Mapping[int, Curve]) -> tuple[float, float]:
 
 def _erratic(counts: Mapping[tuple[Any, ...], Runs]) -> Claim:
     """Run by run: ups and downs of several cancel out in their mean."""
-    claim = Claim("erratic", "MS is erratic.", "it moves more from one iteration to the next than the other three")
+    claim = Claim("erratic", "MS is erratic.", "its count goes back and forth more than that of the other three")
     for place, of in counts.items():
         steps = {solver: {seed: erratic(curve) for seed, curve in of[solver].items()} for solver in FOUR}
-        means = {solver: float(np.mean(list(each.values()))) for solver, each in steps.items()}
+        means = {solver: mean(each) for solver, each in steps.items()}
         more = [own - max(steps[s][seed] for s in FOUR if s != "MS") for seed, own in steps["MS"].items()]
-        claim.tried(name_of(place), means["MS"] > max(means[s] for s in FOUR if s != "MS"), means, ".2f", "", more)
+        claim.tried(name_of(place), means["MS"] > max(means[s] for s in FOUR if s != "MS"), means, ".3f", "", more)
     return claim

@@ -1,4 +1,4 @@
-"""What the margin is there for."""
+"""What the margin is there for: whether flips hold in models that were learned anew."""
 
 from __future__ import annotations
 
@@ -8,31 +8,42 @@ from evidence.claims.claim import Claim
 from evidence.claims.places import mean, of_common_seeds
 from evidence.gains import SIX
 from evidence.results import Row
+from experiments.hold.cases import AS_CLOSE
+
+FEW = 0.05  # of all flips
+
+Shares = dict[tuple[str, float], dict[int, float]]  # (solver, margin) -> seed -> the share that holds
 
 
 def of_margins(by_dataset: Mapping[str, Iterable[Row]]) -> Claim:
-    """From flips that models which were learned anew were asked about."""
+    """A change is adversarial where its flips hold less often than people do who stand there by themselves."""
     claim = Claim(
         "margin",
         "The margin avoids a purely adversarial change.",
-        "more flips hold with the largest margin than with none",
+        f"its flips hold at most {100 * FEW:.0f} points less often than people do who are as close to the margin "
+        "without a change",
     )
     for dataset, rows in by_dataset.items():
-        found: dict[str, dict[float, dict[int, tuple[int, int]]]] = {}
-        for row in rows:
-            if row["solver"] in SIX:
-                cohorts = found.setdefault(row["solver"], {}).setdefault(row["margin"], {})
-                held, count = cohorts.get(row["seed"], (0, 0))
-                cohorts[row["seed"]] = held + row["held"], count + row["count"]
-        for solver, of in found.items():
-            shares = {
-                margin: {seed: held / count for seed, (held, count) in sorted(cohorts.items()) if count}
-                for margin, cohorts in sorted(of.items())
-            }
-            some = of_common_seeds({f"margin {margin:g}": each for margin, each in shares.items() if each})
-            if len(some) > 1:
-                said = {name: mean(each) for name, each in some.items()}
-                first, *_, last = some
-                more = [some[last][seed] - some[first][seed] for seed in some[first]]
-                claim.tried(dataset, said[last] > said[first], said, ".2f", solver, more)
+        shares = _shares(rows)
+        for (solver, margin), own in shares.items():
+            both = of_common_seeds({"flips": own, AS_CLOSE: shares.get((AS_CLOSE, margin), {})})
+            if solver in SIX and margin > 0 and both:
+                said = {name: mean(each) for name, each in both.items()}
+                spare = [each + FEW - both[AS_CLOSE][seed] for seed, each in both["flips"].items()]
+                claim.tried(
+                    f"{dataset} margin {margin:g}", said["flips"] + FEW >= said[AS_CLOSE], said, ".2f", solver, spare
+                )
     return claim
+
+
+def _shares(rows: Iterable[Row]) -> Shares:
+    """Of all judges together; nothing of a cohort in which nobody was flipped"""
+    sums: dict[tuple[str, float], dict[int, tuple[int, int]]] = {}
+    for row in rows:
+        cohorts = sums.setdefault((row["solver"], row["margin"]), {})
+        held, count = cohorts.get(row["seed"], (0, 0))
+        cohorts[row["seed"]] = held + row["held"], count + row["count"]
+    return {
+        key: {seed: held / count for seed, (held, count) in sorted(cohorts.items()) if count}
+        for key, cohorts in sums.items()
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evidence.causes import Causes
 from evidence.claims import all_claims
-from evidence.claims.claim import Claim, Tried
+from evidence.claims.claim import KINDS, Claim, Tried
 from evidence.markdown import made_line, table
 from evidence.registry import text
 from evidence.results import Results
@@ -14,9 +14,9 @@ from evidence.results import Results
 def claims(results: Results) -> str:
     """Row by row; a row whose result file is not there yet says so."""
     causes = Causes(results)
-    lines = [[c.says, measured(c), f"**{c.verdict}**", causes.of(c)] for c in all_claims(results)]
+    lines = [[c.says, measured(c), f"**{c.verdict}**", with_the_papers(c), causes.of(c)] for c in all_claims(results)]
     how = "\n\n" + made_line(results.made("budget")) if results.has("budget") else ""
-    return table(["the paper", "it holds", "verdict", "why not"], lines) + how
+    return table(["the paper", "it holds", "verdict", "with its own budgets alone", "why not"], lines) + how
 
 
 def measured(claim: Claim) -> str:
@@ -24,6 +24,14 @@ def measured(claim: Claim) -> str:
         return ""
     held = f"in {claim.held} of {len(claim.places)} places"
     return held + (f", clearly in {claim.clear}; clearly against in {claim.clearly_not}" if claim.has_intervals else "")
+
+
+def with_the_papers(claim: Claim) -> str:
+    """The verdict of the places that have the paper's kind of budgets; nothing where budgets have no part in it."""
+    apart = {kind: claim.with_budgets(kind) for kind in KINDS}
+    if not any(each.places for each in apart.values()):
+        return ""
+    return apart["paper"].verdict if apart["paper"].places else "not tried"
 
 
 @text("claims.detail")

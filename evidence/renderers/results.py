@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from evidence.claims.places import means, tuned
 from evidence.claims.runtime import ITERATIONS
 from evidence.gains import (
@@ -147,6 +149,31 @@ def variants(results: Results) -> str:
         if any((dataset, source, *run, solver) in count for solver in FOUR)
     ]
     return table(["dataset", "budgets", "run", *FOUR], lines)
+
+
+@text("results.lengths")
+@waits_for("iterations")
+def lengths(results: Results) -> str:
+    """What runs at the middle budget still won in their last outer iteration: the less, the less would longer ones
+    change. Means over seeds."""
+    rows = [row for row in tuned(results.rows("iterations")) if row["budget"] == "middle"]
+    lines = []
+    for dataset, source in dict.fromkeys((row["dataset"], row["budget_source"]) for row in rows):
+        here = [row for row in rows if (row["dataset"], row["budget_source"]) == (dataset, source)]
+        lines.append([dataset, source, *(_still_won([row for row in here if row["solver"] == s]) for s in FOUR)])
+    return table(["dataset", "budgets", *FOUR], lines)
+
+
+def _still_won(rows: Sequence[Row]) -> str:
+    """Of one algorithm: the count before its last outer iteration, and after it"""
+    by_seed: dict[int, list[float]] = {}
+    for row in sorted(rows, key=lambda row: int(row["outer"])):
+        by_seed.setdefault(row["seed"], []).append(float(row["count"]))
+    runs = [run for run in by_seed.values() if len(run) > 1]
+    if not runs:
+        return ""
+    before, after = (float(np.mean([run[k] for run in runs])) for k in (-2, -1))
+    return f"{before:.1f}, then {after:.1f}"
 
 
 @text("results.growth")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from evidence.claims import all_claims
+from evidence.claims.claim import Claim
 from evidence.claims.places import means
 from evidence.gains import BEST, cells_by_size, compared, full_cells, gained, standing
 from evidence.intervals import averaged, with_interval
@@ -23,7 +24,7 @@ OVER = {
     "KL": "KL",
     "Nearest": "everyone's own cheapest flip (`Nearest`)",
 }
-VERDICTS = ("confirmed", "in part", "not confirmed", "not measured yet")
+VERDICTS = ("confirmed", "in part", "mixed", "not confirmed", "not measured yet")
 
 
 @text("results.short")
@@ -47,9 +48,10 @@ def _lines(results: Results) -> Iterator[str]:
         yield _proved(results.rows("prices_linear"))
     if results.has("peers_budgets"):
         yield from _of_the_peers(results.rows("peers_budgets"))
-    verdicts = Counter(claim.verdict for claim in all_claims(results))
-    said = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in VERDICTS if verdicts[verdict])
-    yield f"**The paper's claims**, tried anew on other data: of {verdicts.total()}, {said}."
+    claims = all_claims(results)
+    with_its_own = [own for claim in claims if (own := claim.with_budgets("paper")).places]
+    alone = f" With the paper's own kind of budgets alone: of {_verdicts(with_its_own)}." if with_its_own else ""
+    yield f"**The paper's claims**, tried anew on other data: of {_verdicts(claims)}.{alone}"
     held = [line for result in read(results.folder) for line in _held(result)]
     if held:
         yield f"**Do the flips hold** in models that were learned anew? {' '.join(held)}"
@@ -72,6 +74,12 @@ def _of_the_study(rows: list[Row]) -> Iterator[str]:
             f"**How near to the most.** `Prices` reaches {near} % of its own estimate of the most that any plan flips, "
             f"which proves nothing; in {within} of {len(estimated)} cells it is less than one sample away."
         )
+
+
+def _verdicts(claims: Sequence[Claim]) -> str:
+    each = Counter(claim.verdict for claim in claims)
+    said = ", ".join(f"{each[verdict]} {verdict}" for verdict in VERDICTS if each[verdict])
+    return f"{each.total()}, {said}"
 
 
 def _all_of(rows: list[Row]) -> str:

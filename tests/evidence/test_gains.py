@@ -127,7 +127,8 @@ def test_cells_in_which_another_is_better_are_named_with_their_cause() -> None:
 
 
 def test_cells_of_the_smallest_set_are_counted_once() -> None:
-    """Of 300 samples one cell, of 600 two scalings with two starts; Nearest, which flips the most, has no warm one."""
+    """Of 300 samples one cell, of 600 two scalings with two starts; Nearest, which flips the most, has no warm one, but
+    what it found stands beside those too."""
     counts = {"BCMS": 5, "CCMS": 6, "KL": 5, "Nearest": 9, "Prices": 8}
     rows = [
         row(0, solver, count) | {"n": n, "scaling": scaling, "start": start}
@@ -138,10 +139,12 @@ def test_cells_of_the_smallest_set_are_counted_once() -> None:
         if (solver, start) != ("Nearest", "warm")
     ]
     found = standing(cells_by_size([*rows, *(r | {"allocation": "proportional", "n": 10} for r in rows)]))
-    assert (found.alone, found.tied) == (2, 0)
-    assert [loss.where for loss in found.losses] == [
+    assert (found.alone, found.tied) == (0, 0)
+    assert {loss.where for loss in found.losses} == {
         ("icu", 0, "fixed", "random", 300),
         ("icu", 0, "fixed", "random", 600),
+        ("icu", 0, "fixed", "warm", 600),
         ("icu", 0, "scaled", "random", 600),
-    ]
+        ("icu", 0, "scaled", "warm", 600),
+    }
     assert {loss.best for loss in found.losses} == {"Nearest"}

@@ -160,9 +160,9 @@ def test_the_page_has_the_numbers_of_the_protocol() -> None:
 
     for head, cells in (
         ("drawn for each seed", [f"{s.n}" for s in scales]),
-        ("iterations of a tuned run, outer x inner", [f"{s.outer} x {s.inner}" for s in scales]),
+        ("iterations of a tuned run, outer x inner, at most", [f"{s.outer} x {s.inner}" for s in scales]),
         (
-            "gradients per sample for tuning one algorithm: settings",
+            "gradients per sample for tuning one algorithm, at most: settings",
             [f"{s.allowance:,}: {s.allowance // (s.outer * s.inner)}" for s in scales],
         ),
         ("tuned on samples", [f"{s.tuning_n}" for s in scales]),
