@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from textwrap import indent
 
 from evidence.claims.places import means
-from evidence.gains import FOUR, full_cells
+from evidence.gains import FOUR, full_cells, gained
+from evidence.intervals import averaged, with_interval
 from evidence.markdown import table
 from evidence.registry import text, values
 from evidence.results import Results
@@ -32,7 +33,7 @@ PEOPLE = {
     "credit_default": "credit customers",
     "generated": "rows of a generated table",
 }
-_BUDGETS = {"paper": "as the paper sets them", "binding": "scarcer"}
+_BUDGETS = {"paper": "as the paper sets them", "binding": "ours, scarcer"}
 
 
 @text("demo.printed")
@@ -88,7 +89,7 @@ def _more(ours: float, other: float) -> str:
 
 def _of_the_study(results: Results) -> Iterator[list[str]]:
     """Means over draws and sizes of budgets, of cells that all solvers have; of the paper's four, the one that is best
-    there."""
+    there. What Prices has more, paired over draws, with its interval."""
     rows = [row for of in full_cells(results.rows("budget")).values() for row in of.values()]
     people = {row["dataset"]: row["n"] for row in rows}
     by = means(rows, ("dataset", "budget_source", "solver"), "count")
@@ -98,7 +99,8 @@ def _of_the_study(results: Results) -> Iterator[list[str]]:
         ours = [f"{here[solver]:.1f}" for solver in ("Prices", "Nearest")]
         whom = f"{people[dataset]} {PEOPLE[dataset]}"
         others = f"{best}, of the paper: {here[best]:.1f}"
-        yield [whom, _BUDGETS[source], *ours, others, _more(here["Prices"], here[best])]
+        paired = gained([row for row in rows if row["budget_source"] == source], "Prices", best)[dataset]
+        yield [whom, _BUDGETS[source], *ours, others, with_interval(averaged([paired]), "+.0f") + " %"]
 
 
 def _of_the_peers(results: Results) -> Iterator[list[str]]:
