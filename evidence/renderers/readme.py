@@ -12,6 +12,10 @@ from evidence.markdown import table
 from evidence.registry import text, values
 from evidence.results import Results
 from evidence.rivals import OURS, best_of_others
+from experiments.cohorts import MARGIN
+from experiments.hold.kinds import ANOTHER
+from experiments.hold.points import Result, difference, number_of, of_kind, point, read
+from experiments.hold.words import share, signed, standing
 
 _WORDS = {
     2: "two",
@@ -33,6 +37,8 @@ PEOPLE = {
     "credit_default": "credit customers",
     "generated": "rows of a generated table",
 }
+_JUDGED = {"icu": "Patients", "credit": "Credit customers"}
+_SETTINGS = {"icu": ", untuned there", "credit": ""}  # of the paper's four: experiments/hold/icu.py, credit.py
 _BUDGETS = {"paper": "as the paper sets them", "binding": "ours, scarcer"}
 
 
@@ -81,6 +87,32 @@ def bought(results: Results) -> str:
         "more by `Prices`",
     ]
     return table(head, lines, right=(2, 3, 5))
+
+
+@text("readme.hold")
+def hold(results: Results) -> str:
+    """How many such flips other models agree with, and whether that leaves `Prices` ahead of the paper's best."""
+    found = [said for result in read(results.folder) if (said := _held(result)) is not None]
+    if not found:
+        return "*Not measured yet: whether such flips hold in models learned anew.*"
+    where = f"[Measured](docs/hold.md) on smaller cohorts, by the same margin of {MARGIN:g}."
+    return f"**Do flips hold in models that were learned anew?** {where} {' '.join(found)}"
+
+
+def _held(result: Result) -> str | None:
+    """Beside that one of the paper's four of whose flips most hold."""
+    ours, other = (point(of, "Prices", MARGIN) for of in (result, of_kind(result, ANOTHER)))
+    four = {solver: of.number.value for solver in FOUR if (of := point(result, solver, MARGIN)) is not None}
+    if ours is None or other is None or other.won is None or not four:
+        return None
+    best = max(four, key=lambda solver: four[solver])
+    ahead = difference(result, MARGIN, "Prices", best, number_of)
+    named = f"{best}{_SETTINGS[result.dataset]}"
+    number = "" if ahead is None else f"; in number, `Prices` is {standing(ahead)} {named} ({signed(ahead)})"
+    return (
+        f"{_JUDGED[result.dataset]}: {share(ours.share)} of the flips of `Prices`, and {100 * other.won:.0f} % in models "
+        f"of another kind, of those who were not there anyway{number}."
+    )
 
 
 def _more(ours: float, other: float) -> str:

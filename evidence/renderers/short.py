@@ -15,8 +15,8 @@ from evidence.renderers.readme import PEOPLE
 from evidence.renderers.results import gain, said_of
 from evidence.results import Results, Row
 from evidence.rivals import OURS, best_of_others
-from experiments.hold.cases import AS_CLOSE, MARGINS
-from experiments.hold.points import DATASETS, Mean, Result, point, read
+from experiments.hold.kinds import in_brief
+from experiments.hold.points import read
 
 OVER = {
     BEST: "the best of the paper's four, taken anew in every cell",
@@ -52,9 +52,12 @@ def _lines(results: Results) -> Iterator[str]:
     with_its_own = [own for claim in claims if (own := claim.with_budgets("paper")).places]
     alone = f" With the paper's own kind of budgets alone: of {_verdicts(with_its_own)}." if with_its_own else ""
     yield f"**The paper's claims**, tried anew on other data: of {_verdicts(claims)}.{alone}"
-    held = [line for result in read(results.folder) for line in _held(result)]
+    held = [line for result in read(results.folder) for line in in_brief(result)]
     if held:
-        yield f"**Do the flips hold** in models that were learned anew? {' '.join(held)}"
+        yield (
+            "**Do the flips hold** in models that were learned anew? Beside unchanged people who stand as close to the "
+            f"line: {' '.join(held)}"
+        )
 
 
 def _of_the_study(rows: list[Row]) -> Iterator[str]:
@@ -133,18 +136,3 @@ def _of_the_peers(rows: list[Row]) -> Iterator[str]:
             f"**Other tools** ({len(tools)}, for {' and '.join(cohorts)}, the same choice made among their changes). "
             f"`Prices` flips {min(more):.0f} to {max(more):.0f} % more than the best of them, by shape of budgets."
         )
-
-
-def _held(result: Result) -> Iterator[str]:
-    low, high = MARGINS[0], MARGINS[-1]
-    first, last = (point(result, "Prices", margin) for margin in (low, high))
-    alike = point(result, AS_CLOSE, low)
-    if first is not None and last is not None and alike is not None:
-        yield (
-            f"{DATASETS[result.dataset]}: {_share(first.share)} without a margin, as {_share(alike.share)} of "
-            f"unchanged people do who stand as close to the line; {_share(last.share)} with a margin of {high:g}."
-        )
-
-
-def _share(mean: Mean) -> str:
-    return f"{100 * mean.value:.0f}" + ("" if mean.half is None else f" ± {100 * mean.half:.0f}") + " %"

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from experiments.hold.cases import AS_CLOSE, ENSEMBLE, MARGINS, UNCHANGED
-from experiments.hold.points import DATASETS, KINDS, SOLVERS, Mean, Result, difference, number_of, point, share_of
+from experiments.hold.points import DATASETS, KINDS, SOLVERS, Point, Result, difference, number_of, point, share_of
+from experiments.hold.words import STANDINGS, all_of, at_margin, markdown, named, number, share, signed, standing
 
 LINES = (*SOLVERS, UNCHANGED, AS_CLOSE)
-
-
-def _markdown(lines: Sequence[Sequence[str]]) -> str:
-    head, *rest = lines
-    return "\n".join("| " + " | ".join(line) + " |" for line in (head, ["---"] * len(head), *rest))
-
-
-def _share(mean: Mean) -> str:
-    return f"{100 * mean.value:.0f}" + ("" if mean.half is None else f" ± {100 * mean.half:.0f}") + " %"
-
-
-def _number(mean: Mean) -> str:
-    return f"{mean.value:,.0f}" if mean.value >= 100 else f"{mean.value:.1f}"
+OTHERS = tuple(solver for solver in SOLVERS if solver not in ("Prices", ENSEMBLE))
 
 
 def _brief(result: Result, solver: str, margin: float) -> str:
@@ -28,8 +17,13 @@ def _brief(result: Result, solver: str, margin: float) -> str:
     found = point(result, solver, margin)
     if found is None:
         return "none flipped"
-    share = _share(found.share)
-    return share if solver in (UNCHANGED, AS_CLOSE) else f"{share} of {_number(found.count)}: {_number(found.number)}"
+    said = f"{share(found.share)}{_fewer_cohorts(found)}"
+    return said if solver in (UNCHANGED, AS_CLOSE) else f"{said} of {number(found.count)}: {number(found.number)}"
+
+
+def _fewer_cohorts(found: Point) -> str:
+    """A share of nobody is no number: then it is the mean of fewer cohorts than the count is."""
+    return f" ({found.some} of {found.cohorts} cohorts)" if found.some < found.cohorts else ""
 
 
 def table(results: Sequence[Result]) -> str:
@@ -37,8 +31,8 @@ def table(results: Sequence[Result]) -> str:
     parts = []
     for result in results:
         head = [DATASETS[result.dataset], *(f"margin {margin:g}" for margin in MARGINS)]
-        lines = [[_named(line), *(_brief(result, line, margin) for margin in MARGINS)] for line in LINES]
-        parts.append(_markdown([head, *lines]))
+        lines = [[named(line), *(_brief(result, line, margin) for margin in MARGINS)] for line in LINES]
+        parts.append(markdown([head, *lines]))
     return "\n\n".join(parts)
 
 
@@ -60,23 +54,17 @@ def detail(results: Sequence[Result]) -> str:
             for solver in LINES:
                 found = point(result, solver, margin)
                 if found is not None:
-                    shares = (*found.kinds.values(), found.by_margin, found.anyway)
+                    of_them = (*found.kinds.values(), found.by_margin, found.anyway)
                     won = "" if found.won is None or solver in (UNCHANGED, AS_CLOSE) else f"{100 * found.won:.0f} %"
                     cells = [
-                        *(f"{100 * share:.0f} %" for share in shares),
+                        *(f"{100 * part:.0f} %" for part in of_them),
                         won,
                         f"{found.confidence:.2f}",
                         f"{found.cost:.2f}",
                     ]
-                    lines.append([f"{margin:g}", _named(solver), *cells])
-        parts.append(f"{DATASETS[result.dataset]}:\n\n{_markdown([head, *lines])}")
+                    lines.append([f"{margin:g}", f"{named(solver)}{_fewer_cohorts(found)}", *cells])
+        parts.append(f"{DATASETS[result.dataset]}:\n\n{markdown([head, *lines])}")
     return "\n\n".join(parts)
-
-
-def _named(line: str) -> str:
-    return {ENSEMBLE: "`Prices` for an `Ensemble`", UNCHANGED: "*unchanged*", AS_CLOSE: "*unchanged, as close*"}.get(
-        line, f"`{line}`"
-    )
 
 
 def said(results: Sequence[Result]) -> str:
@@ -92,22 +80,69 @@ def said(results: Sequence[Result]) -> str:
         if ("Prices", low) in each and ("Prices", high) in each:
             first, last = each["Prices", low], each["Prices", high]
             lines.append(
-                f"Without a margin `Prices` flips {_number(first.count)} of {first.people:.0f}, and "
-                f"{_share(first.share)} of these hold: {_number(first.number)} people. With {high:g} it flips "
-                f"{_number(last.count)}, and {_share(last.share)} hold: {_number(last.number)}."
+                f"Without a margin `Prices` flips {number(first.count)} of {first.people:.0f}, and "
+                f"{share(first.share)} of these hold: {number(first.number)} people. With {high:g} it flips "
+                f"{number(last.count)}, and {share(last.share)} hold: {number(last.number)}."
             )
         if (AS_CLOSE, low) in each and (AS_CLOSE, high) in each:
             lines.append(
-                f"Of unchanged people with the same confidence, {_share(each[AS_CLOSE, low].share)} are in the wanted "
-                f"class of another model without a margin, and {_share(each[AS_CLOSE, high].share)} at {high:g}."
+                f"Of unchanged people with the same confidence, {share(each[AS_CLOSE, low].share)} are in the wanted "
+                f"class of another model without a margin, and {share(each[AS_CLOSE, high].share)} at {high:g}."
             )
         lines.append(
             f"Planned against the one network, most hold with `{best[0]}` and a margin of {best[1]:g}: "
-            f"{_number(each[best].number)} of the {_number(each[best].count)} flipped. Planned against the ensemble, "
-            f"with a margin of {together[1]:g}: {_number(each[together].number)} of {_number(each[together].count)}."
+            f"{number(each[best].number)} of the {number(each[best].count)} flipped. Planned against the ensemble, "
+            f"with a margin of {together[1]:g}: {number(each[together].number)} of {number(each[together].count)}."
         )
+        lines += [*_best_margins(each), *_at_their_best(result, each), *_beside_the_others(result)]
         parts.append(" ".join(lines))
     return "\n\n".join(parts)
+
+
+Points = dict[tuple[str, float], Point]
+
+
+def _best_of(each: Points, solver: str) -> float:
+    """The margin with which most hold."""
+    return max((margin for of, margin in each if of == solver), key=lambda margin: each[solver, margin].number.value)
+
+
+def _best_margins(each: Points) -> Iterator[str]:
+    """Where the number that holds is largest, solver by solver."""
+    best = {solver: _best_of(each, solver) for solver in SOLVERS if any(of == solver for of, _ in each)}
+    found = [(margin, [named(solver) for solver in best if best[solver] == margin]) for margin in MARGINS]
+    where = [f"{at_margin(margin)} for {all_of(names)}" for margin, names in found if names]
+    yield f"The number that holds is largest {'; '.join(where)}."
+
+
+def _at_their_best(result: Result, each: Points) -> Iterator[str]:
+    if {"Prices", ENSEMBLE} <= {solver for solver, _ in each}:
+        ours, alone = (_best_of(each, solver) for solver in (ENSEMBLE, "Prices"))
+        found = difference(result, ours, ENSEMBLE, "Prices", number_of, alone)
+        if found is not None:
+            yield (
+                "Each with the margin that is best for it, the ensemble is "
+                f"{standing(found)} the network alone: {signed(found)} people."
+            )
+
+
+def _beside_the_others(result: Result) -> Iterator[str]:
+    """Whom `Prices` is ahead of in the number that holds, and whom not."""
+    found = {margin: said for margin in MARGINS if (said := _stands(result, margin))}
+    alike = {said: [margin for margin in found if found[margin] == said] for said in found.values()}
+    if alike:
+        listed = "; ".join(f"{at_margin(*margins)} {said}" for said, margins in alike.items())
+        yield f"In the number that holds, `Prices` is {listed}."
+
+
+def _stands(result: Result, margin: float) -> str:
+    """Beside the other solvers, in words; nothing where there are no intervals."""
+    each = {other: difference(result, margin, "Prices", other, number_of) for other in OTHERS}
+    known = {named(other): standing(mean) for other, mean in each.items() if mean is not None and mean.half is not None}
+    groups = {words: [name for name in known if known[name] == words] for words in dict.fromkeys(known.values())}
+    if len(groups) == 1 and len(known) == len(OTHERS):
+        return f"{next(iter(groups))} all others"
+    return ", ".join(f"{words} {all_of(groups[words])}" for words in STANDINGS if words in groups)
 
 
 def made(results: Sequence[Result]) -> str:
@@ -129,7 +164,7 @@ def made(results: Sequence[Result]) -> str:
             ]
         )
     absent = [name for dataset, name in DATASETS.items() if dataset not in {result.dataset for result in results}]
-    return _markdown(lines) + "".join(f"\n\n{name}: not measured yet." for name in absent)
+    return markdown(lines) + "".join(f"\n\n{name}: not measured yet." for name in absent)
 
 
 def _processor_seconds(result: Result) -> float:
@@ -148,16 +183,13 @@ def differences(results: Sequence[Result]) -> str:
         "`Prices` less *unchanged, as close*: share that holds, points": ("Prices", AS_CLOSE, share_of, 100.0),
         "`Ensemble` less `Prices`: share that holds, points": (ENSEMBLE, "Prices", share_of, 100.0),
         "`Ensemble` less `Prices`: number that holds": (ENSEMBLE, "Prices", number_of, 1.0),
+        **{f"`Prices` less `{other}`: number that holds": ("Prices", other, number_of, 1.0) for other in OTHERS},
     }
     parts = []
     for result in results:
         lines = [[DATASETS[result.dataset], *(f"margin {margin:g}" for margin in MARGINS)]]
         for name, (first, second, value, times) in asked.items():
             found = [difference(result, margin, first, second, value) for margin in MARGINS]
-            lines.append([name, *("" if mean is None else _signed(mean, times) for mean in found)])
-        parts.append(_markdown(lines))
+            lines.append([name, *("" if mean is None else signed(mean, times) for mean in found)])
+        parts.append(markdown(lines))
     return "\n\n".join(parts)
-
-
-def _signed(mean: Mean, times: float) -> str:
-    return f"{times * mean.value:+.1f}" + ("" if mean.half is None else f" ± {times * mean.half:.1f}")

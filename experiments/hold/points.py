@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +45,11 @@ class Mean:
     value: float
     half: float | None
 
+    @property
+    def sign(self) -> int:
+        """Of all numbers in the interval: 1 or -1; 0 where it holds 0, or there is none"""
+        return 0 if self.half is None else int(self.value - self.half > 0) - int(self.value + self.half < 0)
+
 
 def mean(each: Sequence[float]) -> Mean:
     """With Student's interval."""
@@ -58,7 +63,8 @@ class Point:
 
     count: flipped   share: of these, in the wanted class of a judge   by_margin: ... by the margin   anyway: of these,
     there before any change   won: of those not there before, the share that holds; None where all were   number: that
-    hold   kinds: share by kind of judge
+    hold   kinds: share by kind of judge   cohorts: how many   some: of these, in how many anybody was flipped; the rest
+    has no share
     """
 
     people: float
@@ -71,6 +77,8 @@ class Point:
     kinds: dict[str, float]
     cost: float
     confidence: float
+    cohorts: int
+    some: int
 
 
 def by_cohort(result: Result, solver: str, margin: float) -> dict[int, list[Row]]:
@@ -95,6 +103,7 @@ def point(result: Result, solver: str, margin: float) -> Point | None:
             for judges in flipped
         ]
 
+    judging = {row["kind"] for judges in flipped for row in judges}
     return Point(
         people=float(np.mean([judges[0]["people"] for judges in cohorts])),
         count=mean([judges[0]["count"] for judges in cohorts]),
@@ -103,9 +112,11 @@ def point(result: Result, solver: str, margin: float) -> Point | None:
         anyway=float(np.mean(shares("anyway"))),
         won=_won([row for judges in flipped for row in judges]),
         number=mean([float(np.mean([row["held"] for row in judges])) for judges in cohorts]),
-        kinds={kind: float(np.mean(shares("held", kind))) for kind in KINDS},
+        kinds={kind: float(np.mean(shares("held", kind))) for kind in KINDS if kind in judging},
         cost=float(np.mean([judges[0]["cost"] for judges in flipped])),
         confidence=float(np.mean([judges[0]["confidence"] for judges in flipped])),
+        cohorts=len(cohorts),
+        some=len(flipped),
     )
 
 
@@ -115,8 +126,14 @@ def _won(rows: Sequence[Row]) -> float | None:
     return sum(row["won"] for row in rows) / others if others else None
 
 
-def share_of(judges: Sequence[Row]) -> float:
-    return float(np.mean([row["held"] / row["count"] for row in judges]))
+def of_kind(result: Result, kind: str) -> Result:
+    """What judges of one kind say, as if there were no others."""
+    return replace(result, rows=[row for row in result.rows if row["kind"] == kind])
+
+
+def share_of(judges: Sequence[Row]) -> float | None:
+    """None where nobody was flipped."""
+    return float(np.mean([row["held"] / row["count"] for row in judges])) if judges[0]["count"] else None
 
 
 def number_of(judges: Sequence[Row]) -> float:
@@ -124,9 +141,19 @@ def number_of(judges: Sequence[Row]) -> float:
 
 
 def difference(
-    result: Result, margin: float, first: str, second: str, value: Callable[[Sequence[Row]], float]
+    result: Result,
+    margin: float,
+    first: str,
+    second: str,
+    value: Callable[[Sequence[Row]], float | None],
+    its_margin: float | None = None,
 ) -> Mean | None:
-    """Of two lines, cohort by cohort: what differs between cohorts and their networks is the same for both."""
-    one, other = by_cohort(result, first, margin), by_cohort(result, second, margin)
-    both = [seed for seed in one if seed in other and one[seed][0]["count"] and other[seed][0]["count"]]
-    return mean([value(one[seed]) - value(other[seed]) for seed in both]) if both else None
+    """Of two lines, cohort by cohort: what differs between cohorts and their networks is the same for both.
+
+    its_margin: of the second, where it is another
+    """
+    one = by_cohort(result, first, margin)
+    other = by_cohort(result, second, margin if its_margin is None else its_margin)
+    pairs = [(value(one[seed]), value(other[seed])) for seed in one if seed in other]
+    each = [ours - theirs for ours, theirs in pairs if ours is not None and theirs is not None]
+    return mean(each) if each else None

@@ -19,10 +19,12 @@ from evidence import files
 from experiments import carry, stays
 from experiments.cells import with_needs
 from experiments.hold import cells as hold_cells
+from experiments.hold import kinds as hold_kinds
 from experiments.hold import page as hold_page
 from experiments.hold import picture as draw_hold
 from experiments.hold import points as hold_points
 from experiments.hold import program as hold
+from experiments.hold import words as hold_words
 from experiments.hold.cases import (
     AS_CLOSE,
     ENSEMBLE,
@@ -284,6 +286,113 @@ def test_differences_are_between_lines_of_the_same_cohort() -> None:
     assert numbers is not None
     assert numbers.value == 8.0
     assert hold_points.difference(result, 0.3, ENSEMBLE, "Prices", hold_points.share_of) is None
+
+
+def test_a_cohort_in_which_nobody_is_flipped_counts_as_none_in_numbers_and_in_no_share() -> None:
+    rows = [row(seed, "j", "seed", 10, 6) for seed in (0, 1)]
+    rows += [row(0, "j", "seed", 5, 4, solver="BCMS"), row(1, "j", "seed", 0, 0, solver="BCMS")]
+    result = hold_points.Result("credit", rows, MADE)
+    numbers = hold_points.difference(result, 0.1, "Prices", "BCMS", hold_points.number_of)
+    assert numbers is not None
+    assert numbers.value == pytest.approx((2 + 6) / 2)
+    shares = hold_points.difference(result, 0.1, "Prices", "BCMS", hold_points.share_of)
+    assert shares is not None
+    assert shares.value == pytest.approx(-0.2)  # of the first cohort alone
+    assert shares.half is None
+    said = hold_page.table([result]).splitlines()
+    assert said[3] == "| `BCMS` | none flipped | 80 % (1 of 2 cohorts) of 2.5: 2.0 | none flipped | none flipped |"
+    assert "| 0.1 | `BCMS` (1 of 2 cohorts) |" in hold_page.detail([result])
+    assert said[7].split(" | ")[2] == "60 ± 0 % of 10.0: 6.0"  # all cohorts: nothing to mark
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "sign", "often", "stands"),
+    [
+        (-2.0, 1.9, -1, "clearly less often than", "behind"),
+        (-2.0, 2.1, 0, "about as often as", "level with"),
+        (2.0, 2.1, 0, "about as often as", "level with"),
+        (2.0, 1.9, 1, "clearly more often than", "ahead of"),
+        (2.0, None, 0, "as against", "not known to differ from"),
+    ],
+)
+def test_words_go_by_the_sign_of_the_interval(
+    value: float, half: float | None, sign: int, often: str, stands: str
+) -> None:
+    found = hold_points.Mean(value, half)
+    assert (found.sign, hold_words.often(found), hold_words.standing(found)) == (sign, often, stands)
+
+
+def test_margins_at_which_a_difference_is_clear_are_named() -> None:
+    below, above, unclear = (hold_points.Mean(value, 1.0) for value in (-2.0, 2.0, 0.5))
+    assert hold_words.where({0.0: below, 0.1: below}) == "clearly less often at every margin"
+    assert hold_words.where({0.0: below, 0.1: unclear, 0.3: below}) == "clearly less often at margins 0 and 0.3"
+    assert (
+        hold_words.where({0.0: below, 0.1: above}) == "clearly less often at margin 0, clearly more often at margin 0.1"
+    )
+    assert hold_words.where({0.0: unclear}) == "no clear difference at any margin"
+    assert hold_words.at_margin(0.0, 0.1, 0.3) == "without a margin and with a margin of 0.1 and 0.3"
+
+
+def two_kinds() -> hold_points.Result:
+    """At every margin flips hold in networks trained again, as those of unchanged people do, and fail in another kind;
+    the ensemble's share is no larger there."""
+    kinds = {"seed": ("a", "b"), "bootstrap": ("c",), "architecture": ("t", "l")}
+    kept = {"Prices": (10, 9, 3), AS_CLOSE: (20, 18, 16), ENSEMBLE: (5, 5, 1)}
+    rows = []
+    for line, (count, again, other) in kept.items():
+        for kind, judges in kinds.items():
+            for judge in judges:
+                held = other if kind == "architecture" else again
+                anyway = {"anyway": 2, "won": other - 2} if kind == "architecture" else {"anyway": 0, "won": again}
+                more = [-1, 0, 1] if line == ENSEMBLE and kind == "architecture" else [0, 0, 0]
+                rows += [
+                    row(seed, judge, kind, count, held + more[seed], solver=line, margin=margin, **anyway)
+                    for margin in MARGINS
+                    for seed in (0, 1, 2)
+                ]
+    return hold_points.Result("icu", rows, MADE)
+
+
+def test_kinds_of_judges_are_told_apart() -> None:
+    lines_of_it = hold_kinds.kinds([two_kinds()]).splitlines()
+    assert lines_of_it[0] == "Intensive care:"
+    assert len(lines_of_it) == 4 + len(MARGINS) * 3
+    assert lines_of_it[4] == (
+        "| 0 | other seeds (2) | 90 ± 0 % | 90 ± 0 % | +0.0 ± 0.0 | +10.0 ± 0.0 | -4.0 ± 0.0 | 0 % | 90 % |"
+    )
+    assert lines_of_it[6] == (  # 30 - 80; 0, 20 and 40 % less 30 %; 0, 1 and 2 people less 3; 1 of 8
+        "| 0 | another kind (2) | 30 ± 0 % | 80 ± 0 % | -50.0 ± 0.0 | -10.0 ± 49.7 | -2.0 ± 2.5 | 20 % | 12 % |"
+    )
+    assert [line.split(" | ")[0] for line in lines_of_it[4::3]] == [f"| {margin:g}" for margin in MARGINS]
+
+
+def test_what_kinds_of_judges_say_is_put_into_sentences() -> None:
+    (said,) = hold_kinds.short([two_kinds()]).splitlines()
+    assert "there hold 90, 90, 90 and 90 % in other seeds" in said
+    assert "30, 30, 30 and 30 % in another kind." in said
+    assert "in other seeds no clear difference at any margin" in said
+    assert "in another kind clearly less often at every margin (there by -50.0 ± 0.0, " in said
+    assert "did not put there anyway, 12, 12, 12 and 12 % hold in these." in said
+    assert "as a share, no clear difference at any margin (-10.0 ± 49.7, " in said
+    assert said.endswith("in number, no clear difference at any margin.")
+
+
+def test_the_best_margin_of_each_solver_is_named_and_they_are_compared_there() -> None:
+    """KL's number falls with the margin; that of `Prices` is largest at 0.3, of the ensemble at 0.1."""
+    kept = {"KL": (6, 5, 4, 3), "Prices": (4, 6, 8, 5), ENSEMBLE: (6, 9, 7, 5)}
+    rows = [
+        row(seed, "j", "seed", 10, held, solver=solver, margin=margin)
+        for solver, each in kept.items()
+        for margin, held in zip(MARGINS, each, strict=True)
+        for seed in (0, 1)
+    ]
+    said = hold_page.said([hold_points.Result("icu", rows, MADE)])
+    assert (
+        "The number that holds is largest without a margin for `KL`; with a margin of 0.1 for `Prices` for an "
+        "`Ensemble`; with a margin of 0.3 for `Prices`." in said
+    )
+    assert "the ensemble is ahead of the network alone: +1.0 ± 0.0 people." in said
+    assert said.endswith("`Prices` is without a margin behind `KL`; with a margin of 0.1, 0.3 and 0.5 ahead of `KL`.")
 
 
 PLACES = {"network": 0.0, "seed": 0.3, "bootstrap": 0.1, "architecture": -0.1}
