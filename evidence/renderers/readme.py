@@ -110,8 +110,8 @@ def _held(result: Result) -> str | None:
     named = f"{best}{_SETTINGS[result.dataset]}"
     number = "" if ahead is None else f"; in number, `Prices` is {standing(ahead)} {named} ({signed(ahead)})"
     return (
-        f"{_JUDGED[result.dataset]}: {share(ours.share)} of the flips of `Prices`, and {100 * other.won:.0f} % in models "
-        f"of another kind, of those who were not there anyway{number}."
+        f"{_JUDGED[result.dataset]}: {share(ours.share)} of the flips of `Prices`, and {100 * other.won:.0f} % in "
+        f"models of another kind, of those who were not there anyway{number}."
     )
 
 
