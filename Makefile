@@ -32,8 +32,9 @@ test-long: $(STAMP)
 	MAXFLIP_LONG=1 $(BIN)/pytest -n auto
 
 # maxflip beside other tools, each installed into .peers on first use; docs/results/peers.md has the full form.
+# After Ctrl-C, `make bench RESUME=1` goes on.
 bench: $(STAMP)
-	$(BIN)/python -m benchmarks.peers --quick
+	$(BIN)/python -m benchmarks.peers --quick$(if $(RESUME), --resume)
 
 format: $(STAMP)
 	$(BIN)/ruff format .

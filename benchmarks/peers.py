@@ -7,14 +7,16 @@ one thread. A tool that does not install or run is a row that says why.
 
 Slow methods are asked the first samples only, and everyone is compared on these too. Small problems whose optimum is
 known come last. `--quick`: fewer samples, no thousands of steps. `--keep`: writes docs/results/data/peers*.parquet
-and the tables of docs/results/peers.md. `--resume`: after an interrupted run of the same code, asks only what has no
-answer yet. Without data (`--data`, or MAXFLIP_DATA) the generated cohort is the only one.
+and the tables of docs/results/peers.md, unless a tool did not install. `--resume`: after an interrupted run, asks only
+what the same code has not answered yet. Without data (`--data`, or MAXFLIP_DATA) the generated cohort is the only one.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shlex
+import sys
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -25,20 +27,36 @@ from urllib.parse import quote
 
 import numpy as np
 import torch
+from rich.console import Console
 
 from benchmarks.peer_tools.question import Floats, Question
 from benchmarks.peers_judged import costs, counts, over_best
 from benchmarks.peers_questions import AskedCohort, cohorts, small_questions
-from benchmarks.peers_tools import DDN, ENVIRONMENTS, TOOLS, Answered, Tool, Unavailable, answered_before, ask, install
+from benchmarks.peers_tools import (
+    DDN,
+    ENVIRONMENTS,
+    TOOLS,
+    Answered,
+    Tool,
+    Unavailable,
+    answered_before,
+    ask,
+    install,
+    not_installed,
+)
 from evidence.files import made_here
 from evidence.report import report
+from experiments.public_data import those_with_data
+from maxflip.datasets import credit_default
 from maxflip.datasets_cli import SOURCES
+from maxflip.errors import MaxflipError
 
 Row = dict[str, Any]
 BLOCKS = ("peers.made", "peers.cohorts", "peers.everyone", "peers.few", "peers.exact")
 LONG = ("DDN, 1,000 steps", "FMN, 1,000 steps, mended", "C&W, 9 x 1,000 steps", "C&W, 1,000 steps")
 ANSWERS = ENVIRONMENTS / "answers"
 SMALL = "small problems"
+CREDIT = "credit_default"
 
 
 @dataclass(frozen=True)
@@ -125,7 +143,7 @@ def entries(jobs: list[Job], limit: int, *, resume: bool) -> list[Entry]:
 def _entry(job: Job, limit: int, *, resume: bool) -> Entry:
     named = job.tool, job.method, job.about
     try:
-        answers = answered_before(job.questions, job.folder) if resume else None
+        answers = answered_before(job.tool, job.questions, job.folder) if resume else None
         return Entry(*named, answers or ask(job.tool, job.method, job.questions, job.folder, limit))
     except Unavailable as reason:
         return Entry(*named, note=str(reason))
@@ -222,7 +240,8 @@ def _tool_row(tool: Tool, found: list[Entry]) -> Row:
 
 
 def exact(found: list[Entry], name: str, question: Question, optimum: list[int] | None) -> list[Row]:
-    """Rows of `peers_exact` for one small question, without an optimum in draws where no one has proved it."""
+    """Rows of `peers_exact` for one small question, without an optimum in draws where no one has proved it. Who gave
+    no answer has no counts, and a note that says why."""
     proved: list[int | None] = [None] * len(question.shapes) if optimum is None else [*optimum]
     if optimum is None:
         for bounds in (e.answers[name].bounds for e in found if name in e.answers):
@@ -230,9 +249,9 @@ def exact(found: list[Entry], name: str, question: Question, optimum: list[int] 
                 proved[s] = proved[s] if np.isnan(bound) else round(bound)
     rows = []
     for entry in found:
-        if name not in entry.answers:
-            continue
-        for s, count in enumerate(counts(question, entry.answers[name].changes)):
+        answer = entry.answers.get(name)
+        each = [None] * len(question.shapes) if answer is None else counts(question, answer.changes)
+        for s, count in enumerate(each):
             rows.append(
                 {
                     "problem": name,
@@ -242,6 +261,7 @@ def exact(found: list[Entry], name: str, question: Question, optimum: list[int] 
                     "count": count,
                     "optimum": proved[s],
                     "n": int(question.members[s].sum()),
+                    "note": entry.note,
                 }
             )
     return rows
@@ -292,42 +312,71 @@ def _cohort_row(cohort: AskedCohort) -> Row:
     }
 
 
-def main() -> None:
+def main() -> int:
+    """1 where results were to be kept and are not; 130 after Ctrl-C, as shells have it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--data", type=Path, default=os.environ.get("MAXFLIP_DATA"), help="a folder with credit_default"
     )
     parser.add_argument("--quick", action="store_true", help="fewer samples, no thousands of steps")
     parser.add_argument("--keep", action="store_true", help="write the result files and render the pages")
-    parser.add_argument("--resume", action="store_true", help="take the answers of an interrupted run of the same code")
+    parser.add_argument("--resume", action="store_true", help="keep what the same code answered before")
     given = parser.parse_args()
     if given.keep and given.quick:
         parser.error("--keep is for the full form: what --quick measures would replace what pages say of it")
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
     data = there(None if given.data is None else Path(given.data))
     if given.keep and data is None:
         parser.error("--keep needs the data: the generated cohort alone would replace what pages say of both")
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    try:
+        return _measure(given, data)
+    except KeyboardInterrupt:
+        print(
+            "Ended by Ctrl-C. What is answered is kept; without --resume all would be asked anew. This goes on from "
+            f"there (or `make bench RESUME=1`, where make began it):\n{_to_resume()}",
+            file=sys.stderr,
+        )
+        return 130
+
+
+def _measure(given: argparse.Namespace, data: Path | None) -> int:
     began = time.monotonic()
     files = run(data, QUICK if given.quick else FULL, resume=given.resume)
     command = "python -m benchmarks.peers" + (" --quick" if given.quick else "") + (" --data DIR" if data else "")
     made = made_here(command + (" --keep" if given.keep else ""), None if given.resume else time.monotonic() - began)
+    absent = not_installed(TOOLS) if given.keep else {}
     print()
-    report(files, made, BLOCKS, keep=given.keep)
+    report(files, made, BLOCKS, keep=given.keep and not absent)
+    if absent:
+        each = "\n".join(f"  {name}: {why}" for name, why in absent.items())
+        print(
+            f"Not kept, since pages would lose what they say of tools that are not installed:\n{each}\n"
+            f"With a network, this installs them and asks what has no answer yet:\n{_to_resume()}",
+            file=sys.stderr,
+        )
+    return 1 if absent else 0
+
+
+def _to_resume() -> str:
+    """The command that goes on with this one."""
+    words = [word for word in sys.argv[1:] if word != "--resume"]
+    return f"  python -m benchmarks.peers {shlex.join([*words, '--resume'])}"
 
 
 def there(data: Path | None) -> Path | None:
-    """The folder, if it holds credit_default; else none, and what to do about it is printed."""
-    if data is not None and (data / "credit_default").is_dir():
-        return data
-    print(
-        f"There is no folder credit_default in {data or 'MAXFLIP_DATA, which is not set'}: the generated cohort alone. "
-        f"Fetch it from {SOURCES['credit_default'].where} into DIR/credit_default (docs/data.md says which files), "
-        "and give --data DIR or set MAXFLIP_DATA to DIR.",
-        flush=True,
-    )
+    """The folder, if credit_default can be read in it; else none, and what to do about it is printed."""
+    named = those_with_data([CREDIT], {CREDIT: CREDIT}, data, Console())
+    if data is not None and named:
+        try:
+            credit_default(data / CREDIT)
+            return data
+        except MaxflipError as fault:
+            source = SOURCES[CREDIT]
+            print(f"{CREDIT} is left out: {fault} Fetch it ({source.files}) from {source.where}; see docs/data.md.")
+    print("The generated cohort is the only one.", flush=True)
     return None
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import resource
 import shutil
@@ -11,11 +12,13 @@ import sys
 import sysconfig
 import tempfile
 import venv
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+import maxflip
 from benchmarks.peer_tools.question import Floats, Question
 from evidence.files import ROOT
 
@@ -28,6 +31,8 @@ ALONE = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
     "TF_USE_LEGACY_KERAS": "1",  # alibi asks for a session, which Keras 3 does not have
 }
+FRAME = ("question", "running", "torch_model", "problems")  # what the scripts of all tools share
+CODE = "code"  # beside answers: what code_of says
 WAITED = 10  # times its processor time that a method may take by the clock, on a busy machine
 
 
@@ -163,20 +168,37 @@ def install(tool: Tool, seconds: int) -> None:
     command = [str(python), "-m", "pip", "install", "--quiet", "-r", str(PINS / tool.pins)]
     command += ["--no-deps"] if tool.bare else ["-c", str(ROOT / "constraints.txt")]
     try:
-        venv.create(home, with_pip=True, clear=True)
-        if tool.shares:
-            packages = sysconfig.get_path("purelib", vars={"base": str(home)})
-            (Path(packages) / "shared.pth").write_text(sysconfig.get_path("purelib") + "\n")
+        stamp.unlink(missing_ok=True)  # of other pins, or of an interpreter that is gone
+        _make_environment(home, shares=tool.shares)
         subprocess.run(command, capture_output=True, text=True, check=True, timeout=seconds)
+    except Unavailable as error:
+        why = str(error)
     except subprocess.CalledProcessError as error:
-        fault.write_text(f"does not install: {_last(str(error.stderr), 'ERROR')}")
+        why = _last(str(error.stderr), "ERROR")
     except subprocess.TimeoutExpired:
-        fault.write_text(f"does not install: not done in {seconds} s")
+        why = f"not done in {seconds} s"
     except OSError as error:
-        home.mkdir(parents=True, exist_ok=True)
-        fault.write_text(f"does not install: {_last(str(error), '')}")
+        why = _last(str(error), "")
     else:
         stamp.write_text(pins)
+        return
+    home.mkdir(parents=True, exist_ok=True)
+    fault.write_text(f"does not install: {why}")
+
+
+def _make_environment(home: Path, *, shares: bool) -> None:
+    """Raises Unavailable where this Python cannot put pip into it: some systems have that in a package of its own."""
+    try:
+        venv.create(home, with_pip=True, clear=True)
+    except subprocess.CalledProcessError as error:
+        said = _last((error.output or b"").decode(errors="replace"), "")
+        raise Unavailable(
+            f"ensurepip, which venv needs, is missing or fails ({said}); install it (Debian, Ubuntu: apt install "
+            "python3-venv), or use a Python that has it"
+        ) from None
+    if shares:
+        packages = sysconfig.get_path("purelib", vars={"base": str(home)})
+        (Path(packages) / "shared.pth").write_text(sysconfig.get_path("purelib") + "\n")
 
 
 def interpreter(tool: Tool) -> Path:
@@ -190,6 +212,28 @@ def interpreter(tool: Tool) -> Path:
     return home / "bin" / "python"
 
 
+def not_installed(tools: Iterable[Tool]) -> dict[str, str]:
+    """Those of them that `install` left without an environment, by name, and why."""
+    found = {}
+    for tool in tools:
+        try:
+            interpreter(tool)
+        except Unavailable as reason:
+            found[tool.name] = str(reason)
+    return found
+
+
+def code_of(tool: Tool) -> str:
+    """A hash of the code that a tool's answers come from: its script and what all scripts share, its pins, and of
+    maxflip all modules."""
+    paths = [PINS / f"{name}.py" for name in (tool.script, *FRAME)]
+    paths += sorted(Path(maxflip.__file__).parent.rglob("*.py")) if tool.pins is None else [PINS / tool.pins]
+    found = hashlib.sha256()
+    for path in filter(Path.exists, paths):
+        found.update(hashlib.sha256(path.read_bytes()).digest())
+    return found.hexdigest()
+
+
 def ask(tool: Tool, method: str, questions: dict[str, Question], folder: Path, limit: int) -> dict[str, Answered]:
     """folder: emptied; the questions and answers stay there   limit: seconds of processor time for all of them
 
@@ -197,6 +241,7 @@ def ask(tool: Tool, method: str, questions: dict[str, Question], folder: Path, l
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    (folder / CODE).write_text(code_of(tool))
     for name, question in questions.items():
         question.save(folder / f"{name}.question.npz")
     command = [str(interpreter(tool)), "-m", f"benchmarks.peer_tools.{tool.script}", method, str(folder)]
@@ -224,8 +269,11 @@ def ask(tool: Tool, method: str, questions: dict[str, Question], folder: Path, l
     return {name: _read(folder / f"{name}.answer.npz") for name in questions}
 
 
-def answered_before(questions: dict[str, Question], folder: Path) -> dict[str, Answered] | None:
-    """What an earlier `ask` left there, if it was asked exactly this and answered it all."""
+def answered_before(tool: Tool, questions: dict[str, Question], folder: Path) -> dict[str, Answered] | None:
+    """What an earlier `ask` left there, if the same code was asked exactly this and answered it all."""
+    code = folder / CODE
+    if not code.exists() or code.read_text() != code_of(tool):
+        return None
     with tempfile.TemporaryDirectory() as again:
         for name, question in questions.items():
             asked = folder / f"{name}.question.npz"

@@ -115,24 +115,44 @@ def _proved(rows: list[Row]) -> str:
 def _of_the_peers(rows: list[Row]) -> Iterator[str]:
     """With each shape of budgets beside the one that is best there; in each cohort those who were asked about all."""
     more: list[float] = []
+    alone: list[float] = []  # how many `Prices` flips where the others flip nobody
     cohorts: list[str] = []
     tools: set[str] = set()
     for cohort in dict.fromkeys(row["cohort"] for row in rows):
         most = max(row["n"] for row in rows if row["cohort"] == cohort)
         here = [row for row in rows if (row["cohort"], row["n"]) == (cohort, most)]
         by = means(here, ("shape", "tool", "method"), "count")
-        found = []
+        before = len(more) + len(alone)
         for shape in dict.fromkeys(key[0] for key in by):
             best = best_of_others({(tool, method): count for (of, tool, method), count in by.items() if of == shape})
             ours = by.get((shape, OURS, "Prices"))
-            if best is not None and best[0] and ours is not None:
-                found.append(100.0 * (ours / best[0] - 1.0))
-        if found:
-            more += found
+            if best is not None and ours is not None:
+                if best[0]:
+                    more.append(100.0 * (ours / best[0] - 1.0))
+                else:
+                    alone.append(ours)
+        if len(more) + len(alone) > before:
             cohorts.append(f"{most:,} {PEOPLE[cohort]}")
             tools |= {tool for _, tool, _ in by} - {OURS}
+    said = []
     if more:
-        yield (
-            f"**Other tools** ({len(tools)}, for {' and '.join(cohorts)}, the same choice made among their changes). "
-            f"`Prices` flips {min(more):.0f} to {max(more):.0f} % more than the best of them, by shape of budgets."
-        )
+        said.append(f"`Prices` flips {_between(min(more), max(more))} the best of them, by shape of budgets.")
+    if alone:
+        ours_there = ", ".join(f"{count:.3g}" for count in alone)
+        of = f"{len(alone)} of {len(more) + len(alone)} shapes"
+        said.append(f"In {of} of budgets the others flip nobody (`Prices`: {ours_there}).")
+    if said:
+        whom = f"{len(tools)}, for {' and '.join(cohorts)}, the same choice made among their changes"
+        yield f"**Other tools** ({whom}). {' '.join(said)}"
+
+
+def _between(least: float, most: float) -> str:
+    """From so many % more to so many, in words that fit the signs."""
+    low, high = round(least), round(most)
+    if low < 0 < high:
+        return f"from {-low} % fewer to {high} % more than"
+    if low == high == 0:
+        return "as many as"
+    word = "fewer" if low < 0 else "more"
+    ends = sorted({abs(low), abs(high)})
+    return f"{' to '.join(map(str, ends))} % {word} than"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import shutil
+import subprocess
 import sys
 import time
 import venv
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
+import maxflip
 from benchmarks import peers, peers_tools
 from benchmarks.peer_tools import running
 from benchmarks.peer_tools.problems import of_shape, problem_of
@@ -24,11 +27,12 @@ from benchmarks.peer_tools.torch_model import Asked
 from benchmarks.peers import BLOCKS, SMALL, Entry, Job, Size, entries, exact, jobs_of, measured, run, there
 from benchmarks.peers_judged import costs, counts, flips, over_best
 from benchmarks.peers_questions import AskedCohort, cohorts, linear_optimum, linear_question, relu_question
-from benchmarks.peers_tools import DDN, TOOLS, Answered, Tool, Unavailable, ask, install
+from benchmarks.peers_tools import DDN, TOOLS, Answered, Tool, Unavailable, answered_before, ask, code_of, install
 from evidence.files import ROOT, Made, write
 from evidence.pages import marks
 from evidence.rendering import rendered
 from evidence.results import Results
+from tests.datasets.test_credit import write as write_credit
 
 NEED = math.log(1.1 / 0.9)  # p - q >= 0.1 where the logits differ by so much
 
@@ -243,9 +247,10 @@ def test_counts_stand_beside_the_optimum_that_was_proved() -> None:
         Entry(tool, "absent", SMALL, note="does not run"),
     ]
     rows = exact(found, "small", asked, None)
-    assert [(row["method"], row["count"], row["optimum"]) for row in rows] == [
-        ("one at a time", 1, 2),
-        ("solver", 1, 2),
+    assert [(row["method"], row["count"], row["optimum"], row["note"]) for row in rows] == [
+        ("one at a time", 1, 2, ""),
+        ("solver", 1, 2, ""),
+        ("absent", None, 2, "does not run"),
     ]
     assert [row["optimum"] for row in exact(found[:1], "small", asked, None)] == [None]  # nobody proved it
     late = Entry(tool, "solver", SMALL, {"small": answered(changes[None], np.array([np.nan]))})
@@ -292,6 +297,47 @@ def test_an_environment_that_cannot_be_made_is_no_end(tmp_path: Path, monkeypatc
     assert made == [home]
 
 
+def test_without_ensurepip_it_is_said_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """venv raises what its own process printed, and no stderr."""
+
+    def without(*_: object, **__: object) -> None:
+        raise subprocess.CalledProcessError(1, ["python"], output=b"python3: No module named ensurepip\n")
+
+    monkeypatch.setattr(peers_tools, "PINS", tmp_path)
+    monkeypatch.setattr(peers_tools, "ENVIRONMENTS", tmp_path / "environments")
+    monkeypatch.setattr(venv, "create", without)
+    (tmp_path / "some.txt").write_text("some==1\n")
+    tool = Tool("some", "nothing", "", pins="some.txt")
+    install(tool, 300)
+    with pytest.raises(Unavailable) as told:
+        ask(tool, "method", {}, tmp_path / "asked", 60)
+    assert "does not install: ensurepip, which venv needs, is missing" in str(told.value)
+    assert "(python3: No module named ensurepip)" in str(told.value)
+    assert "apt install python3-venv" in str(told.value)
+
+
+def test_an_environment_of_other_pins_that_cannot_be_made_anew_counts_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(peers_tools, "PINS", tmp_path)
+    monkeypatch.setattr(peers_tools, "ENVIRONMENTS", tmp_path)
+    monkeypatch.setattr(venv, "create", full)
+    (tmp_path / "some.txt").write_text("some==2\n")
+    (tmp_path / "some").mkdir()
+    (tmp_path / "some" / "installed").write_text("some==1\n")
+    tool = Tool("some", "nothing", "", pins="some.txt")
+    install(tool, 300)
+    assert peers_tools.not_installed([tool]) == {"some": "does not install: no space left on device"}
+
+
+def test_every_requirement_is_pinned() -> None:
+    lines = {line for tool in TOOLS if tool.pins for line in (peers_tools.PINS / tool.pins).read_text().split()}
+    assert {line for line in lines if "==" not in line} == set()
+
+
 def test_a_method_is_stopped_when_its_processor_time_is_over(tmp_path: Path) -> None:
     ours = next(tool for tool in TOOLS if tool.name == "maxflip")
     with pytest.raises(Unavailable, match="stopped after 1 s of processor time"):
@@ -313,6 +359,7 @@ def test_an_interrupted_run_is_resumed_where_the_questions_are_the_same(
         folder.mkdir(parents=True, exist_ok=True)
         for name, one in questions.items():
             one.save(folder / f"{name}.question.npz")
+            (folder / "code").write_text(code_of(tool))
             found = answered(one.x)
             np.savez(folder / f"{name}.answer.npz", **vars(found))
         return {name: answered(one.x) for name, one in questions.items()}
@@ -332,6 +379,36 @@ def test_an_interrupted_run_is_resumed_where_the_questions_are_the_same(
     entries([other], 60, resume=True)
     entries(jobs[:1], 60, resume=False)
     assert times[4:] == ["quick", "quick"]
+
+
+def test_answers_of_other_code_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = next(tool for tool in TOOLS if tool.name == "maxflip")
+    asked = {"all": linear_question(1, samples=2)}
+    ask(ours, "Nearest, unit prices", asked, tmp_path / "asked", 60)
+    assert answered_before(ours, asked, tmp_path / "asked") is not None
+    monkeypatch.setattr(peers_tools, "PINS", tmp_path)
+    for script in ("maxflip_solvers", *peers_tools.FRAME):
+        shutil.copy(ROOT / "benchmarks" / "peer_tools" / f"{script}.py", tmp_path)
+    assert answered_before(ours, asked, tmp_path / "asked") is not None
+    (tmp_path / "running.py").write_text("SHORT = 3.0")
+    assert answered_before(ours, asked, tmp_path / "asked") is None
+    (tmp_path / "asked" / "code").unlink()  # from before there was such a file
+    assert answered_before(ours, asked, tmp_path / "asked") is None
+
+
+def test_the_code_of_a_tool_is_its_script_and_pins_and_of_maxflip_all_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers_tools, "PINS", tmp_path)
+    monkeypatch.setattr(maxflip, "__file__", str(tmp_path / "maxflip" / "__init__.py"))
+    (tmp_path / "maxflip").mkdir()
+    other, ours = Tool("other", "script", "", pins="other.txt"), Tool("maxflip", "script", "")
+    seen = [(code_of(other), code_of(ours))]
+    for name in ("script.py", "other.txt", "maxflip/new.py"):
+        (tmp_path / name).write_text("x")
+        seen.append((code_of(other), code_of(ours)))
+    changed = [tuple(a != b for a, b in zip(*pair, strict=True)) for pair in pairwise(seen)]
+    assert changed == [(True, True), (True, False), (False, True)]
 
 
 def test_a_tool_that_is_stopped_while_it_writes_leaves_no_answer(
@@ -406,10 +483,20 @@ def test_whoever_knows_budgets_is_asked_about_the_few_apart() -> None:
 def test_without_data_it_says_what_to_fetch_and_asks_about_a_generated_cohort(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for missing in (None, tmp_path):
+    folder = tmp_path / "credit_default"
+    for missing, why in (
+        (None, "no folder was named"),
+        (tmp_path, f"{tmp_path} has no folder credit_default"),
+        (tmp_path, f"{folder}: has no default_credit_card.csv and no default_credit_card.csv.gz"),
+    ):
         assert there(missing) is None
-        assert "archive.ics.uci.edu" in capsys.readouterr().out
-    (tmp_path / "credit_default").mkdir()
+        told = capsys.readouterr().out
+        assert f"credit_default is left out: {why}" in told
+        assert "archive.ics.uci.edu" in told
+        assert "The generated cohort is the only one." in told
+        if missing:
+            folder.mkdir(exist_ok=True)
+    write_credit(folder, "0", "1")
     assert there(tmp_path) == tmp_path
     assert capsys.readouterr().out == ""
     monkeypatch.setattr(peers, "ANSWERS", tmp_path / "answers")
@@ -432,11 +519,56 @@ def test_the_program_without_data_is_done_and_says_with_which_command(
     monkeypatch.setattr(sys, "argv", ["peers", "--quick", "--resume"])
     monkeypatch.setattr(peers, "run", lambda data, size, *, resume: {"asked": [{"data": data, "resume": resume}]})
     monkeypatch.setattr(peers, "report", lambda files, made, blocks, *, keep: commands.append((files, made, keep)))
-    peers.main()
+    assert peers.main() == 0
     ((files, made, keep),) = commands
     assert files == {"asked": [{"data": None, "resume": True}]}
     assert (made.command, made.seconds, keep) == ("python -m benchmarks.peers --quick", None, False)
-    assert "MAXFLIP_DATA, which is not set: the generated cohort alone" in capsys.readouterr().out
+    assert "no folder was named" in capsys.readouterr().out
+
+
+def test_nothing_is_kept_where_a_tool_did_not_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = []
+    here, gone = Tool("here", "nothing", ""), Tool("gone", "nothing", "", pins="gone.txt")
+    (tmp_path / "credit_default").mkdir()
+    write_credit(tmp_path / "credit_default", "0", "1")
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "gone" / "fault").write_text("does not install: ERROR: no network")
+    monkeypatch.setattr(peers_tools, "ENVIRONMENTS", tmp_path)
+    monkeypatch.setattr(peers, "TOOLS", (here, gone))
+    monkeypatch.setattr(sys, "argv", ["peers", "--keep", "--data", str(tmp_path)])
+    monkeypatch.setattr(peers, "run", lambda *_, **__: {})
+    monkeypatch.setattr(peers, "report", lambda files, made, blocks, *, keep: kept.append(keep))
+    assert peers.main() == 1
+    told = capsys.readouterr().err
+    assert "gone: does not install: ERROR: no network" in told
+    assert "here:" not in told
+    assert f"python -m benchmarks.peers --keep --data {tmp_path} --resume\n" in told
+    (tmp_path / "gone" / "installed").write_text("gone==1")
+    assert peers.main() == 0
+    assert kept == [False, True]  # the tables are printed all the same
+
+
+def test_ctrl_c_ends_it_with_the_command_that_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def struck(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "argv", ["peers", "--resume", "--quick"])
+    monkeypatch.setattr(peers, "run", struck)
+    assert peers.main() == 130
+    told = capsys.readouterr().err
+    assert "  python -m benchmarks.peers --quick --resume\n" in told
+    assert "make bench RESUME=1" in told
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@pytest.mark.parametrize(("words", "ends"), [([], "--quick\n"), (["RESUME=1"], "--quick --resume\n")])
+def test_make_bench_goes_on_where_it_is_asked_to(words: list[str], ends: str) -> None:
+    would = subprocess.run(["make", "-n", "bench", *words], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert would.stdout.endswith(ends)
 
 
 @pytest.mark.parametrize("words", [["--quick", "--keep"], ["--keep"], ["--keep", "--data", "nowhere"]])
@@ -507,6 +639,27 @@ def test_tables_say_what_the_files_say(tmp_path: Path) -> None:
     assert "linear: 3 draws of 8 samples, the optimum of 2 proved." in exactly
     assert "| tool | method | linear: flipped, of 4 | optimal, of 2 draws |" in exactly
     assert f"| foolbox | {DDN} | 3 | 1 |" in exactly
+
+
+def test_who_failed_on_small_problems_is_shown_and_a_plan_may_beat_a_proved_optimum(tmp_path: Path) -> None:
+    made = Made("python -m x", "2026-01-02", "abc1234", "2 cores (x86_64)")
+    row = {"problem": "linear", "n": 8, "optimum": 2}
+    rows = [
+        row | {"tool": tool, "method": "m", "draw": d, "count": count, "note": note}
+        for tool, count, note in (("maxflip", 3, ""), ("other", None, "does not run: why"), ("third", 1, ""))
+        for d in (1, 2)
+    ]
+    rows.append(row | {"problem": "ring", "optimum": None, "tool": "late", "method": "m", "draw": 1, "count": None})
+    rows[-1]["note"] = "stopped"
+    write("peers_exact", rows, made, tmp_path)
+    assert rendered("peers.exact", Results(tmp_path)).splitlines()[2:] == [
+        "| tool | method | linear: flipped, of 4 | optimal, of 2 draws | note |",
+        "| --- | --- | --- | --- | --- |",
+        "| maxflip | m | 6 | 2 | |",
+        "| other | m | | | does not run: why |",
+        "| third | m | 2 | 0 | |",
+        "| late | m | | | stopped |",
+    ]
 
 
 def test_the_page_holds_its_tables() -> None:

@@ -124,6 +124,38 @@ def test_the_best_peer_is_another_one_with_every_shape(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("ours", "theirs", "said"),
+    [
+        ((80, 105), (100, 100), "`Prices` flips from 20 % fewer to 5 % more than the best of them, by shape"),
+        ((80, 95), (100, 100), "`Prices` flips 5 to 20 % fewer than the best of them, by shape"),
+        ((80, 100), (100, 100), "`Prices` flips 0 to 20 % fewer than the best of them, by shape"),
+        ((100, 100), (100, 100), "`Prices` flips as many as the best of them, by shape"),
+        ((999, 1001), (1000, 1000), "`Prices` flips as many as the best of them, by shape"),
+        ((100, 130), (100, 100), "`Prices` flips 0 to 30 % more than the best of them, by shape"),
+        (
+            (3, 130),
+            (0, 100),
+            "`Prices` flips 30 % more than the best of them, by shape of budgets. In 1 of 2 shapes of budgets the "
+            "others flip nobody (`Prices`: 3).",
+        ),
+        ((3, 0), (0, 0), "changes). In 2 of 2 shapes of budgets the others flip nobody (`Prices`: 3, 0)."),
+    ],
+)
+def test_beside_peers_words_fit_the_sign_and_no_shape_is_dropped(
+    ours: tuple[int, int], theirs: tuple[int, int], said: str, tmp_path: Path
+) -> None:
+    rows = [
+        {"cohort": "generated", "n": 200, "shape": shape, "draw": 0, "tool": tool, "method": method, "count": count}
+        for tool, method, counts in (("maxflip", "Prices", ours), ("foolbox", "DDN", theirs))
+        for shape, count in zip("ab", counts, strict=True)
+    ]
+    write("peers_budgets", rows, MADE, tmp_path)
+    line = lines(tmp_path)[0]
+    assert "(1, for 200 rows of a generated table, " in line
+    assert said in line
+
+
 Kept = dict[str, dict[float, tuple[int, ...]]]
 
 
