@@ -6,7 +6,7 @@ By page, phrases of it with the number in its surroundings, so that a number els
 from __future__ import annotations
 
 SETTINGS: dict[str, tuple[str, ...]] = {
-    "README.md": ("Python 3.11 or newer", "± are 95 % intervals"),
+    "README.md": ("Python 3.11 or newer", "by a margin of 0.1, on average", "± are 95 % intervals"),
     "docs/experiments.md": (
         "The margin is 0.1,",
         "40, 60 and 80 % of what an unlimited KL consumes",

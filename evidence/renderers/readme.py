@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from statistics import fmean
 from textwrap import indent
 
 from evidence.claims.places import means
@@ -39,6 +40,7 @@ PEOPLE = {
 }
 _JUDGED = {"icu": "Patients", "credit": "Credit customers"}
 _SETTINGS = {"icu": ", untuned there", "credit": ""}  # of the paper's four: experiments/hold/icu.py, credit.py
+NEAREST = ((OURS, "Nearest, unit prices"), (OURS, "Nearest, 1/B"))
 _BUDGETS = {"paper": "as the paper sets them", "binding": "ours, scarcer"}
 
 
@@ -82,11 +84,12 @@ def bought(results: Results) -> str:
         "people",
         "budgets",
         "`Prices`",
-        "everyone's own cheapest flip",
-        "the best other method",
+        "own cheapest flip",
+        "more by `Prices`",
+        "best of the paper, or of other tools",
         "more by `Prices`",
     ]
-    return table(head, lines, right=(2, 3, 5))
+    return table(head, lines, right=(2, 3, 4, 6))
 
 
 @text("readme.hold")
@@ -128,31 +131,42 @@ def _of_the_study(results: Results) -> Iterator[list[str]]:
     for dataset, source in dict.fromkeys(key[:2] for key in by):
         here = {solver: count for (*place, solver), count in by.items() if place == [dataset, source]}
         best = max(FOUR, key=lambda solver: here[solver])
-        ours = [f"{here[solver]:.1f}" for solver in ("Prices", "Nearest")]
-        whom = f"{people[dataset]} {PEOPLE[dataset]}"
-        others = f"{best}, of the paper: {here[best]:.1f}"
-        paired = gained([row for row in rows if row["budget_source"] == source], "Prices", best)[dataset]
-        yield [whom, _BUDGETS[source], *ours, others, with_interval(averaged([paired]), "+.0f") + " %"]
+        own = [row for row in rows if row["budget_source"] == source]
+        nearest, other = (
+            with_interval(averaged([gained(own, "Prices", over)[dataset]]), "+.0f") + " %" for over in ("Nearest", best)
+        )
+        yield [
+            f"{people[dataset]} {PEOPLE[dataset]}",
+            _BUDGETS[source],
+            f"{here['Prices']:.1f}",
+            f"{here['Nearest']:.1f}",
+            nearest,
+            f"{best}: {here[best]:.1f}",
+            other,
+        ]
 
 
 def _of_the_peers(results: Results) -> Iterator[list[str]]:
     """Of each cohort, by those who were asked about all of it; the mean of all shapes of budgets. Of the two kinds of
-    Nearest, the better."""
+    Nearest, the better with each shape."""
     every = results.rows("peers_budgets")
     for cohort in dict.fromkeys(row["cohort"] for row in every):
         most = max(row["n"] for row in every if row["cohort"] == cohort)
         rows = [row for row in every if (row["cohort"], row["n"]) == (cohort, most)]
-        by_shape = means(rows, ("tool", "method", "shape"), "count")
-        by = means(
-            [{"tool": tool, "method": method, "count": count} for (tool, method, _), count in by_shape.items()],
-            ("tool", "method"),
-            "count",
+        by_shape = means(rows, ("shape", "tool", "method"), "count")
+        shapes = dict.fromkeys(shape for shape, _, _ in by_shape)
+        by = {(tool, method): fmean(by_shape[shape, tool, method] for shape in shapes) for _, tool, method in by_shape}
+        nearest = fmean(
+            max(n for (of, tool, method), n in by_shape.items() if of == shape and (tool, method) in NEAREST)
+            for shape in shapes
         )
-        best = best_of_others(by)
-        nearest = max(count for (tool, method), count in by.items() if tool == OURS and method.startswith("Nearest"))
-        ours = [f"{by[OURS, 'Prices']:.1f}", f"{nearest:.1f}"]
-        theirs = ["", ""]
-        if best is not None:
-            theirs = [f"{best[1]}: {best[0]:.1f}", _more(by[OURS, "Prices"], best[0])]
-        shapes = len({shape for _, _, shape in by_shape})
-        yield [f"{most} {PEOPLE[cohort]}", f"{_WORDS.get(shapes, shapes)} shapes", *ours, *theirs]
+        ours, best = by[OURS, "Prices"], best_of_others(by)
+        theirs = ["", ""] if best is None else [f"{best[1]}: {best[0]:.1f}", _more(ours, best[0])]
+        yield [
+            f"{most} {PEOPLE[cohort]}",
+            f"{_WORDS.get(len(shapes), len(shapes))} shapes",
+            f"{ours:.1f}",
+            f"{nearest:.1f}",
+            _more(ours, nearest),
+            *theirs,
+        ]

@@ -18,13 +18,8 @@ from evidence.rivals import OURS, best_of_others
 from experiments.hold.kinds import in_brief
 from experiments.hold.points import read
 
-OVER = {
-    BEST: "the best of the paper's four, taken anew in every cell",
-    "BCMS": "BCMS",
-    "KL": "KL",
-    "Nearest": "everyone's own cheapest flip (`Nearest`)",
-}
 VERDICTS = ("confirmed", "in part", "mixed", "not confirmed", "not measured yet")
+SHORT_RUNS = {"insurance": ", where the four had short runs"}  # experiments.protocol: a gradient is dear there
 
 
 @text("results.short")
@@ -34,66 +29,86 @@ def short(results: Results) -> str:
 
 
 def _lines(results: Results) -> Iterator[str]:
-    if results.has("budget"):
-        rows = [row for of in full_cells(results.rows("budget")).values() for row in of.values()]
-        if rows:
-            yield from _of_the_study(rows)
+    study = full_cells(results.rows("budget")) if results.has("budget") else {}
+    rows = [row for of in study.values() for row in of.values()]
+    if rows:
+        yield from _of_the_study(rows)
+    near = list(_near(results, [row for row in rows if row["solver"] == "Prices" and row["estimate"]]))
+    if near:
+        yield f"**How near to the most.** {' '.join(near)}"
     if results.has("scalability"):
         grown = cells_by_size(results.rows("scalability"))
         if grown:
             most = max(n for *_, n in grown)
             stands = said_of(standing(grown)).rstrip(":.")
             yield f"**With up to {most:,} samples**, MS left out as in the paper. {stands}."
-    if results.has("prices_linear"):
-        yield _proved(results.rows("prices_linear"))
     if results.has("peers_budgets"):
         yield from _of_the_peers(results.rows("peers_budgets"))
-    claims = all_claims(results)
-    with_its_own = [own for claim in claims if (own := claim.with_budgets("paper")).places]
-    alone = f" With the paper's own kind of budgets alone: of {_verdicts(with_its_own)}." if with_its_own else ""
-    yield f"**The paper's claims**, tried anew on other data: of {_verdicts(claims)}.{alone}"
     held = [line for result in read(results.folder) for line in in_brief(result)]
     if held:
-        yield (
-            "**Do the flips hold** in models that were learned anew? Beside unchanged people who stand as close to the "
-            f"line: {' '.join(held)}"
-        )
+        yield f"**Do flips hold** in models that were learned anew? {' '.join(held)}"
+    claims = all_claims(results)
+    with_its_own = [own for claim in claims if (own := claim.with_budgets("paper")).places]
+    alone = f" With its own kind of budgets alone: of {_verdicts(with_its_own)}." if with_its_own else ""
+    yield f"**The paper's claims**, on other data and with shorter runs: of {_verdicts(claims)}.{alone}"
+    yield "**A plan moves predictions, not outcomes.**"
 
 
 def _of_the_study(rows: list[Row]) -> Iterator[str]:
-    over = ", ".join(f"{_more(rows, other)} than {said}" for other, said in OVER.items())
-    kinds = {source: [row for row in rows if row["budget_source"] == source] for source in ("binding", "paper")}
-    apart = ", ".join(f"{_more(of, BEST)} with {source} budgets" for source, of in kinds.items() if of)
-    yield (
-        f"**Within the same budgets** `Prices` flips, on average over draws of {_all_of(rows)}, {over}. Beside the "
-        f"best of the four: {apart}."
+    datasets = dict.fromkeys(row["dataset"] for row in rows)
+    apart = ", ".join(
+        f"{PEOPLE[name]} {_gain([row for row in rows if row['dataset'] == name], BEST)}{SHORT_RUNS.get(name, '')}"
+        for name in datasets
     )
-    yield f"**Where it stands.** {said_of(standing(full_cells(rows))).rstrip(':.')}."
-    estimated = [row for row in rows if row["solver"] == "Prices" and row["estimate"]]
+    kinds = {source: [row for row in rows if row["budget_source"] == source] for source in ("paper", "binding")}
+    by_kind = " and ".join(f"{_more(of, BEST)} with those named *{source}*" for source, of in kinds.items() if of)
+    yield (
+        f"**Within the same budgets** `Prices` flips {_more(rows, BEST)} than the best of the paper's four, taken anew "
+        f"in every cell, and {_more(rows, 'Nearest')} than everyone's own cheapest flip (`Nearest`). Beside the best "
+        f"of the four: {apart}. By kind of budgets: {by_kind}. {said_of(standing(full_cells(rows))).rstrip(':.')}."
+    )
+
+
+def _near(results: Results, estimated: list[Row]) -> Iterator[str]:
+    """What is proved, what is known, and what is estimated."""
+    if results.has("prices_linear"):
+        yield _proved(results.rows("prices_linear"))
+    if results.has("peers_exact"):
+        own = [
+            row
+            for row in results.rows("peers_exact")
+            if (row["tool"], row["method"]) == (OURS, "Prices")
+            and row["optimum"] is not None
+            and "linear" not in row["problem"]
+        ]
+        if own:
+            met = sum(row["count"] >= row["optimum"] for row in own)
+            yield (
+                f"Small networks whose optimum is known: {sum(row['count'] for row in own)} of "
+                f"{sum(row['optimum'] for row in own)} flips, all that there are in {met} of {len(own)} draws."
+            )
     if estimated:
-        near = with_interval(averaged(_of_the_estimate(estimated)), ".1f")
+        share = with_interval(averaged(_of_the_estimate(estimated)), ".1f")
         within = sum(row["estimate"] - row["count"] < 1.0 for row in estimated)
         yield (
-            f"**How near to the most.** `Prices` reaches {near} % of its own estimate of the most that any plan flips, "
-            f"which proves nothing; in {within} of {len(estimated)} cells it is less than one sample away."
+            f"The study: {share} % of its own estimate of the most, which proves nothing; in {within} of "
+            f"{len(estimated)} cells less than one sample away."
         )
 
 
 def _verdicts(claims: Sequence[Claim]) -> str:
     each = Counter(claim.verdict for claim in claims)
-    said = ", ".join(f"{each[verdict]} {verdict}" for verdict in VERDICTS if each[verdict])
+    said = ", ".join(f"{each[v] or 'none'} {v}" for v in VERDICTS if each[v] or v == "confirmed")
     return f"{each.total()}, {said}"
 
 
-def _all_of(rows: list[Row]) -> str:
-    """Whose mean it is, in words; with several, each counts alike."""
-    *others, last = (PEOPLE[dataset] for dataset in dict.fromkeys(row["dataset"] for row in rows))
-    return f"{', '.join(others)} and {last}, each alike" if others else last
+def _gain(rows: list[Row], other: str) -> str:
+    return gain(gained(compared(rows), "Prices", other))
 
 
 def _more(rows: list[Row], other: str) -> str:
     """In words that fit the sign."""
-    said = gain(gained(compared(rows), "Prices", other))
+    said = _gain(rows, other)
     return f"{said[1:]} {'fewer' if said.startswith('-') else 'more'}"
 
 
@@ -109,41 +124,49 @@ def _proved(rows: list[Row]) -> str:
     met = sum(row["count"] == row["bound"] for row in rows)
     most = max(100.0 * (1.0 - row["count"] / row["bound"]) for row in rows if row["bound"])
     rest = f"; elsewhere it is at most {most:.2f} % below it" if met < len(rows) else ""
-    return f"**Linear models, where a bound is proved.** `Prices` meets it in {met} of {len(rows)} problems{rest}."
+    return f"Linear models: `Prices` meets the proved bound in {met} of {len(rows)} problems{rest}."
 
 
 def _of_the_peers(rows: list[Row]) -> Iterator[str]:
     """With each shape of budgets beside the one that is best there; in each cohort those who were asked about all."""
     more: list[float] = []
-    alone: list[float] = []  # how many `Prices` flips where the others flip nobody
+    with_nearest: list[float] = []
+    alone: list[float] = []
     cohorts: list[str] = []
     tools: set[str] = set()
     for cohort in dict.fromkeys(row["cohort"] for row in rows):
         most = max(row["n"] for row in rows if row["cohort"] == cohort)
-        here = [row for row in rows if (row["cohort"], row["n"]) == (cohort, most)]
-        by = means(here, ("shape", "tool", "method"), "count")
-        before = len(more) + len(alone)
+        by = means(
+            [row for row in rows if (row["cohort"], row["n"]) == (cohort, most)], ("shape", "tool", "method"), "count"
+        )
         for shape in dict.fromkeys(key[0] for key in by):
-            best = best_of_others({(tool, method): count for (of, tool, method), count in by.items() if of == shape})
-            ours = by.get((shape, OURS, "Prices"))
-            if best is not None and ours is not None:
-                if best[0]:
-                    more.append(100.0 * (ours / best[0] - 1.0))
-                else:
-                    alone.append(ours)
-        if len(more) + len(alone) > before:
+            here = {(tool, method): count for (of, tool, method), count in by.items() if of == shape}
+            best, ours = best_of_others(here), here.get((OURS, "Prices"))
+            if best is None or ours is None:
+                continue
+            if best[0]:
+                nearest = max(
+                    (c for (tool, method), c in here.items() if tool == OURS and method != "Prices"), default=0.0
+                )
+                more.append(100.0 * (ours / best[0] - 1.0))
+                with_nearest.append(100.0 * (ours / max(best[0], nearest) - 1.0))
+            else:
+                alone.append(ours)
+            tools |= {tool for tool, _ in here} - {OURS}
             cohorts.append(f"{most:,} {PEOPLE[cohort]}")
-            tools |= {tool for _, tool, _ in by} - {OURS}
     said = []
     if more:
-        said.append(f"`Prices` flips {_between(min(more), max(more))} the best of them, by shape of budgets.")
+        said.append(
+            f"`Prices` flips {_between(min(more), max(more))} the best of them, by shape of budgets, and "
+            f"{_between(min(with_nearest), max(with_nearest))} the better of these and our `Nearest`."
+        )
     if alone:
         ours_there = ", ".join(f"{count:.3g}" for count in alone)
         of = f"{len(alone)} of {len(more) + len(alone)} shapes"
         said.append(f"In {of} of budgets the others flip nobody (`Prices`: {ours_there}).")
     if said:
-        whom = f"{len(tools)}, for {' and '.join(cohorts)}, the same choice made among their changes"
-        yield f"**Other tools** ({whom}). {' '.join(said)}"
+        whom = f"{len(tools)}, which know nothing of shared budgets; for {' and '.join(dict.fromkeys(cohorts))}"
+        yield f"**Other tools** ({whom}; the same choice made among their changes). {' '.join(said)}"
 
 
 def _between(least: float, most: float) -> str:

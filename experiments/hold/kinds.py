@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from experiments.cohorts import MARGIN
 from experiments.hold.cases import AS_CLOSE, ENSEMBLE, MARGINS
 from experiments.hold.points import (
     DATASETS,
@@ -17,7 +18,7 @@ from experiments.hold.points import (
     point,
     share_of,
 )
-from experiments.hold.words import all_of, at_margin, markdown, often, share, signed, where
+from experiments.hold.words import all_of, markdown, number, often, share, signed, where
 
 ANOTHER = "architecture"
 HEAD = (
@@ -117,34 +118,22 @@ def _shares(points: dict[float, Point], part: Callable[[Point], float]) -> str:
     return f"{all_of([f'{100 * part(found):.0f}' for found in points.values()])} %"
 
 
-def beside(result: Result, margin: float) -> str | None:
-    """The share of flips that hold, beside that of unchanged people who stand as close to the line."""
-    ours, alike, found = point(result, "Prices", margin), point(result, AS_CLOSE, margin), gap(result, margin)
-    if ours is None or alike is None or found is None:
-        return None
-    return (
-        f"{at_margin(margin)} {share(ours.share)}, {often(found)} these ({share(alike.share)}; "
-        f"{signed(found, 100.0)} points)"
-    )
-
-
 def in_brief(result: Result) -> Iterator[str]:
-    """One dataset in docs/results.md: by all judges, then by those of another kind alone."""
-    ends = (MARGINS[0], MARGINS[-1])
-    every = [beside(result, margin) for margin in ends]
-    other = of_kind(result, ANOTHER)
-    apart = [beside(other, margin) for margin in ends]
-    if None not in every and None not in apart:
-        yield f"{DATASETS[result.dataset]}: {_joined(every)}. In models of another kind alone: {_joined(apart)}."
-        if all(found is not None and found.sign < 0 for found in (gap(other, margin) for margin in ends)):
-            yield "There a margin does not close the gap."
-        last = point(other, "Prices", ends[1])
-        if last is not None and last.won is not None:
-            yield (
-                f"Of those whom these models did not put there anyway, {_percent(last.won)} hold with a margin of "
-                f"{ends[1]:g}."
-            )
-
-
-def _joined(said: Sequence[str | None]) -> str:
-    return "; ".join(part for part in said if part is not None)
+    """One dataset in docs/results.md: with the study's margin and with the largest, beside unchanged people; and in
+    models of another kind alone, of those who were not there anyway."""
+    margins = (MARGIN, MARGINS[-1])
+    own = [point(result, "Prices", margin) for margin in margins]
+    gaps = [gap(result, margin) for margin in margins]
+    another = [point(of_kind(result, ANOTHER), "Prices", margin) for margin in margins]
+    if None in own or None in gaps or None in another:
+        return
+    shares = ", ".join(
+        f"{share(at.share)} with a margin of {margin:g} ({number(at.count)} of {at.people:.0f} flipped)"
+        for margin, at in zip(margins, own, strict=True)
+        if at is not None
+    )
+    beside = " and ".join(f"{often(found)} ({signed(found, 100)} points)" for found in gaps if found is not None)
+    won = [_percent(at.won) for at in another if at is not None and at.won is not None]
+    yield f"{DATASETS[result.dataset]}: {shares}; that is, beside unchanged people as close to the line, {beside}."
+    if won:
+        yield f"In models of another kind, {all_of(won)} of those who were not there anyway."

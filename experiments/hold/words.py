@@ -48,8 +48,8 @@ def at_margin(*margins: float) -> str:
 def often(difference: Mean) -> str:
     """How shares that hold compare, as far as the interval of their difference says."""
     if difference.half is None:
-        return "as against"
-    return {-1: "clearly less often than", 0: "about as often as", 1: "clearly more often than"}[difference.sign]
+        return "not known how often"
+    return {-1: "clearly less often", 0: "about as often", 1: "clearly more often"}[difference.sign]
 
 
 def standing(difference: Mean) -> str:
