@@ -1,4 +1,4 @@
-"""The result files that the pages of the study are made from are those of a full run: nothing missing, nothing twice."""
+"""The result files that the pages of the study are made from are of full runs: nothing missing, nothing twice."""
 
 from __future__ import annotations
 

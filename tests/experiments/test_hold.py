@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -451,7 +452,7 @@ def test_without_data_it_is_said_what_to_fetch(
     monkeypatch.delenv("MAXFLIP_DATA", raising=False)
     for words in ([], ["--data", str(tmp_path)]):
         given = arguments(*words, "--quick", "--out", str(tmp_path / "out"))
-        assert carry.exit_code(lambda given=given: hold.run(given)) == 2
+        assert carry.exit_code(partial(hold.run, given)) == 2
         said = " ".join(capsys.readouterr().err.split())
         assert "credit is left out" in said
         assert "Fetch it from https://physionet.org" in said

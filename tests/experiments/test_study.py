@@ -256,7 +256,12 @@ def test_all_gives_hold_what_it_was_asked_itself(
     capsys: Any,
 ) -> None:
     told: list[Any] = []
-    monkeypatch.setattr(hold, "run", lambda given: told.append(given) or 0)
+
+    def ask(given: argparse.Namespace) -> int:
+        told.append(given)
+        return 0
+
+    monkeypatch.setattr(hold, "run", ask)
     monkeypatch.setattr(program, "carry_out", lambda *_, **__: (0, []))
     assert program.main(["all", "--quick", "--out", str(tmp_path), *words]) == 0
     assert [(given.only, given.seeds) for given in told] == ([] if only is None else [(only, seeds)])
