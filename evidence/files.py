@@ -49,14 +49,27 @@ def made_here(command: str, seconds: float | None = None, packages: Sequence[str
 
 
 def write(name: str, rows: Sequence[Mapping[str, Any]] | pa.Table, made: Made, folder: Path = FOLDER) -> Path:
-    """rows: mappings with the same keys, or a table. The file is there whole, or as it was before."""
-    table = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist([dict(row) for row in rows])
+    """rows: mappings, the first of which has every key, or a table. The file is there whole, or as it was before.
+
+    Where a later row lacks a key, its place is empty; one that has more is refused, since Arrow would drop that."""
+    table = rows if isinstance(rows, pa.Table) else _table(name, rows)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.parquet"
     held = io.BytesIO()
     pq.write_table(table.replace_schema_metadata({_KEY: json.dumps(asdict(made)).encode()}), held)
     write_bytes(path, held.getvalue())
     return path
+
+
+def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    known = rows[0].keys() if rows else ()
+    for number, row in enumerate(rows):
+        if more := [key for key in row if key not in known]:
+            raise ValueError(
+                f"{name}: row {number} has {', '.join(map(repr, more))}, which the first row lacks; its columns are "
+                f"{', '.join(known)}. Give every row the same keys: None stands for what is not known."
+            )
+    return pa.Table.from_pylist([dict(row) for row in rows])
 
 
 def read(name: str, folder: Path = FOLDER) -> tuple[pa.Table, Made]:

@@ -5,7 +5,7 @@
 
 What is finished is kept in --out, and a second run goes on from there. Result files go to --results
 (docs/results/data, which takes whole ones alone: others go into --out), figures to --pictures (docs/pictures), those of
---quick into --out. docs/experiments.md says what each file holds.
+--quick into results-quick/ and pictures-quick/ of --out. docs/experiments.md says what each file holds.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from pathlib import Path
 from experiments import budget, protocol, runtime, scalability
 from experiments.budget import Plans
 from experiments.carry import (
+    NothingToDoError,
     Part,
     add_arguments,
+    aside,
     carry_out,
     console,
     exit_code,
@@ -32,6 +34,7 @@ from experiments.carry import (
 from experiments.cells import Cell
 from experiments.cohorts import DATASETS, FOLDERS
 from experiments.hold import program as hold
+from experiments.hold.cases import PARTS
 from experiments.hold.cells import SOURCES
 from experiments.protocol import Growth, Scale
 from experiments.public_data import those_with_data
@@ -47,6 +50,7 @@ HELP = {
 }
 ALONE = ("runtime",)  # what takes the time has the machine for itself
 FILES = {"budget": budget.FILES, "scalability": scalability.FILES, "runtime": runtime.FILES}
+ABOUT = {"budget": DATASETS, "scalability": tuple(protocol.FULL_GROWTH), "runtime": (runtime.DATASET,)}
 OUT = Path(__file__).parent / "out"
 GPU_PROCESSES = 4  # the networks step through time: one process leaves most of a GPU idle
 
@@ -57,27 +61,63 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Returns how many cells failed."""
+    """Returns how many cells failed. Raises NothingToDoError where nothing can be run or drawn."""
+    asked_seeds = given.seeds
     given.seeds = given.seeds or (protocol.QUICK_SEEDS if given.quick else protocol.FULL_SEEDS)
     settle_folders(given)
     one_thread()
     ends = None if given.limit is None else time.monotonic() + given.limit
     faults = 0
     if given.what in EXPERIMENTS or given.what == "all":
-        chosen = those_with_data(given.only, FOLDERS, given.data, console)
-        names = EXPERIMENTS if given.what == "all" else (given.what,)
+        names = _that_have_some(EXPERIMENTS if given.what == "all" else (given.what,), given.only)
+        wanted = [dataset for dataset in given.only if any(dataset in ABOUT[name] for name in names)]
+        chosen = those_with_data(wanted, FOLDERS, given.data, console)
+        if not chosen:
+            raise NothingToDoError(f"Nothing was run: the data of {' and '.join(wanted)} are not there.")
         together = [name for name in names if name not in ALONE]
         for some in ([together] if together else []) + [[name] for name in names if name in ALONE]:
             faults += _carry_out(some, given, chosen, _left(ends))
     if given.what in ("figures", "all"):
         from experiments.figures import draw_all
 
-        for path in draw_all(given.results, given.pictures):
+        drawn = draw_all(given.results, given.pictures)
+        for path in drawn:
             console.print(f"drawn: {path}")
+        if not drawn and given.what == "figures":
+            raise NothingToDoError(f"Nothing was drawn: {given.results} holds no result file that a figure is made of.")
     if given.what == "all":
-        also = {"out": given.out / "hold", "only": tuple(SOURCES), "seeds": None, "limit": _left(ends)}
-        faults += hold.run(argparse.Namespace(**vars(given) | also))
+        faults += _hold_too(given, asked_seeds, _left(ends))
     return faults
+
+
+def _that_have_some(names: Sequence[str], only: Sequence[str]) -> list[str]:
+    """The experiments that are about some of these datasets; of the others it is said what they are about."""
+    found = [name for name in names if set(ABOUT[name]) & set(only)]
+    for name in names:
+        absent = [dataset for dataset in only if dataset not in ABOUT[name]]
+        if absent and only != DATASETS:  # else nobody has named them
+            console.print(
+                f"{name} is not about {' and '.join(absent)}, but about {' and '.join(ABOUT[name])}.", soft_wrap=True
+            )
+    if not found:
+        raise NothingToDoError("Nothing was run: choose other datasets with --only, or leave it out.")
+    return found
+
+
+def _hold_too(given: argparse.Namespace, seeds: int | None, limit: float | None) -> int:
+    """`hold` with what it has of the datasets asked for, and as many cohorts as draws, as far as there are so many."""
+    only = tuple(SOURCES) if given.only == DATASETS else tuple(name for name in given.only if name in SOURCES)
+    if not only:
+        console.print(
+            f"hold is left out: it is not about {' and '.join(given.only)}, but about {' and '.join(SOURCES)}."
+        )
+        return 0
+    also = {"out": given.out / "hold", "only": only, "seeds": seeds and min(seeds, PARTS), "limit": limit}
+    try:
+        return hold.run(argparse.Namespace(**vars(given) | also))
+    except NothingToDoError as error:
+        console.print(str(error), soft_wrap=True, markup=False)  # the others were run
+        return 0
 
 
 def _left(ends: float | None) -> float | None:
@@ -92,6 +132,7 @@ def _carry_out(names: Sequence[str], given: argparse.Namespace, datasets: Sequen
         [part_of(name, given, datasets) for name in names],
         out=given.out,
         results=given.results,
+        aside=aside(given, "results"),
         devices=[given.device] if alone else devices,
         limit=limit,
     )

@@ -1,7 +1,7 @@
 """Parts of the study, carried out: their cells side by side, with progress, and the result files of what is finished.
 
 The folder of the repository's result files takes whole ones alone: those of a run that was ended, that failed in places
-or that was asked for less go to --out, and what is there stays as it is.
+or that was asked for less go to --out, and what is there stays as it is. Those of --quick have a folder of their own.
 """
 
 from __future__ import annotations
@@ -23,6 +23,10 @@ from experiments.cells import PACKAGES, Cell, Outcome, made_of, run_cells, with_
 PICTURES = files.ROOT / "docs" / "pictures"
 WORTH = {"cpu": 1.0, "cuda": 2.0}  # cores that a process is reckoned as, for the estimate of the time
 console = Console(stderr=True)
+
+
+class NothingToDoError(Exception):
+    """What was asked for leaves nothing to run or to draw: wrong input, not a success."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +53,16 @@ class Collected:
 
 
 def carry_out(
-    parts: Sequence[Part], *, out: Path, results: Path, devices: Sequence[str], limit: float | None
+    parts: Sequence[Part], *, out: Path, results: Path, aside: Path, devices: Sequence[str], limit: float | None
 ) -> tuple[int, list[Collected]]:
-    """How many cells failed, and the files of what is finished, by this run or an earlier one. devices, limit: as of
-    `run_cells`"""
+    """How many cells failed, and the files of what is finished, by this run or an earlier one.
+
+    aside: where files go that `results` does not take   devices, limit: as of `run_cells`
+    """
     cells = [cell for part in parts for cell in part.cells]
     outcome = _with_progress(" and ".join(part.name for part in parts), cells, out, devices, limit)
-    collected = [found for part in parts for found in _collect(part, out, results)]
-    for label, fault in outcome.failed.items():
-        console.print(f"{label} failed: {fault}", style="red", markup=False)
+    collected = [found for part in parts for found in _collect(part, out, results, aside)]
+    _tell_faults(outcome)
     if outcome.left:
         console.print(
             f"{len(outcome.left)} cells are not done, such as {outcome.left[0]}: run the same again, and it "
@@ -66,12 +71,30 @@ def carry_out(
     return len(outcome.failed), collected
 
 
-def _collect(part: Part, out: Path, results: Path) -> list[Collected]:
+def _tell_faults(outcome: Outcome) -> None:
+    """One that many cells share, such as data that are not there, once; and who waits for whom."""
+    sharing: dict[str, list[str]] = {}
+    for label, fault in outcome.failed.items():
+        sharing.setdefault(fault, []).append(label)
+    for fault, (first, *others) in sharing.items():
+        who = f"{first} and {len(others)} others" if others else first
+        console.print(f"{who} failed: {fault}", style="red", soft_wrap=True, markup=False)
+    for cause in dict.fromkeys(outcome.barred.values()):
+        waiting = [label for label, why in outcome.barred.items() if why == cause]
+        console.print(
+            f"{len(waiting)} cells, such as {waiting[0]}, wait for {cause}, which failed: mend that, and run the same "
+            "again.",
+            soft_wrap=True,
+            markup=False,
+        )
+
+
+def _collect(part: Part, out: Path, results: Path, aside: Path) -> list[Collected]:
     asked = with_needs(part.cells)
     kept = [payload for cell in asked if (payload := cell.kept(out)) is not None]
     missing = {cell.key for cell in with_needs(part.protocol)} - {cell.key for cell in asked if cell.is_done(out)}
     turned_away = bool(missing) and is_published(results)
-    folder = out / "results" if turned_away else results
+    folder = aside if turned_away else results
     found = []
     for file in part.files:
         rows = [row for payload in kept for row in payload.get(file, [])]
@@ -91,6 +114,13 @@ def _collect(part: Part, out: Path, results: Path) -> list[Collected]:
 
 def _with_progress(name: str, cells: Sequence[Cell], out: Path, devices: Sequence[str], limit: float | None) -> Outcome:
     once = with_needs(cells)
+    for cell in once:
+        if cell.is_spoilt(out):
+            console.print(
+                f"{cell.path(out)} cannot be read: its cell counts as not done, and is computed again.",
+                soft_wrap=True,
+                markup=False,
+            )
     todo = [cell for cell in once if not cell.is_done(out)]
     each = [cell.seconds for cell in todo]
     expected = max(sum(each) / sum(WORTH[device] for device in devices), max(each, default=0.0))
@@ -111,9 +141,12 @@ def _with_progress(name: str, cells: Sequence[Cell], out: Path, devices: Sequenc
 
 
 def exit_code(run: Callable[[], int]) -> int:
-    """1 where cells failed, which `run` counts; 130 after Ctrl-C, as shells have it."""
+    """1 where cells failed, which `run` counts; 2 where there is nothing to do; 130 after Ctrl-C, as shells have it."""
     try:
         return 1 if run() else 0
+    except NothingToDoError as error:
+        console.print(str(error), style="red", soft_wrap=True, markup=False)
+        return 2
     except KeyboardInterrupt:
         console.print("Ended by Ctrl-C. What is finished is kept: run the same again, and it goes on from there.")
         return 130
@@ -130,7 +163,7 @@ def add_arguments(parser: argparse.ArgumentParser, out: Path) -> None:
     parser.add_argument("--data", default=os.environ.get("MAXFLIP_DATA"), help="folder of public data (MAXFLIP_DATA)")
     parser.add_argument("--quick", action="store_true", help="small: to see that everything runs")
     parser.add_argument("--out", type=Path, default=out, help="folder of finished cells")
-    parser.add_argument("--results", type=Path, help="folder of result files; with --quick: in --out")
+    parser.add_argument("--results", type=Path, help="folder of result files; with --quick: results-quick/ in --out")
     parser.add_argument("--pictures", type=Path, help="folder of figures; of other result files: in --out")
     parser.add_argument("--workers", type=whole, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--limit", type=float, help="seconds after which cells under way are given up")
@@ -138,8 +171,14 @@ def add_arguments(parser: argparse.ArgumentParser, out: Path) -> None:
 
 def settle_folders(given: argparse.Namespace) -> None:
     """Where result files and figures go if it was not said; figures of the pages are of the pages' files alone."""
-    given.results = given.results or (given.out / "results" if given.quick else files.FOLDER)
-    given.pictures = given.pictures or (PICTURES if is_published(given.results) else given.out / "pictures")
+    given.results = given.results or (aside(given, "results") if given.quick else files.FOLDER)
+    given.pictures = given.pictures or (PICTURES if is_published(given.results) else aside(given, "pictures"))
+
+
+def aside(given: argparse.Namespace, what: str) -> Path:
+    """Where results or pictures go that the pages are not made from; small ones do not replace large ones."""
+    folder: Path = given.out / (f"{what}-quick" if given.quick else what)
+    return folder
 
 
 def is_published(folder: Path) -> bool:

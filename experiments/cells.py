@@ -2,6 +2,7 @@
 
 A run that is killed loses the cells under way and no others, and its processes end with it. What a cell needs of
 others is handed to it; cells that nothing keeps waiting run side by side, in processes of one torch thread each.
+A file that cannot be read, such as one cut short by a full disk, is as good as none.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from multiprocessing.connection import Connection, wait
@@ -63,14 +65,22 @@ class Cell:
         return out / f"{self.key}.json"
 
     def is_done(self, out: Path) -> bool:
-        return self.path(out).is_file() and (self.leaves is None or self.leaves.is_file())
+        return self.kept(out) is not None
 
     def kept(self, out: Path) -> Payload | None:
         """What an earlier run has written."""
-        if not self.is_done(out):
+        return self._read(out) if self.leaves is None or self.leaves.is_file() else None
+
+    def is_spoilt(self, out: Path) -> bool:
+        """Whether there is a file that cannot be read."""
+        return self.path(out).is_file() and self._read(out) is None
+
+    def _read(self, out: Path) -> Payload | None:
+        try:
+            found = json.loads(self.path(out).read_bytes())
+        except (FileNotFoundError, ValueError):
             return None
-        found: Payload = json.loads(self.path(out).read_text())
-        return found
+        return found if isinstance(found, dict) else None
 
     def run(self, out: Path, device: str) -> Payload:
         needs = [need.kept(out) for need in self.needs]
@@ -113,10 +123,14 @@ def made_of(command: str, kept: Sequence[Payload], packages: Sequence[str] = PAC
 
 @dataclass
 class Outcome:
-    """What a run came to. failed: label -> why   left: cells not done, for want of time or of what they need"""
+    """What a run came to. failed: label -> why   left: cells not done for want of time
+
+    barred: label of a cell not done -> that of the one which failed and which it needs, perhaps by way of others
+    """
 
     done: int = 0
     failed: dict[str, str] = field(default_factory=dict)
+    barred: dict[str, str] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
 
 
@@ -157,17 +171,19 @@ def run_cells(
         _here(queue, devices[0], ends)
     elif queue.waiting:
         _side_by_side(queue, devices, ends)
-    queue.outcome.left = [cell.label for cell in queue.waiting.values()]
+    queue.outcome.barred = queue.barred()
+    queue.outcome.left = [cell.label for cell in queue.waiting.values() if cell.label not in queue.outcome.barred]
     return queue.outcome
 
 
 @dataclass
 class _Queue:
     out: Path
-    waiting: dict[str, Cell]  # by key, with those under way
+    waiting: dict[str, Cell]  # by key, with those under way; each behind all that it needs
     there: set[str]  # keys of what is finished
     tell: Tell | None
     under_way: set[str] = field(default_factory=set)
+    failed: dict[str, str] = field(default_factory=dict)  # key -> label
     outcome: Outcome = field(default_factory=Outcome)
 
     def ready(self) -> list[Cell]:
@@ -187,9 +203,18 @@ class _Queue:
             self.there.add(cell.key)
             self.outcome.done += 1
         else:
+            self.failed[cell.key] = cell.label
             self.outcome.failed[cell.label] = fault
         if self.tell is not None:
             self.tell(cell, fault)
+
+    def barred(self) -> dict[str, str]:
+        """As of Outcome."""
+        cause, found = dict(self.failed), dict[str, str]()
+        for key, cell in self.waiting.items():
+            if (why := next((cause[need.key] for need in cell.needs if need.key in cause), None)) is not None:
+                cause[key] = found[cell.label] = why
+        return found
 
 
 def _here(queue: _Queue, device: str, ends: float) -> None:
@@ -226,7 +251,7 @@ class _Worker:
     def answer(self) -> str | None:
         try:
             fault: str | None = self.line.recv()
-        except EOFError:
+        except (EOFError, OSError):  # the second where it ended before it had read the cell
             self.process.join()
             return f"its process ended with exit code {self.process.exitcode}; memory may be short: use fewer workers"
         return fault
@@ -264,7 +289,8 @@ def _side_by_side(queue: _Queue, devices: Sequence[str], ends: float) -> None:
                 if worker.cell is None and (cell := _next(queue, worker.device, has_gpu)) is not None:
                     worker.cell = cell
                     queue.under_way.add(cell.key)
-                    worker.line.send(cell)
+                    with suppress(OSError):  # its process has ended, which `answer` tells
+                        worker.line.send(cell)
             busy = {worker.line: worker for worker in staff if worker.cell is not None}
             if not busy:
                 return

@@ -1,8 +1,7 @@
 """The figures, drawn from result files alone.
 
-Solvers differ by colour (Okabe and Ito's, which the colour-blind can tell apart), marker and line, so that a grey print
-can be read too. Points are means over seeds, bars 95 % intervals of Student's t; the estimate is a black line. Axes of
-what is never below 0 begin there, so that heights can be compared.
+Points are means over seeds, bars 95 % intervals of Student's t; the estimate is a black line. Axes of what is never
+below 0 begin there, so that heights can be compared.
 """
 
 from __future__ import annotations
@@ -21,16 +20,11 @@ from evidence.files import FOLDER
 from evidence.gains import Gain, compared, gains_over_kl_by_size
 from evidence.intervals import Interval, paired
 from evidence.results import Results, Row
+from experiments.hold import picture
+from experiments.hold.points import read as read_held
 from experiments.protocol import BUDGETS, SHARES
+from experiments.styles import STYLES, marker_size
 
-STYLES = {
-    "MS": ("#E69F00", "v", (0, (1, 1))),
-    "BCMS": ("#0072B2", "o", "-"),
-    "CCMS": ("#56B4E9", "s", "--"),
-    "KL": ("#D55E00", "^", "-."),
-    "Nearest": ("#009E73", "D", (0, (5, 1, 1, 1, 1, 1))),
-    "Prices": ("#CC79A7", "*", (0, (7, 1))),
-}
 PANELS = (
     ("count", "(a) samples flipped, |S~|"),
     ("consumption_per_picked", "(b) consumption per picked sample"),
@@ -50,13 +44,15 @@ Point = tuple[float, Interval]
 
 
 def draw_all(results: Path = FOLDER, pictures: Path = Path("docs/pictures")) -> list[Path]:
-    """Every figure whose result file is there."""
+    """Every figure whose result file is there, that of `hold` too."""
     pictures.mkdir(parents=True, exist_ok=True)
     drawn: list[Path] = []
     for file, draw in DRAWN.items():
         if (results / f"{file}.parquet").is_file():
             for name, figure in draw(results):
                 drawn.append(_saved(figure, pictures / f"{name}.svg"))
+    if held := read_held(results):
+        drawn.append(picture.draw(held, pictures / picture.PICTURE.name))
     return drawn
 
 
@@ -185,17 +181,17 @@ def _points(rows: Iterable[Row], column: str, place: Callable[[Row], float]) -> 
 
 def _line(axis: Axes, solver: str, points: Sequence[Point], shift: float, *, is_open: bool = False) -> None:
     """shift: in places of a row of solvers, so that bars do not hide each other"""
-    colour, marker, line = STYLES[solver]
+    style = STYLES[solver]
     step = min((b[0] - a[0] for a, b in itertools.pairwise(points)), default=1.0)
     axis.errorbar(
         [x + 0.03 * step * shift for x, _ in points],
         [at.mean for _, at in points],
         yerr=[0.0 if math.isnan(at.low) else at.high - at.mean for _, at in points],
-        color=colour,
-        marker=marker,
-        linestyle="none" if is_open else line,
-        markerfacecolor="white" if is_open else colour,
-        markersize=8 if marker == "*" else 5,
+        color=style.colour,
+        marker=style.marker,
+        linestyle="none" if is_open else style.line,
+        markerfacecolor="white" if is_open else style.colour,
+        markersize=marker_size(style),
         linewidth=1.2,
         capsize=2,
         elinewidth=0.8,
@@ -315,7 +311,7 @@ def _prices(rows: Sequence[Row]) -> Figure:
             range(len(features)),
             [at.mean for at in worth],
             xerr=[0.0 if math.isnan(at.low) else at.high - at.mean for at in worth],
-            color=STYLES["Prices"][0],
+            color=STYLES["Prices"].colour,
             edgecolor="black",
             linewidth=0.5,
             error_kw={"elinewidth": 0.8, "capsize": 2},

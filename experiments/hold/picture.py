@@ -12,18 +12,10 @@ from matplotlib.figure import Figure
 from evidence import files
 from experiments.hold.cases import AS_CLOSE, ENSEMBLE, MARGINS, UNCHANGED
 from experiments.hold.points import DATASETS, SOLVERS, Mean, Point, Result, point
+from experiments.styles import STYLES, marker_size
 
 PICTURE = files.ROOT / "docs" / "pictures" / "hold.svg"
-# Told apart by marker and line, and by how dark they are: nothing depends on the colour.
-STYLES: dict[str, dict[str, Any]] = {
-    "MS": {"color": "#7fb2d9", "marker": "o", "linestyle": "-"},
-    "BCMS": {"color": "#5a94c4", "marker": "s", "linestyle": "--"},
-    "CCMS": {"color": "#3a75a8", "marker": "^", "linestyle": "-."},
-    "KL": {"color": "#b0b0b0", "marker": "v", "linestyle": "-"},
-    "Nearest": {"color": "#8a6d1f", "marker": "D", "linestyle": "--"},
-    "Prices": {"color": "#000000", "marker": "P", "linestyle": "-", "linewidth": 2.2},
-    ENSEMBLE: {"color": "#b3123f", "marker": "*", "linestyle": "-", "linewidth": 2.2, "markersize": 12},
-}
+WIDTHS = {"Prices": 2.2, ENSEMBLE: 2.2}  # of lines, those of our own; others 1.2
 BASES = {
     UNCHANGED: {"color": "#444444", "linestyle": (0, (6, 3)), "linewidth": 1.4},
     AS_CLOSE: {"color": "#444444", "linestyle": (0, (1, 2)), "linewidth": 1.8},
@@ -36,7 +28,7 @@ NAMES = {
 SHIFT = 0.006  # between solvers, so that their intervals do not hide each other
 
 
-def draw(results: Sequence[Result], path: Path) -> None:
+def draw(results: Sequence[Result], path: Path) -> Path:
     settings = {"svg.hashsalt": "hold", "svg.fonttype": "none", "font.size": 10}
     with mpl.rc_context(settings):
         figure = Figure(figsize=(10.5, 3.9 * len(results) + 1.2), layout="constrained")
@@ -50,6 +42,7 @@ def draw(results: Sequence[Result], path: Path) -> None:
         lines, names = panels[0][0].get_legend_handles_labels()
         figure.legend(lines, names, loc="outside lower center", ncols=3, frameon=False)
         figure.savefig(path, format="svg", metadata={"Date": None})
+    return path
 
 
 def _panel(axes: Any, result: Result, value: Callable[[Point], Mean], times: float, lines: Sequence[str]) -> None:
@@ -60,8 +53,20 @@ def _panel(axes: Any, result: Result, value: Callable[[Point], Mean], times: flo
         if line in BASES:
             axes.plot(across, up, label=NAMES[line], **BASES[line])
         else:
-            half = [times * (mean.half or 0.0) for _, mean in found]
-            axes.errorbar(across, up, half, label=NAMES.get(line, line), elinewidth=0.8, capsize=2, **STYLES[line])
+            style = STYLES[line]
+            axes.errorbar(
+                across,
+                up,
+                [times * (mean.half or 0.0) for _, mean in found],
+                color=style.colour,
+                marker=style.marker,
+                linestyle=style.line,
+                markersize=1.3 * marker_size(style),
+                linewidth=WIDTHS.get(line, 1.2),
+                capsize=2,
+                elinewidth=0.8,
+                label=NAMES.get(line, line),
+            )
     axes.set(xlabel="margin", xticks=MARGINS)
     axes.grid(visible=True, color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)

@@ -9,7 +9,8 @@ after their changes: four of other seeds, four learned from bootstraps, two of a
 ensemble, none of whose members judges; and, as base lines, people whom nobody changed. Every network, cohort, and
 solver and margin of a cohort is a cell in --out: a run that was ended goes on where it was. A full run that is finished
 writes docs/results/data/hold_NAME.parquet and, from these files alone, docs/pictures/hold.svg and the marked parts of
-docs/hold.md; others write their result files and their picture to --out. A finished one prints the table.
+docs/hold.md; others write their result files and their picture to --out (those of --quick into results-quick/ and
+pictures-quick/). A finished one prints the table.
 """
 
 from __future__ import annotations
@@ -19,7 +20,18 @@ from pathlib import Path
 
 from evidence.pages import rewrite
 from evidence.results import Results
-from experiments.carry import Part, carry_out, console, exit_code, is_published, one_thread, settle_folders, some_of
+from experiments.carry import (
+    NothingToDoError,
+    Part,
+    aside,
+    carry_out,
+    console,
+    exit_code,
+    is_published,
+    one_thread,
+    settle_folders,
+    some_of,
+)
 from experiments.carry import add_arguments as add_common_arguments
 from experiments.hold import page, picture, points
 from experiments.hold.cases import PARTS
@@ -47,16 +59,17 @@ def part_of(name: str, given: argparse.Namespace) -> Part:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Returns how many cells failed."""
+    """Returns how many cells failed. Raises NothingToDoError where no data are there."""
     settle_folders(given)
     one_thread()
     datasets = those_with_data(given.only, FOLDERS, given.data, console)
     if not datasets:
-        return 0
+        raise NothingToDoError("Nothing was run: of no dataset that hold was asked for the data are there.")
     faults, collected = carry_out(
         [part_of(name, given) for name in datasets],
         out=given.out,
         results=given.results,
+        aside=aside(given, "results"),
         devices=["cpu"] * given.workers,
         limit=given.limit,
     )
@@ -65,7 +78,7 @@ def run(given: argparse.Namespace) -> int:
         names = {path.stem for path in done}
         found = [one for one in points.read(folder) if is_published(folder) or points.name_of(one.dataset) in names]
         print(page.table(found))
-        pictures = given.pictures if folder == given.results else given.out / "pictures"
+        pictures = given.pictures if folder == given.results else aside(given, "pictures")
         pictures.mkdir(parents=True, exist_ok=True)
         picture.draw(found, pictures / picture.PICTURE.name)
         if is_published(folder):

@@ -42,6 +42,17 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path, monkey
     assert [path.name for path in tmp_path.iterdir()] == ["counts.parquet"]
 
 
+def test_a_column_that_the_first_row_lacks_is_not_lost_in_silence(tmp_path: Path) -> None:
+    rows = [{"solver": "KL"}, {"solver": "Prices"}, {"solver": "MS", "count": 5, "worth": 2.0}]
+    with pytest.raises(ValueError, match=r"counts: row 2 has 'count', 'worth', which the first row lacks.* solver"):
+        write("counts", rows, made_here("python -m x"), tmp_path)
+    assert not list(tmp_path.iterdir())
+    write("counts", rows[::-1], made_here("python -m x"), tmp_path)  # the other way round nothing is lost
+    assert read("counts", tmp_path)[0].column("count").to_pylist() == [5, None, None]
+    write("counts", [], made_here("python -m x"), tmp_path)
+    assert read("counts", tmp_path)[0].num_rows == 0
+
+
 def test_a_copy_of_the_code_is_told_its_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAXFLIP_COMMIT", "abc1234")
     assert commit() == "abc1234"

@@ -15,6 +15,10 @@ from experiments.carry import Collected, Part, carry_out
 from experiments.cells import Cell, Payload
 
 
+def never(arguments: Any, needs: Sequence[Payload], device: str) -> Payload:
+    raise ValueError("there are no data")
+
+
 def one_row(number: int, needs: Sequence[Payload], device: str) -> Payload:
     if number < 0:
         raise ValueError("no such row")
@@ -33,7 +37,11 @@ def rows(folder: Path) -> list[int]:
 
 
 def carried(what: Part, out: Path, results: Path, limit: float | None = None) -> tuple[int, list[Collected]]:
-    return carry_out([what], out=out, results=results, devices=["cpu"], limit=limit)
+    return carry_out([what], out=out, results=results, aside=out / "results", devices=["cpu"], limit=limit)
+
+
+def heard(capsys: Any) -> str:
+    return " ".join(capsys.readouterr().err.split())
 
 
 @pytest.fixture
@@ -91,11 +99,44 @@ def test_a_folder_that_was_named_takes_what_there_is(tmp_path: Path, published: 
     assert "stay as they are" not in capsys.readouterr().err
 
 
+def test_a_fault_that_cells_share_is_told_once_and_who_waits_for_them(tmp_path: Path, capsys: Any) -> None:
+    first, second = (Cell(f"learned-{k}", never, k) for k in (1, 2))
+    after = [Cell(f"number-{k}", one_row, k, (first,)) for k in (1, 2)]
+    what = Part("numbers", [*after, second], after, ("numbers",), "python -m x")
+    assert carried(what, tmp_path, tmp_path / "mine") == (2, [])
+    said = heard(capsys)
+    assert "learned-1 and 1 others failed: ValueError: there are no data" in said
+    assert said.count("there are no data") == 1
+    assert "2 cells, such as number-1, wait for learned-1, which failed: mend that" in said
+    assert "goes on from here" not in said
+
+
+def test_a_cell_file_that_cannot_be_read_is_named_and_computed_again(tmp_path: Path, capsys: Any) -> None:
+    what = part([1, 2], [1, 2])
+    carried(what, tmp_path, tmp_path / "mine")
+    path = what.cells[0].path(tmp_path)
+    path.write_bytes(path.read_bytes()[:20])
+    capsys.readouterr()
+    carried(what, tmp_path, tmp_path / "mine")
+    said = heard(capsys)
+    assert f"{path} cannot be read" in said
+    assert "numbers: 1 cells to do, 1 done before" in said
+    assert rows(tmp_path / "mine") == [1, 2]
+
+
+def test_quick_results_do_not_replace_those_that_the_pages_did_not_take() -> None:
+    large, small = (argparse.Namespace(out=Path("out"), quick=is_quick) for is_quick in (False, True))
+    assert [carry.aside(given, "results") for given in (large, small)] == [
+        Path("out/results"),
+        Path("out/results-quick"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("words", "results", "pictures"),
     [
         ([], "published", "docs"),
-        (["--quick"], "out/results", "out/pictures"),
+        (["--quick"], "out/results-quick", "out/pictures-quick"),
         (["--results", "mine"], "mine", "out/pictures"),
         (["--results", "mine", "--pictures", "drawn"], "mine", "drawn"),
     ],

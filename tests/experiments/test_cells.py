@@ -99,7 +99,8 @@ def test_a_worker_that_is_killed_takes_its_own_cell_alone(tmp_path: Path) -> Non
     assert list(outcome.failed) == ["dead"]
     assert "exit code -9" in outcome.failed["dead"]
     assert third.kept(tmp_path) is not None
-    assert outcome.left == ["after"]
+    assert outcome.barred == {"after": "dead"}
+    assert outcome.left == []
 
 
 def test_a_worker_that_died_while_it_had_nothing_to_do_is_replaced(
@@ -119,6 +120,62 @@ def test_a_worker_that_died_while_it_had_nothing_to_do_is_replaced(
     cells = [Cell(str(k), add, (str(tmp_path / "diary"), k)) for k in range(2)]
     outcome = run_cells(cells, tmp_path, devices=("cpu", "cpu"))
     assert (outcome.done, outcome.failed, outcome.left) == (2, {}, [])
+
+
+@pytest.mark.parametrize("when", ["before it is sent", "before it is read"])
+def test_a_worker_that_dies_with_its_cell_unread_takes_no_other(
+    when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pipe then breaks or is reset, which is no end of file."""
+    started, first = _Worker.started, list[_Worker]()
+
+    def one_dies(out: Path, device: str) -> _Worker:
+        worker = started(out, device)
+        if not first:
+            first.append(worker)
+            send = worker.line.send
+
+            def killed() -> None:
+                worker.process.kill()
+                worker.process.join()
+
+            def sent(cell: Cell) -> None:
+                if when == "before it is sent":
+                    killed()
+                send(cell)
+                killed()  # it has hardly begun to start
+
+            monkeypatch.setattr(worker.line, "send", sent)
+        return worker
+
+    monkeypatch.setattr(_Worker, "started", one_dies)
+    cells = [Cell(str(k), add, (str(tmp_path / "diary"), k)) for k in range(3)]
+    outcome = run_cells(cells, tmp_path, devices=("cpu", "cpu"))
+    assert (outcome.done, outcome.left) == (2, [])
+    assert [fault[:34] for fault in outcome.failed.values()] == ["its process ended with exit code -"]
+
+
+@pytest.mark.parametrize("spoilt", ["", '{"sum": 1, "dev', "[1]", "\x80"])
+def test_a_cell_whose_file_cannot_be_read_is_done_anew(spoilt: str, tmp_path: Path) -> None:
+    first, second, _ = chain(tmp_path)
+    out = tmp_path / "out"
+    run_cells([second], out)
+    first.path(out).write_text(spoilt, encoding="latin-1")
+    assert first.is_spoilt(out)
+    assert not second.is_spoilt(out)
+    assert not first.is_done(out)
+    assert run_cells([second], out).done == 1
+    assert (first.kept(out) or {})["sum"] == 1
+    assert not first.is_spoilt(out)
+    assert diary(tmp_path) == ["1", "10", "1"]
+
+
+def test_those_that_wait_for_a_failed_cell_are_told_from_those_that_wait_for_time(tmp_path: Path) -> None:
+    bad = Cell("bad", fail, None)
+    after = Cell("after", add, ("", 1), (bad,))
+    outcome = run_cells([Cell("last", add, ("", 2), (after,))], tmp_path)
+    assert outcome.barred == {"after": "bad", "last": "bad"}
+    assert outcome.left == []
 
 
 RUN = """

@@ -115,7 +115,7 @@ def test_a_tiny_study_from_the_generator_to_the_figures(tmp_path: Path, monkeypa
     monkeypatch.setattr(protocol, "QUICK", {"insurance": TINY})
     monkeypatch.setattr(protocol, "QUICK_GROWTH", {"insurance": protocol.Growth((6, 8), 2)})
     out = tmp_path / "out"
-    results = out / "results"  # of a quick run: those of the repository stay as they are
+    results = out / "results-quick"  # of a quick run: those of the repository stay as they are
     words = ["--quick", "--seeds", "1", "--workers", "1", "--only", "insurance", "--out", str(out)]
     for name in ("budget", "scalability", "runtime", "figures"):
         assert program.main([name, *words]) == 0
@@ -139,7 +139,7 @@ def test_a_tiny_study_from_the_generator_to_the_figures(tmp_path: Path, monkeypa
     written = {path: path.stat().st_mtime_ns for path in out.glob("*.json")}
     assert program.main(["budget", *words]) == 0
     assert {path: path.stat().st_mtime_ns for path in out.glob("*.json")} == written
-    assert len(list((out / "pictures").glob("*.svg"))) >= 6
+    assert len(list((out / "pictures-quick").glob("*.svg"))) >= 6
 
 
 PAGE = (ROOT / "docs" / "experiments.md").read_text()
@@ -237,6 +237,78 @@ def test_whether_flips_hold_is_asked_with_the_others(
     assert told[0].seeds is None
     assert told[0].only == ("credit", "icu")
     assert what != "all" or told[0].out == tmp_path / "hold"
+
+
+@pytest.mark.parametrize(
+    ("words", "only", "seeds"),
+    [
+        (["--only", "insurance,icu", "--seeds", "1"], ("icu",), 1),
+        (["--seeds", "9"], ("credit", "icu"), 5),
+        (["--only", "insurance", "--seeds", "1"], None, None),
+    ],
+)
+def test_all_gives_hold_what_it_was_asked_itself(
+    words: Sequence[str],
+    only: tuple[str, ...] | None,
+    seeds: int | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Any,
+) -> None:
+    told: list[Any] = []
+
+    def ask(given: argparse.Namespace) -> int:
+        told.append(given)
+        return 0
+
+    monkeypatch.setattr(hold, "run", ask)
+    monkeypatch.setattr(program, "carry_out", lambda *_, **__: (0, []))
+    assert program.main(["all", "--quick", "--out", str(tmp_path), *words]) == 0
+    assert [(given.only, given.seeds) for given in told] == ([] if only is None else [(only, seeds)])
+    said = "hold is left out: it is not about insurance, but about credit and icu" in heard(capsys)
+    assert said == (only is None)
+
+
+def test_all_without_the_data_of_hold_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.delenv("MAXFLIP_DATA", raising=False)
+    monkeypatch.setattr(program, "carry_out", lambda *_, **__: (0, []))
+    assert program.main(["all", "--quick", "--out", str(tmp_path)]) == 0
+    assert "Nothing was run: of no dataset that hold was asked for" in heard(capsys)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["scalability", "--only", "icu"],
+            "scalability is not about icu, but about oulad and insurance. Nothing was run",
+        ),
+        (["runtime", "--only", "oulad"], "runtime is not about oulad, but about insurance. Nothing was run"),
+        (["budget", "--only", "icu"], "Nothing was run: the data of icu are not there"),
+        (["all", "--only", "icu"], "Nothing was run: the data of icu are not there"),
+        (["figures", "--results", "nowhere"], "Nothing was drawn: nowhere holds no result file"),
+    ],
+)
+def test_where_nothing_can_be_done_it_is_said_and_no_success(
+    words: Sequence[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.delenv("MAXFLIP_DATA", raising=False)
+    assert program.main([*words, "--out", str(tmp_path), "--pictures", str(tmp_path)]) == 2
+    assert said in heard(capsys)
+
+
+def test_of_datasets_that_nobody_named_nothing_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setattr(program, "carry_out", lambda *_, **__: (0, []))
+    assert program.main(["runtime", "--quick", "--out", str(tmp_path)]) == 0
+    assert heard(capsys) == ""
+
+
+def heard(capsys: Any) -> str:
+    return " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize("what", ["budget", "hold"])
