@@ -105,6 +105,6 @@ def exact(results: Results) -> str:
             f"{name}: {len(draws)} draws of {' or '.join(map(str, sizes))} samples, the optimum of {len(known)} proved"
         )
         if known:
-            head += [f"{name}: flipped, of {sum(known)}", f"optimal, of {len(known)} draws"]
+            head += [f"{name}: flipped (optimum {sum(known)})", f"optimal, of {len(known)} draws"]
     head += ["note"] if notes else []
     return f"{'; '.join(said)}.\n\n{table(head, lines)}"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from evidence.markdown import made_line, table
-from evidence.registry import text
+from evidence.registry import text, values
 from evidence.results import Results
 
 
@@ -21,6 +23,13 @@ def jobs(results: Results) -> str:
     ]
     head = ["samples", "flipped", "seconds, command to audited plan", "of it solving", "peak memory"]
     return made_line(results.made("scale")) + "\n\n" + table(head, lines)
+
+
+@values("scale")
+def numbers(results: Results) -> Mapping[str, str]:
+    """Of the largest."""
+    largest = max(results.rows("scale"), key=lambda row: int(row["samples"]))
+    return {"samples": f"{largest['samples']:,} people", "seconds": f"{largest['seconds']:.1f} s"}
 
 
 @text("scale.choose")

@@ -637,7 +637,7 @@ def test_tables_say_what_the_files_say(tmp_path: Path) -> None:
     assert "**bank**, 200 samples. DDN: " in everyone
     assert few.index("**bank**, 10 samples") < few.index("**shop**, 10 samples")
     assert "linear: 3 draws of 8 samples, the optimum of 2 proved." in exactly
-    assert "| tool | method | linear: flipped, of 4 | optimal, of 2 draws |" in exactly
+    assert "| tool | method | linear: flipped (optimum 4) | optimal, of 2 draws |" in exactly
     assert f"| foolbox | {DDN} | 3 | 1 |" in exactly
 
 
@@ -653,7 +653,7 @@ def test_who_failed_on_small_problems_is_shown_and_a_plan_may_beat_a_proved_opti
     rows[-1]["note"] = "stopped"
     write("peers_exact", rows, made, tmp_path)
     assert rendered("peers.exact", Results(tmp_path)).splitlines()[2:] == [
-        "| tool | method | linear: flipped, of 4 | optimal, of 2 draws | note |",
+        "| tool | method | linear: flipped (optimum 4) | optimal, of 2 draws | note |",
         "| --- | --- | --- | --- | --- |",
         "| maxflip | m | 6 | 2 | |",
         "| other | m | | | does not run: why |",

@@ -467,16 +467,16 @@ def test_the_readme_has_a_line_for_what_was_measured(tmp_path: Path) -> None:
     rows = [shape | {"shape": s, "tool": t, "method": m, "count": c} for s in "ab" for t, m, c in peers]
     write("peers_budgets", rows, MADE, tmp_path)
     (line,) = rendered("readme.bought", Results(tmp_path)).splitlines()[2:]
-    assert line == "| 200 credit customers | two shapes | 20.0 | 15.0 | foolbox, DDN: 10.0 | +100 % |"
+    assert line == "| 200 credit customers | two shapes | 20.0 | 15.0 | +33 % | foolbox, DDN: 10.0 | +100 % |"
     write("peers_budgets", rows + [row | {"cohort": "generated", "n": 100} for row in rows], MADE, tmp_path)
     line, other = rendered("readme.bought", Results(tmp_path)).splitlines()[2:]
-    assert other == "| 100 rows of a generated table | two shapes | 20.0 | 15.0 | foolbox, DDN: 10.0 | +100 % |"
+    assert other == "| 100 rows of a generated table | two shapes | 20.0 | 15.0 | +33 % | foolbox, DDN: 10.0 | +100 % |"
     write("peers_budgets", rows, MADE, tmp_path)
     own = [cell("Prices", 33.0, protocol="own", estimate=33.5), cell("Nearest", 22.0, protocol="own")]
     waiting = cell("Prices", 99.0, protocol="own", seed=1)  # nothing stands beside it yet
     write("budget", [*(cell(s, n) for s, n in COUNTS.items()), *own, waiting], MADE, tmp_path)
     first, second = rendered("readme.bought", Results(tmp_path)).splitlines()[2:]
     assert first == (
-        "| 75 patients in intensive care | as the paper sets them | 33.0 | 22.0 | BCMS, of the paper: 30.0 | +10 % |"
+        "| 75 patients in intensive care | as the paper sets them | 33.0 | 22.0 | +50 % | BCMS: 30.0 | +10 % |"
     )
     assert second == line
