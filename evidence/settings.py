@@ -12,8 +12,8 @@ SETTINGS: dict[str, tuple[str, ...]] = {
         "40, 60 and 80 % of what an unlimited KL consumes",
         "10, 20 and 40 % of what the cheapest flips consume",
         "of 0, 0.01, 0.1 and 1: the most flips",
-        "one smaller start of lambda (0.1)",
         "a smaller step of its probabilities, 0.0001,",
+        "one smaller start of lambda (0.1)",
         "with 95 % intervals",
     ),
     "docs/hold.md": (

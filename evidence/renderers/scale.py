@@ -25,7 +25,7 @@ def jobs(results: Results) -> str:
     return made_line(results.made("scale")) + "\n\n" + table(head, lines)
 
 
-@values("scale")
+@values("speed")
 def numbers(results: Results) -> Mapping[str, str]:
     """Of the largest."""
     largest = max(results.rows("scale"), key=lambda row: int(row["samples"]))

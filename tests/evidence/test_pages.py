@@ -23,7 +23,9 @@ from experiments.hold.cases import CLOSE
 from experiments.hold.credit import Credit
 from experiments.hold.icu import Stays
 from experiments.protocol import SHARES, SMALL_STEP
+from maxflip import KL
 from maxflip.sizing import WEIGHTS
+from maxflip.tuning import scale_free_grid
 
 MADE = Made("python -m x", "2026-01-02", "abc1234", "2 cores (x86_64)", {"torch": "2.13.0"}, 3.5)
 SCALE = {"samples": 1000, "features": 2, "count": 7, "seconds": 1.25, "solving_seconds": 0.5, "peak_gib": 0.125}
@@ -70,12 +72,13 @@ def test_settings_of_the_study_are_those_of_its_code() -> None:
         *some, last = (f"{100 * share:.0f}" for share in shares)
         return f"{', '.join(some)} and {last} %"
 
-    assert SETTINGS["docs/experiments.md"][:5] == (
+    assert SETTINGS["docs/experiments.md"][:6] == (
         f"The margin is {MARGIN},",
         f"{percents(SHARES['paper'].values())} of what an unlimited KL consumes",
         f"{percents(SHARES['binding'].values())} of what the cheapest flips consume",
         "of {:g}, {:g}, {:g} and {:g}: the most flips".format(*WEIGHTS),
         f"a smaller step of its probabilities, {SMALL_STEP},",
+        f"one smaller start of lambda ({min(scale_free_grid(KL)['start_lambda']):g})",
     )
     _, _, shares, close, _ = SETTINGS["docs/hold.md"]
     assert shares.endswith(f"| {Credit.share:.0%} of each | {Stays.share:.0%} of each |".replace("%", " %"))

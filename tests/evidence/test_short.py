@@ -101,8 +101,13 @@ def test_bounds_that_are_proved(tmp_path: Path) -> None:
 
 def test_networks_whose_optimum_is_known(tmp_path: Path) -> None:
     """2 of 3 and 4 of 4; other tools, the linear problem and a draw that nobody has solved take no part."""
-    row = {"problem": "ReLU network", "tool": "maxflip", "method": "Prices", "count": 4, "optimum": 4}
-    others = [{"tool": "foolbox"}, {"method": "Nearest, 1/B"}, {"problem": "linear"}, {"optimum": None}]
+    row: dict[str, Any] = {"problem": "ReLU network", "tool": "maxflip", "method": "Prices", "count": 4, "optimum": 4}
+    others: list[dict[str, Any]] = [
+        {"tool": "foolbox"},
+        {"method": "Nearest, 1/B"},
+        {"problem": "linear"},
+        {"optimum": None},
+    ]
     rows = [row, row | {"count": 2, "optimum": 3}, *(row | {"count": 1} | other for other in others)]
     write("peers_exact", rows, MADE, tmp_path)
     assert lines(tmp_path)[0].endswith("is known: 6 of 7 flips, all that there are in 1 of 2 draws.")
