@@ -74,6 +74,25 @@ def test_every_size_of_the_protocol_is_there_once() -> None:
     assert {(row["budget"], row["budget_source"]) for row in rows} == {("middle", SCALED_SOURCE)}
 
 
+def test_what_both_experiments_asked_has_one_answer() -> None:
+    """The smallest set with the middle binding budget, run at other times and on other machines; BCMS and CCMS draw
+    noise, which is another one on a GPU."""
+    budgets = {
+        (row["dataset"], row["seed"], row["solver"]): row["count"]
+        for row in rows_of("budget")
+        if (row["budget_source"], row["budget"], row["allocation"]) == (SCALED_SOURCE, "middle", "joint")
+    }
+    asked_again = [
+        row
+        for row in rows_of("scalability")
+        if row["n"] == FULL[row["dataset"]].n and row["allocation"] == "joint" and row["start"] == "random"
+    ]
+    quiet = [row for row in asked_again if row["solver"] in ("KL", *OWN)]
+    assert {(r["dataset"], r["seed"], r["solver"]): r["count"] for r in quiet} == {
+        place: count for place, count in budgets.items() if place[0] in FULL_GROWTH and place[2] in ("KL", *OWN)
+    }
+
+
 @pytest.mark.parametrize("dataset", HELD)
 def test_every_judge_of_every_plan_is_there_once(dataset: str) -> None:
     rows = rows_of(name_of(dataset))
