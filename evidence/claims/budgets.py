@@ -9,9 +9,9 @@ from evidence.claims.claim import Claim
 from evidence.claims.places import OTHERS, SAMPLED, by_place, by_seed, mean, name_of, tuned
 from evidence.gains import FOUR, WHERE
 from evidence.results import Row
+from experiments.cohorts import MARGIN
+from experiments.protocol import BUDGETS
 
-BUDGETS = ("small", "middle", "large")
-MARGIN = 0.1
 SEVERAL_WANTED = ("oulad",)  # of students the best two classes may both be wanted: their gap says nothing of the margin
 
 
@@ -47,29 +47,6 @@ def _of_pairs(rows: list[Row], key: str, says: str, rule: str, of: str, sign: in
 
 def of_budgets(rows: Iterable[Row]) -> list[Claim]:
     four = tuned(rows)
-    larger = Claim(
-        "larger",
-        "A larger budget flips more, for all algorithms.",
-        "it flips never fewer with the next larger budget, and more with the largest than with the smallest",
-    )
-    for (dataset, source, solver), found in by_seed(
-        four, ("dataset", "budget_source", "solver"), "count", "budget"
-    ).items():
-        if set(BUDGETS) <= set(found):
-            sizes = {budget: mean(found[budget]) for budget in BUDGETS}
-            first, *_, last = BUDGETS
-            holds = list(sizes.values()) == sorted(sizes.values()) and sizes[last] > sizes[first]
-            more = [found[last][seed] - found[first][seed] for seed in found[first]]
-            larger.tried(name_of((dataset, source)), holds, sizes, ".1f", solver, more)
-    gaps = Claim(
-        "gap", "Their prediction gap is smaller than KL's, yet above the margin.", f"it is between {MARGIN} and KL's"
-    )
-    with_one = [row for row in four if row["dataset"] not in SEVERAL_WANTED]
-    for place, found in by_place(with_one, WHERE, "prediction_gap").items():
-        for solver in SAMPLED:
-            pair = {name: mean(found[name]) for name in (solver, "KL")}
-            inside = [min(own - MARGIN, found["KL"][seed] - own) for seed, own in found[solver].items()]
-            gaps.tried(name_of(place), MARGIN < pair[solver] < pair["KL"], pair, ".2f", solver, inside)
     return [
         _of_pairs(
             four,
@@ -89,7 +66,7 @@ def of_budgets(rows: Iterable[Row]) -> list[Claim]:
             -1,
             ".3g",
         ),
-        larger,
+        _larger(four),
         _of_pairs(
             four,
             "unspent",
@@ -99,7 +76,7 @@ def of_budgets(rows: Iterable[Row]) -> list[Claim]:
             -1,
             ".2f",
         ),
-        gaps,
+        _gaps(four),
         _of_four(
             [row for row in four if row["dataset"] == "icu"],
             "kl_spends",
@@ -119,3 +96,33 @@ def of_budgets(rows: Iterable[Row]) -> list[Claim]:
             ".1f",
         ),
     ]
+
+
+def _larger(rows: Iterable[Row]) -> Claim:
+    claim = Claim(
+        "larger",
+        "A larger budget flips more, for all algorithms.",
+        "it flips never fewer with the next larger budget, and more with the largest than with the smallest",
+    )
+    by_size = by_seed(rows, ("dataset", "budget_source", "solver"), "count", "budget")
+    for (dataset, source, solver), found in by_size.items():
+        if set(BUDGETS) <= set(found):
+            sizes = {budget: mean(found[budget]) for budget in BUDGETS}
+            first, *_, last = BUDGETS
+            holds = list(sizes.values()) == sorted(sizes.values()) and sizes[last] > sizes[first]
+            more = [found[last][seed] - found[first][seed] for seed in found[first]]
+            claim.tried(name_of((dataset, source)), holds, sizes, ".1f", solver, more)
+    return claim
+
+
+def _gaps(rows: Iterable[Row]) -> Claim:
+    claim = Claim(
+        "gap", "Their prediction gap is smaller than KL's, yet above the margin.", f"it is between {MARGIN} and KL's"
+    )
+    with_one = [row for row in rows if row["dataset"] not in SEVERAL_WANTED]
+    for place, found in by_place(with_one, WHERE, "prediction_gap").items():
+        for solver in SAMPLED:
+            pair = {name: mean(found[name]) for name in (solver, "KL")}
+            inside = [min(own - MARGIN, found["KL"][seed] - own) for seed, own in found[solver].items()]
+            claim.tried(name_of(place), MARGIN < pair[solver] < pair["KL"], pair, ".2f", solver, inside)
+    return claim
