@@ -50,7 +50,7 @@ def _lines(results: Results) -> Iterator[str]:
     claims = all_claims(results)
     with_its_own = [own for claim in claims if (own := claim.with_budgets("paper")).places]
     alone = f" With its own kind of budgets alone: of {_verdicts(with_its_own)}." if with_its_own else ""
-    yield f"**The paper's claims**, on other data and with shorter runs: of {_verdicts(claims)}.{alone}"
+    yield f"**The paper's claims**, on other data and with mostly shorter runs: of {_verdicts(claims)}.{alone}"
     yield "**A plan moves predictions, not outcomes.**"
 
 

@@ -58,7 +58,7 @@ def test_gains_standing_and_what_is_missing(tmp_path: Path) -> None:
         "- **How near to the most.** The study: 90.0 ± 127.1 % of its own estimate of the most, which proves nothing; "
         "in 1 of 2 cells less than one sample away."
     )
-    assert claims.startswith("- **The paper's claims**, on other data and with shorter runs: of 17, ")
+    assert claims.startswith("- **The paper's claims**, on other data and with mostly shorter runs: of 17, ")
     assert last == "- **A plan moves predictions, not outcomes.**"
 
 
@@ -89,7 +89,8 @@ def test_cells_in_which_it_is_behind_are_counted(tmp_path: Path) -> None:
 
 def test_verdicts_are_counted(tmp_path: Path) -> None:
     assert lines(tmp_path)[0] == (
-        "- **The paper's claims**, on other data and with shorter runs: of 17, none confirmed, 17 not measured yet."
+        "- **The paper's claims**, on other data and with mostly shorter runs: of 17, none confirmed, 17 not measured "
+        "yet."
     )
 
 
