@@ -103,20 +103,28 @@ def test_a_worker_that_is_killed_takes_its_own_cell_alone(tmp_path: Path) -> Non
     assert outcome.left == []
 
 
-def test_a_worker_that_died_while_it_had_nothing_to_do_is_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def harm_the_first_worker(monkeypatch: pytest.MonkeyPatch, harm: Callable[[_Worker], None]) -> None:
     started, first = _Worker.started, list[_Worker]()
 
-    def one_dies(out: Path, device: str) -> _Worker:
+    def harmed(out: Path, device: str) -> _Worker:
         worker = started(out, device)
         if not first:
             first.append(worker)
-            worker.process.kill()
-            worker.process.join()
+            harm(worker)
         return worker
 
-    monkeypatch.setattr(_Worker, "started", one_dies)
+    monkeypatch.setattr(_Worker, "started", harmed)
+
+
+def kill(worker: _Worker) -> None:
+    worker.process.kill()
+    worker.process.join()
+
+
+def test_a_worker_that_died_while_it_had_nothing_to_do_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harm_the_first_worker(monkeypatch, kill)
     cells = [Cell(str(k), add, (str(tmp_path / "diary"), k)) for k in range(2)]
     outcome = run_cells(cells, tmp_path, devices=("cpu", "cpu"))
     assert (outcome.done, outcome.failed, outcome.left) == (2, {}, [])
@@ -127,28 +135,19 @@ def test_a_worker_that_dies_with_its_cell_unread_takes_no_other(
     when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The pipe then breaks or is reset, which is no end of file."""
-    started, first = _Worker.started, list[_Worker]()
 
-    def one_dies(out: Path, device: str) -> _Worker:
-        worker = started(out, device)
-        if not first:
-            first.append(worker)
-            send = worker.line.send
+    def with_its_cell(worker: _Worker) -> None:
+        send = worker.line.send
 
-            def killed() -> None:
-                worker.process.kill()
-                worker.process.join()
+        def sent(cell: Cell) -> None:
+            if when == "before it is sent":
+                kill(worker)
+            send(cell)
+            kill(worker)  # it has hardly begun to start
 
-            def sent(cell: Cell) -> None:
-                if when == "before it is sent":
-                    killed()
-                send(cell)
-                killed()  # it has hardly begun to start
+        monkeypatch.setattr(worker.line, "send", sent)
 
-            monkeypatch.setattr(worker.line, "send", sent)
-        return worker
-
-    monkeypatch.setattr(_Worker, "started", one_dies)
+    harm_the_first_worker(monkeypatch, with_its_cell)
     cells = [Cell(str(k), add, (str(tmp_path / "diary"), k)) for k in range(3)]
     outcome = run_cells(cells, tmp_path, devices=("cpu", "cpu"))
     assert (outcome.done, outcome.left) == (2, [])
