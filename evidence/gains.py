@@ -54,9 +54,10 @@ def gains(rows: Iterable[Row], pairs: Sequence[tuple[str, str]], by: Sequence[st
     return found
 
 
-def gains_over_kl_by_size(rows: Iterable[Row], allocation: str = "joint") -> list[Gain]:
-    """The paper's percentages, per number of samples: place = (dataset, n, scaling, start)"""
-    pairs = [(name, "KL") for name in ("BCMS", "CCMS", "Prices")]
+def gains_over_kl_by_size(rows: Iterable[Row], allocation: str = "joint", also: Sequence[str] = ()) -> list[Gain]:
+    """The paper's percentages, per number of samples: place = (dataset, n, scaling, start). also: what else rows have
+    in the place of a solver"""
+    pairs = [(name, "KL") for name in ("BCMS", "CCMS", "Prices", *also)]
     return gains(compared(rows, allocation), pairs, ("dataset", "n", "scaling", "start"))
 
 

@@ -62,6 +62,7 @@ def _saved(figure: Figure, path: Path) -> Path:
     return path
 
 
+MOST = "estimate of the most"
 Drawn = Iterable[tuple[str, Figure]]
 
 
@@ -93,7 +94,7 @@ def of_sizes(results: Path) -> Drawn:
                 title = f"{TITLES[dataset]}, {pool}, middle budget {scaling}{warm}"
                 name = f"study_sizes_{dataset}_{here[0]['allocation']}_{scaling}"
                 yield name, _panels(here, title, _size, None, _where(joint, dataset=dataset, scaling=scaling))
-    gains = gains_over_kl_by_size(Results(results).rows("scalability"))
+    gains = gains_over_kl_by_size(with_the_most(Results(results).rows("scalability")), also=(MOST,))
     for dataset in dict.fromkeys(gain.where[0] for gain in gains):
         yield f"study_improvement_{dataset}", _improvement([gain for gain in gains if gain.where[0] == dataset])
 
@@ -199,13 +200,24 @@ def _line(axis: Axes, solver: str, points: Sequence[Point], shift: float, *, is_
     )
 
 
-def _estimate(axis: Axes, rows: Sequence[Row], place: Callable[[Row], float]) -> None:
+def with_the_most(rows: Sequence[Row]) -> list[Row]:
+    """And, as if a solver had flipped as many, the most that each run of Prices tells of."""
+    ours = [row for row in rows if row["solver"] == "Prices"]
+    return [*rows, *({**row, "solver": MOST, "count": _most(row)} for row in ours if _most(row) is not None)]
+
+
+def _most(row: Row) -> float | None:
     """What is known of the most that can be flipped: a proved bound where there is one, or the estimate."""
-    ours = [{**row, "most": row["estimate"] if row["bound"] is None else row["bound"]} for row in rows]
+    most: float | None = row["estimate"] if row["bound"] is None else row["bound"]
+    return most
+
+
+def _estimate(axis: Axes, rows: Sequence[Row], place: Callable[[Row], float]) -> None:
+    ours = [{**row, "most": _most(row)} for row in rows]
     points = _points((row for row in ours if row["solver"] == "Prices"), "most", place)
     if points:
         xs, ys = [x for x, _ in points], [at.mean for _, at in points]
-        axis.plot(xs, ys, color="black", linewidth=0.8, label="estimate of the most", zorder=1)
+        axis.plot(xs, ys, color="black", linewidth=0.8, label=MOST, zorder=1)
 
 
 def _frontier(rows: Sequence[Row]) -> Figure:
@@ -242,7 +254,7 @@ def _gaps(rows: Sequence[Row]) -> Figure:
         ]
         axis.set_title(TITLES[dataset], fontsize=9)
         _lines(axis, here, "gap", _budget_place, is_open=False)
-        axis.axhline(0.0, color="black", linewidth=0.8, label="estimate of the most")
+        axis.axhline(0.0, color="black", linewidth=0.8, label=MOST)
         axis.set_xticks(range(len(BUDGETS)), [f"{name}\n({SHARES['binding'][name]:.0%})" for name in BUDGETS])
     return _with_legend(figure, axes[0])
 
@@ -259,7 +271,11 @@ def _improvement(gains: Sequence[Gain]) -> Figure:
             points = sorted(
                 ((float(gain.where[1]), gain.percent) for gain in here if gain.solver == solver), key=lambda p: p[0]
             )
-            _line(axis, solver, points, number - 1)
+            if solver == MOST:
+                ys = [percent.mean for _, percent in points]
+                axis.plot([x for x, _ in points], ys, ":", color="black", linewidth=0.8, label=MOST, zorder=1)
+            else:
+                _line(axis, solver, points, number - 1)
         axis.axhline(0.0, color="black", linewidth=0.8, label="KL")
         axis.set_xticks(sorted({float(gain.where[1]) for gain in here}))
         axis.set_xlabel("samples", fontsize=8)
@@ -284,7 +300,7 @@ def _curves(rows: Sequence[Row], title: str, ceiling: float | None) -> Figure:
         axis.set_title(label, fontsize=9)
         _lines(axis, rows, column, lambda row: float(row["outer"]), is_open=False)
         if column == "count" and ceiling is not None:
-            axis.axhline(ceiling, color="black", linewidth=0.8, label="estimate of the most")
+            axis.axhline(ceiling, color="black", linewidth=0.8, label=MOST)
         axis.set_xticks(sorted({row["outer"] for row in rows}))
         axis.set_xlabel("outer iteration", fontsize=8)
     return _with_legend(figure, axes[0])

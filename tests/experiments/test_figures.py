@@ -13,7 +13,7 @@ import pytest
 from evidence.files import FOLDER, ROOT, made_here, write
 from evidence.rendering import rendered
 from evidence.results import Results
-from experiments.figures import draw_all, of_budgets, prolonged
+from experiments.figures import MOST, draw_all, of_budgets, prolonged, with_the_most
 from experiments.hold import points as hold_points
 from experiments.protocol import BUDGETS, SOLVERS, SOURCES
 from experiments.styles import STYLES
@@ -196,3 +196,11 @@ def test_runs_that_ended_early_stay_as_they_ended() -> None:
     assert more[: len(rows)] == rows
     assert more[len(rows) :] == [{"solver": "KL", "seed": 0, "outer": 3, "count": 20}]
     assert prolonged([]) == []
+
+
+def test_the_most_stands_beside_solvers_where_it_is_known() -> None:
+    """A proved bound goes before an estimate; of other solvers and of what is not known there is none."""
+    of_prices: dict[str, Any] = {"solver": "Prices", "count": 8, "estimate": 9.5, "bound": None}
+    rows = [of_prices, of_prices | {"bound": 9.0}, of_prices | {"estimate": None}, of_prices | {"solver": "KL"}]
+    more = with_the_most(rows)[len(rows) :]
+    assert [(row["solver"], row["count"]) for row in more] == [(MOST, 9.5), (MOST, 9.0)]
