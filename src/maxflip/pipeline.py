@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from maxflip import judge
 from maxflip.bracket import Ceiling, most_allowed, most_worth
-from maxflip.choose import choose
+from maxflip.choose import choice, choose
 from maxflip.engine import Engine, Local, Rows, one_torch_thread, threads_of
 from maxflip.errors import InputError, ModelError
 from maxflip.exact import Floats, fsum
@@ -76,9 +76,11 @@ def solve(
         must = problem.include[~where.already[problem.include]]
         # Groups that have parts of the budgets to themselves chose already; flips of an earlier plan would mix them.
         shared = offered if isinstance(alone, Grouped) else found
-        choices = [shared.those(choose(problem, shared.rows, shared.changes, must, proposal.prices))]
+        known = None if proposal.picked is None else shared.places_of(proposal.picked)
+        chosen = choice(problem, shared.rows, shared.changes, must, proposal.prices, known=known)
+        choices = [shared.those(chosen.picked)]
         if earlier is not None:
-            choices += [known for known in earlier.selections if _allowed(problem, run, alone, must, known)]
+            choices += [some for some in earlier.selections if _allowed(problem, run, alone, must, some)]
         selection = _best(problem, choices)
         if not np.isin(must, selection.rows).all():
             raise ModelError("include: a flip that must be picked does not hold when the model sees the sample alone.")
