@@ -380,17 +380,19 @@ class Plan:
         model: str | Path | None = None,
         insight: Insight | None = None,
         people: People = "full",
+        pool: bool = False,
         overwrite: bool = False,
     ) -> None:
         """Write the plan folder of docs/formats.md.
 
         So that it can be audited, say what it was made from: `inputs` names the files of cohort, model and job; or
         give the `problem` and the path of its `model` as a .pt2, .skops or .safetensors file, and cohort and job are
-        written too. `insight` is what `look` found; it and `people` are for the report, as in `plan.report`.
+        written too. `insight` is what `look` found; it and `people` are for the report, as in `plan.report`. `pool`:
+        also all flips that were found, so that `resolve` can go on from them when the plan is loaded again.
         """
         from maxflip.files.plan_folder import save_asked, save_plan
 
-        page: Any = {"insight": insight, "people": people}
+        page: Any = {"insight": insight, "people": people, "pool": pool}
         if problem is None and model is None:
             save_plan(self, folder, inputs=inputs, overwrite=overwrite, **page)
         elif problem is None or model is None or inputs is not None:
