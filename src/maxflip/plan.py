@@ -256,7 +256,7 @@ class Plan:
         """
         amounts = self._amounts_with(more)
         at_least = math.fsum(self.worths[self.flips.rows[self.fitting(amounts)]])
-        return Bracket(at_least, max(at_least, self._at_most(amounts)))
+        return Bracket(at_least, max(at_least, self.at_most(amounts)))
 
     def _amounts_with(self, more: Mapping[str, float]) -> dict[str, float]:
         if not isinstance(more, Mapping):
@@ -302,7 +302,8 @@ class Plan:
         prices = self.prices
         return offers, offers.orders(None if prices is None else np.array([prices[name] for name in plain]))
 
-    def _at_most(self, amounts: Mapping[str, float]) -> float:
+    def at_most(self, amounts: Mapping[str, float]) -> float:
+        """The bound with these amounts of the budgets, or the estimate where there is no bound."""
         most = most_allowed(self.ceilings, amounts, self.worths)
         thawed = any(budget.amount == 0 < amounts[name] for name, budget in self.budgets.items())
         return max(0.0, min(most, self._worth_within_caps(amounts, everyone=thawed)))
