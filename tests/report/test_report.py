@@ -213,7 +213,7 @@ def test_a_tenth_more_of_a_budget_promises_no_more_than_the_bound() -> None:
     assert "10% more: at most 1 more person" in said(True, bp=0.2, people=0.0)
     assert "10% more: at most about 1 more person" in said(False, bp=0.2, people=0.0)  # there are three places
     assert "10% more: at most about 0.7 more people" in said(False, bp=0.01, people=0.2)
-    assert "one more place: at most 1 more person" in said(True, bp=0.01, people=0.6)
+    assert "one more place: at most 1 more person" in said(True, bp=0.01, people=0.3)
     assert "10% more" not in read(make(**given))
 
 
