@@ -27,7 +27,7 @@ class Fickle:
     def propose(self, problem: Problem, run: Run) -> Proposal:
         whole = Nearest().propose(problem, run)
         seed = int.from_bytes(problem.ledger.amounts.tobytes()[:8], "little") % 2**32
-        kept = np.random.default_rng(seed).random(len(whole.rows)) < 0.4
+        kept = (np.random.default_rng(seed).random(len(whole.rows)) < 0.4) | np.isin(whole.rows, problem.include)
         return replace(whole, rows=whole.rows[kept], changes=whole.changes[kept])
 
 
@@ -75,12 +75,12 @@ def test_flips_of_all_scales_are_shared() -> None:
 
 def test_networks_and_absolute_budgets_with_a_threshold() -> None:
     problem = net_problem(
-        80,
+        40,
         margin=None,
         threshold=0.6,
         budgets={f"x{i}": Budget(1.0, {f"x{i}": 1.0}, "absolute") for i in range(4)},
     )
-    curve = frontier(problem, [0.9, 0.98, 1.0, 1.02])
+    curve = frontier(problem, [0.9, 0.98, 1.0])
     worths = [p.worth for p in curve.plans]
     assert worths == sorted(worths)
     for found in curve.plans:
