@@ -26,6 +26,7 @@ from maxflip.plan import Fate, Places, Plan, Status
 from maxflip.pool import Pool
 from maxflip.problem import Problem
 from maxflip.question import asked
+from maxflip.scarcity import true_prices
 from maxflip.solvers import Grouped, Prices, Proposal, Run, Solver, read_groups
 from maxflip.streams import Streams
 from maxflip.suggest import shown
@@ -87,6 +88,8 @@ def solve(
         if proposal.pool is not None:
             found = Pool.union([found, _admitted(problem, proposal.pool)])
         pool = _in_order(problem, Pool.union([_without(found, selection.dropped)]))
+        proposal = replace(proposal, notices=(*proposal.notices, *chosen.notices))
+        proposal = _with_true_prices(problem, proposal, shared, selection)
         plan = _plan(problem, run, proposal, selection, pool)
     return replace(plan, solver=repr(used), seconds=time.monotonic() - began)
 
@@ -128,6 +131,18 @@ def choose_again(
             plan = _replaced(problem, plan, selection)
             known = _without(known, selection.dropped)
         return _with_shared(problem, plan, known, ceilings)
+
+
+def _with_true_prices(problem: Problem, proposal: Proposal, offered: Pool, selection: _Selection) -> Proposal:
+    """Without prices of budgets of which the plan leaves enough."""
+    if proposal.prices is None:
+        return proposal
+    names = problem.ledger.names
+    known = np.array([proposal.prices[name] for name in names])
+    held = true_prices(problem, known, offered, Pool.of(problem, selection.rows, selection.changes))
+    shown = dict(zip(names, held.tolist(), strict=True))
+    ranges = {name: span for name, span in proposal.price_ranges.items() if shown[name] > 0}
+    return replace(proposal, prices=shown, price_ranges=ranges)
 
 
 @contextmanager
