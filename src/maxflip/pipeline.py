@@ -50,7 +50,8 @@ def solve(
         problem: what is asked.
         solver: an object such as Prices(); None: Prices().
         seed: whole number; the same seed gives the same plan.
-        start: an earlier Plan, for solvers that can go on from one; None: from nothing.
+        start: an earlier Plan: all flips that it keeps are chosen from too, and solvers that can go on from it; None:
+            from nothing.
         engine: who does the work; None: this process.
         watch: function that is told what happens (maxflip.watch.Event); None: nobody.
         allocation: "joint": all samples share every budget; "proportional" (the paper, for sequences): each group has
@@ -73,7 +74,7 @@ def solve(
         alone = used if allocation == "joint" else Grouped(used, read_groups(groups, problem.cohort))
         proposal = _finite(alone.propose(problem, run))
         offered = _admitted(problem, Pool.of(problem, proposal.rows, proposal.changes))
-        found = offered if earlier is None else Pool.union([offered, earlier.pool])
+        found = offered if earlier is None else _in_order(problem, Pool.union([offered, earlier.pool]))
         must = problem.include[~where.already[problem.include]]
         # Groups that have parts of the budgets to themselves chose already; flips of an earlier plan would mix them.
         shared = offered if isinstance(alone, Grouped) else found
