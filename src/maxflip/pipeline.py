@@ -22,6 +22,7 @@ from maxflip.parts import filled, joined, rows_of, threads
 from maxflip.plan import Fate, Places, Plan, Status
 from maxflip.problem import Problem
 from maxflip.question import asked
+from maxflip.sanity import outcome_notices
 from maxflip.solvers import Grouped, Prices, Proposal, Run, Solver, read_groups
 from maxflip.streams import Streams
 from maxflip.suggest import shown
@@ -173,6 +174,10 @@ def _plan(problem: Problem, run: Run, proposal: Proposal, selection: _Selection,
     fates = _fates(problem, proposal, where, known, selected)
     bound = _proved_bound(problem, fates, proposal.bound)
     worth = fsum(problem.worth[selected])
+    not_found = fates == _CODE[Fate.NOT_FOUND]
+    doubts = outcome_notices(problem.cohort, problem.goal, where.confidence, where.already, not_found, len(known))
+    for text in doubts:
+        run.watch(Notice(text))
     return Plan(
         features=problem.cohort.features,
         units=problem.cohort.units,
@@ -197,7 +202,7 @@ def _plan(problem: Problem, run: Run, proposal: Proposal, selection: _Selection,
         seed=run.streams.seed,
         seconds=0.0,
         guard=problem.guard,
-        notices=(*problem.notices, *proposal.notices),
+        notices=(*problem.notices, *proposal.notices, *doubts),
         trace=proposal.trace,
         versions=_versions(),
         question=asked(problem),
