@@ -22,6 +22,7 @@ from maxflip.exact import Floats
 from maxflip.goal import Goal
 
 ENOUGH = 20  # samples
+MANY = 100_000  # rows: of more than twice as many, every so many count
 ROWS = 8  # that a model is called with to see which of its parts gets raw values
 FAR = 10.0  # spreads between a column's median and the model's centre
 SCALED = (0.05, 3.0)  # scaled values have means between -3 and 3, and spreads between these
@@ -40,17 +41,13 @@ Mask = NDArray[np.bool_]
 def input_notices(classifier: Classifier, cohort: Cohort) -> list[str]:
     """What the model's own names and statistics say about the cohort's columns."""
     notices = []
-    rows = None if cohort.ragged is not None else torch.tensor(cohort.values[: len(cohort) : _every(len(cohort))])
+    rows = None if cohort.ragged is not None else torch.tensor(cohort.values[:: max(1, len(cohort) // ROWS)])
     for member in classifier.members:
         notices += _order_by_names(names_of(member), cohort.features)
-        known = fitted_on(member, rows)
-        if known is not None and len(cohort) >= ENOUGH and len(known.centre) == len(cohort.features):
+        known = fitted_on(member, rows) if len(cohort) >= ENOUGH else None
+        if known is not None and len(known.centre) == len(cohort.features):
             notices += _by_statistics(known, cohort)
     return list(dict.fromkeys(notices))
-
-
-def _every(n: int) -> int:
-    return max(1, n // ROWS)
 
 
 def _order_by_names(names: Sequence[str] | None, features: Sequence[str]) -> list[str]:
@@ -87,7 +84,7 @@ class _Columns:
 
 def _by_statistics(known: FittedOn, cohort: Cohort) -> list[str]:
     """Columns that fit another's statistics far better; else, columns far from their own."""
-    own = _Columns.of(cohort.values)
+    own = _Columns.of(cohort.values[:: max(1, len(cohort.values) // MANY)])
     swapped = _misplaced(known, own)
     if swapped:
         pairs = _some(f"{cohort.features[i]!r} fits {cohort.features[k]!r}" for i, k in swapped)

@@ -18,6 +18,7 @@ from torch import nn
 
 from maxflip.classifiers.base import Member
 from maxflip.classifiers.torch_module import TorchClassifier
+from maxflip.errors import ModelError
 from maxflip.exact import Floats
 from maxflip.networks.base import SequenceNetwork
 
@@ -94,6 +95,8 @@ def _of_module(classifier: TorchClassifier, module: nn.Module, x: torch.Tensor) 
     try:
         with classifier.borrowed(), torch.no_grad():
             out = classifier.raw(x)
+    except ModelError:  # of rows that the probe has not tried: who asks for all of them will hear of it
+        return None
     finally:
         for hook in hooks:
             hook.remove()

@@ -7,8 +7,8 @@
    full Newton-like step from the start lands in a far basin; walking finds near ones.
 2. Samples that have not crossed climb m from where they stand; then they go where others went, and walk and climb as
    if every feature cost the same per spread.
-3. Those whose first walk has not crossed try where others end; those that still have no flip try the corners of their
-   limits, and climb from the best of these (last_resort). Then bisect between the start and the flip.
+3. Samples without a flip, and those with limits that had to climb, try where others end; those that still have none
+   try the corners of their limits, and climb from the best of these (last_resort). Then bisect between the start and the flip.
 4. Follow. A direction that flips one person often leads another to a basin that no local method sees from the second
    one's start: try those of some others, and walk again from where the most promising one leads.
 5. Walk once more from the flip with small steps, then descend: SQP steps onto the linearised surface, damped by a
@@ -27,7 +27,7 @@ from maxflip.flips.last_resort import LastResort
 from maxflip.flips.prices import FeaturePrices
 from maxflip.flips.surface import Surface
 
-CLIMBS, PATIENCE = 40, 4  # steps; and of these in a row, so many that do not raise m
+CLIMBS, PATIENCE = 40, 4  # steps; within limits, so many in a row that do not raise m
 OVERSHOOT = 1.2
 BRIEFLY, ROUGHLY, CLOSELY = 3, 5, 10  # bisections
 DESCENTS = 6
@@ -118,6 +118,7 @@ def explore(surface: Surface, best: Best, at: torch.Tensor) -> None:
             found, other.change[found], _price(surface, other.change[found]), torch.zeros_like(best.cost[found])
         )
         _be_led(surface, best, lost[~best.found[lost]], among=found)
+    strayed = strayed[_is_limited(surface)[strayed] | ~best.found[strayed]]
     if len(strayed):
         _resort(surface, best, strayed, searched=len(at))
     _bisect(surface, best, at[best.found[at]], ROUGHLY)
@@ -173,6 +174,12 @@ def _first(surface: Surface, best: Best, at: torch.Tensor) -> torch.Tensor:
     strayed = at[~best.found[at]]
     _climb(surface, best, d, strayed)
     return strayed
+
+
+def _is_limited(surface: Surface) -> torch.Tensor:
+    """(B,): whether some feature that may change has a limit."""
+    ends = surface.low.isfinite() | surface.high.isfinite()
+    return (ends & ~surface.pinned).any(dim=1)
 
 
 def _resort(surface: Surface, best: Best, strayed: torch.Tensor, searched: int) -> None:
@@ -354,22 +361,22 @@ def _stretch(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor) ->
 def _climb(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor) -> None:
     """Raise m from d[at], in place: each time the cheapest step that would cross if the surface were flat.
 
-    A sample whose m does not rise for PATIENCE steps goes back and forth between corners of its limits, and leaves.
+    Within limits, a sample whose m does not rise for PATIENCE steps goes back and forth between corners, and leaves.
     """
     highest = torch.full_like(best.cost, -torch.inf)
-    rose = torch.zeros_like(best.cost)  # the step at which m was highest
+    rose = torch.where(_is_limited(surface), 0.0, torch.inf)  # the last step at which m rose
     for k in range(CLIMBS):
         if not len(at):
             return
         here = d[at]
         m, g = surface.margin_and_gradient(here, at)
         best.record(at, here, _price(surface, here), m)
-        rose[at[m > highest[at]]] = k
-        highest[at] = torch.maximum(highest[at], m)
         low, high = surface.low[at] - here, surface.high[at] - here
         step = cheapest_into_halfspace(g, -OVERSHOOT * m, surface.squared, surface.absolute, low, high)
         d[at] = (here + step.change).clamp(surface.low[at], surface.high[at])
         moves = (step.change != 0).any(dim=1) & torch.isfinite(d[at]).all(dim=1)
+        rose[at] = torch.where(m > highest[at], rose[at].clamp_min(k), rose[at])
+        highest[at] = torch.maximum(highest[at], m)
         at = at[~best.found[at] & moves & (k - rose[at] < PATIENCE)]
     if len(at):
         best.record(at, d[at], _price(surface, d[at]), surface.margin(d[at], at))
