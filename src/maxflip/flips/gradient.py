@@ -8,7 +8,7 @@
 2. Samples that have not crossed climb m from where they stand; then they go where others went, and walk and climb as
    if every feature cost the same per spread.
 3. Samples without a flip, and those with limits that had to climb, try where others end; those that still have none
-   try the corners of their limits, and climb from the best of these (last_resort). Then bisect between the start and the
+   try the corners of their limits, and climb from the best of these (last_resort). Then bisect between start and
    flip.
 4. Follow. A direction that flips one person often leads another to a basin that no local method sees from the second
    one's start: try those of some others, and walk again from where the most promising one leads.
