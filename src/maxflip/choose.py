@@ -333,16 +333,17 @@ def _pick(candidates: Candidates, limit: Relaxed, room: Floats, cuts: list[tuple
     doubt = Options.at(limit.prices, candidates).doubt
     doubt[candidates.sample[np.abs(limit.x - np.round(limit.x)) > 1e-7]] = 0.0
     m = candidates.share.shape[1]
-    band, largest = BAND + PER_BUDGET * m, float(worth.max())
+    band = BAND + PER_BUDGET * m
     best: Chosen | None = None
     enough, gap, nodes = ceiling, 1.0 - 1e-6 if is_whole else 1e-9 * max(1.0, limit.bound), NODES
     if len(doubt) > FEW:
         best = _by_swaps(candidates, limit, room, _among(doubt, SWAPPED * band), ceiling)
     if len(doubt) > EXACT or (len(doubt) > FEW and m > BRANCHED):
-        enough = ceiling - largest if m <= BRANCHED else min(ceiling - largest, NEARLY * ceiling)
+        usual = float(np.median(worth[worth > 0])) if (worth > 0).any() else 0.0
+        enough = ceiling - usual if m <= BRANCHED else min(ceiling - usual, NEARLY * ceiling)
         gap, nodes = limit.bound - enough, max(1, NODES // max(1, m))
     while best is None or worth[best].sum() < enough:
-        picked = _pick_in_band(candidates, limit, room, cuts, _among(doubt, band)[candidates.sample], gap, nodes)
+        picked = _pick_in_band(candidates, limit, room, cuts, _among(doubt, band)[candidates.sample], gap, nodes, best)
         if picked is not None and (best is None or worth[picked].sum() > worth[best].sum()):
             best = picked
         if band >= len(doubt) or (best is not None and band >= WIDEST):
@@ -385,13 +386,20 @@ def _pick_in_band(
     free: NDArray[np.bool_],
     gap: float,
     nodes: int,
+    start: Chosen | None,
 ) -> Chosen | None:
-    """The 0/1 program over the free candidates, all others as the relaxation has them."""
+    """The 0/1 program over the free candidates, all others as the relaxation has them.   start: a known selection"""
     whole = np.where(free, 0.0, np.round(limit.x))
     left = np.maximum(room - candidates.share.T @ whole, 0.0)
     program = candidates.of(free).program(left)
     program = program.with_rows([(row[free], max(0.0, most - float(row @ whole))) for row, most in cuts])
-    answer = solve_whole(program, gap=gap, bound=limit.bound - float(candidates.worth @ whole), nodes=nodes)
+    answer = solve_whole(
+        program,
+        gap=gap,
+        bound=limit.bound - float(candidates.worth @ whole),
+        nodes=nodes,
+        start=None if start is None else np.isin(np.flatnonzero(free), start).astype(np.float64),
+    )
     if answer is None:
         return None
     whole[free] = np.round(answer.x)

@@ -52,13 +52,15 @@ def relax(program: Program) -> Answer | None:
     return _highspy(program, whole=False, gap=0.0, nodes=0) if _has_highspy() else _scipy_relax(program)
 
 
-def solve_whole(program: Program, *, gap: float, bound: float, nodes: int) -> Answer | None:
+def solve_whole(
+    program: Program, *, gap: float, bound: float, nodes: int, start: Floats | None = None
+) -> Answer | None:
     """x in whole numbers; stops when what is proved - value <= gap or after so many nodes. None if nothing was found.
 
-    bound: a known one, only to tell a relative gap by
+    bound: a known one, only to tell a relative gap by   start (c,): an x to begin from, if there is one
     """
     if _has_highspy():
-        return _highspy(program, whole=True, gap=gap, nodes=nodes)
+        return _highspy(program, whole=True, gap=gap, nodes=nodes, start=start)
     return _scipy_whole(program, gap / max(gap, bound), nodes)
 
 
@@ -70,7 +72,7 @@ def _has_highspy() -> bool:
     return True
 
 
-def _highspy(program: Program, *, whole: bool, gap: float, nodes: int) -> Answer | None:
+def _highspy(program: Program, *, whole: bool, gap: float, nodes: int, start: Floats | None = None) -> Answer | None:
     import highspy
 
     matrix = sp.csc_matrix(program.matrix)
@@ -92,6 +94,10 @@ def _highspy(program: Program, *, whole: bool, gap: float, nodes: int) -> Answer
     for name, value in options.items():
         solver.setOptionValue(name, value)
     solver.passModel(lp)
+    if start is not None:
+        known = highspy.HighsSolution()
+        known.col_value = start.tolist()
+        solver.setSolution(known)
     solver.run()
     status, info = solver.getModelStatus(), solver.getInfo()
     if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible):
