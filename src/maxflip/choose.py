@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,7 @@ EXACT = 300  # samples up to which the optimum itself is sought
 SWAPPED = 2  # times the first band: samples among which swaps are tried
 BRANCHED = 8  # budgets: with more of them branching does not close the gap that swaps leave
 NEARLY = 0.99  # of the bound: where swaps over so many budgets find as much, branching would take long to find more
+RIVAL, DEAR = 0.05, 0.5  # of a worth: what a candidate may cost more than the sample's best, and than it is worth
 AIMS, CLOSE = 5, 1e-3  # of the swaps, and how near they are, of the bound, where worths are not whole
 EXACT_TERMS = 1_000_000  # numbers that may be summed exactly for insertions that fail by a rounding error
 ORDINARY = 10  # worths up to 2 to this power stay as they are; with 20, HiGHS's simplex gave up on worths of 1 to 1e6
@@ -107,6 +108,8 @@ def choice(
             "Take them off the list, or widen limits."
         )
     offer = _offered(problem, rows, bill, needed)
+    if prices is not None and offer.candidates.share.size and offer.candidates.samples > EXACT:
+        offer = _contending(offer, _per_share(problem.ledger, prices))
     if not len(offer.place):
         return Choice(offer.place)
     limit = relaxed(offer.candidates, _per_share(problem.ledger, prices))
@@ -165,6 +168,7 @@ class _Offer:
     place: Chosen
     bill: Bill
     draws: Floats
+    largest: float  # worth of a candidate, which is scaled in `candidates`
 
 
 def _offered(problem: Problem, rows: Rows, bill: Bill, must: Rows) -> _Offer:
@@ -185,7 +189,23 @@ def _offered(problem: Problem, rows: Rows, bill: Bill, must: Rows) -> _Offer:
     worth = problem.worth[rows[place]]
     candidates = Candidates(worth / unit_of(worth), share, sample, is_must[place])
     own = bill.of(place)
-    return _Offer(candidates, place, own, _draws(problem, own, share))
+    return _Offer(candidates, place, own, _draws(problem, own, share), float(worth.max(initial=0.0)))
+
+
+def _contending(offer: _Offer, per_share: Floats) -> _Offer:
+    """Without candidates that are far too dear at prices that ought to be about right: they only cost time."""
+    candidates = offer.candidates
+    net = candidates.net(per_share * (candidates.worth.max() / offer.largest))
+    best = candidates.per_sample_max(net)[candidates.sample]
+    kept = candidates.must | ((net >= best - RIVAL * candidates.worth) & (net >= -DEAR * candidates.worth))
+    places = np.flatnonzero(kept)
+    return replace(
+        offer,
+        candidates=candidates.of(kept),
+        place=offer.place[places],
+        bill=offer.bill.of(places),
+        draws=offer.draws[places],
+    )
 
 
 def _draws(problem: Problem, bill: Bill, share: Floats) -> Floats:

@@ -22,6 +22,7 @@ from maxflip.swaps import reach
 FEW = 40  # samples up to which the 0/1 program is solved to its optimum
 NODES = 2000
 TILTS = (0.9, 0.1, 0.01)  # e, in parts of the largest that leaves every picked sample worth picking
+USED_UP = 0.9  # of every budget: where so much is drawn there is little to save but by exchanges
 EXCHANGED = 400  # picked samples for which an exchange is sought, those that draw most first
 BETTER = 1e-12  # a smaller saving is rounding
 WORTH_KEPT = 1e-12  # relative: worths are added up in another order
@@ -48,6 +49,8 @@ def _proposed(
     if candidates.samples <= FEW:
         found = _program(candidates, draws, picked, room)
         return [] if found is None else [found]
+    if len(room) == 0 or candidates.drawn_by(picked).min() > USED_UP:
+        return []
     aim = float(candidates.worth[picked].sum()) * (1 - WORTH_KEPT)
     dearest = float((candidates.worth[picked] / np.maximum(draws[picked], 1e-300)).min())
     for part in TILTS:

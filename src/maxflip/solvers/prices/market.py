@@ -14,15 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxflip.bracket import ROUNDING, Ceiling
-from maxflip.engine import Held
+from maxflip.engine import Held, Rows
 from maxflip.exact import Floats
 from maxflip.flips.gradient import FINISH, TOUCH_UP
 from maxflip.problem import Problem
 from maxflip.solvers.prices.clearing import ANNEALED, NOTHING, SHARP, WARM, Cleared, Terms, clear
-from maxflip.solvers.prices.shard import Shard
+from maxflip.solvers.prices.shard import Columns, Shard
 from maxflip.solvers.proposal import Run
 
 REACH = 2.0  # samples whose flip would cost this many times their worth are not searched again
+RENEWED = 1.3  # ... and this many times, where flips are known from an earlier plan
 PICKED = 1.05  # ... and this many times: those who are picked, or nearly so
 ENOUGH = 1e-4  # rounds end when the model promises less than this part of the dual's value
 SMALLEST, LARGEST = 1e-100, 1e100  # budgets beyond these are as good as empty and as unlimited
@@ -64,6 +65,17 @@ class Market:
             self.prices = self.prices * self._contested()
         self.value = self.dual(self.prices)
         self._note("first flips")
+
+    def reopen(self, flips: Columns, lost: Rows) -> None:
+        """With flips that are known; only those of `lost` are searched. Then the market clears once."""
+        prices = self.prices
+        self.held.ask(lambda shard: shard.begin_with(flips, prices))
+        self.held.ask(lambda shard: shard.explore(lost), stage="Finding flips", watch=self.run.watch)
+        self.held.ask(lambda shard: shard.lay_planes(prices, RENEWED))
+        self.value = self.dual(self.prices)
+        self._note("known flips")
+        if self.traded.any():
+            self.visit(self._cleared().prices, PICKED)
 
     def settle(self, rounds: int) -> None:
         """Clear, go there, look again; until the model promises nothing more.

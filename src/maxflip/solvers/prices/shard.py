@@ -99,6 +99,35 @@ class Shard:
             gradient.refine(self.surface, best, everyone[best.found])
         self._keep(self.surface, best, everyone[best.found])
 
+    def begin_with(self, flips: Columns, prices: Floats) -> None:
+        """Instead of a search: flips that are known from elsewhere, of which the cheapest at these prices are taken."""
+        self.tell(flips)
+        best = self._best(self._at(prices))
+        self.change, self.found = best.change, best.found
+
+    def lay_planes(self, prices: Floats, reach: float) -> None:
+        """The planes through the flips of samples that would cost at most `reach` times their worth."""
+        if self.forms is not None:
+            self.reprice(prices, reach)
+            return
+        surface = self._at(prices)
+        self._model(surface, self._competitive(self._cost(surface), prices, reach))
+
+    def explore(self, rows: Rows) -> None:
+        """First flips of these rows, of samples that have none."""
+        at = torch.as_tensor(np.flatnonzero(np.isin(self.rows, rows)), device=self.worth.device)
+        if not len(at):
+            return
+        if self.forms is not None:
+            exact, unreachable = linear.search_and_prove(self.surface, self.forms)
+            exact.found[:] &= torch.isin(torch.arange(len(self.rows), device=at.device), at)
+            self.unreachable = unreachable & ~self.found
+            self._keep_exact(exact)
+            return
+        best = gradient.Best(self.change.clone(), torch.where(self.found, 0.0, torch.inf).to(self.change))
+        gradient.explore(self.surface, best, at)
+        self._keep(self.surface, best, at[best.found[at]])
+
     def reprice(self, prices: Floats, reach: float) -> None:
         """The cheapest flips at these prices, of samples that would cost at most `reach` times their worth."""
         surface = self._at(prices)
@@ -113,12 +142,14 @@ class Shard:
     ) -> tuple[gradient.Best, torch.Tensor]:
         """From where the planes expect the flips.   without (B,): samples that are left alone"""
         expected = cheapest_into_halfspace(self.g, self.r, surface.squared, surface.absolute, surface.low, surface.high)
-        price = cost(expected.change, surface.squared, surface.absolute)
+        has_plane = (self.g != 0).any(dim=1)
+        start = torch.where(has_plane[:, None], expected.change, self.change)
+        price = cost(start, surface.squared, surface.absolute)
         at = self._competitive(torch.minimum(price, self._cost(surface)), prices, reach)
         if without is not None:
             at = at[~without[at]]
         best = self._best(surface)
-        gradient.track(surface, best, at, expected.change, DESCENTS)
+        gradient.track(surface, best, at, start, DESCENTS)
         return best, at
 
     def flips_at(self, prices: Floats, reach: float, taken: Rows) -> Columns:
@@ -174,7 +205,7 @@ class Shard:
         low, high = self.surface.low, self.surface.high
         flip = cheapest_into_halfspace(self.g, self.r, s, l, low, high)
         y = flip.change.abs()
-        taken = self.found & flip.reachable
+        taken = self.found & flip.reachable & (self.g != 0).any(dim=1)
         gain = torch.where(taken, self.worth - cost(flip.change, s, l) - lam @ self.count, -torch.inf)
         draws = y**2 @ squared.T + y @ self.absolute.T + self.count  # (B, m)
         sure = self.must & taken

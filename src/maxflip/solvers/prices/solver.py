@@ -19,11 +19,12 @@ from maxflip.engine import Rows
 from maxflip.errors import ProblemError
 from maxflip.exact import Floats
 from maxflip.flips import linear
+from maxflip.plan import Fate
 from maxflip.pool import Pool
 from maxflip.problem import Problem
 from maxflip.solvers.prices.closing import Closing
 from maxflip.solvers.prices.market import LARGEST, SMALLEST, Market, traded
-from maxflip.solvers.prices.shard import Shard
+from maxflip.solvers.prices.shard import Columns, Shard
 from maxflip.solvers.proposal import Proposal, Run, check_whole_option
 from maxflip.watch import silent
 
@@ -35,6 +36,8 @@ SMALL = 300  # samples whose first flips are polished: no worse than what Neares
 GAP_TO_FOLLOW, GAP_TO_MEND_AGAIN, GAP_TO_FINISH = 3e-2, 2e-3, 1e-3
 SPARING = 80  # gradients per sample: after no more than these flips are finished once more ...
 WON = 1e-4  # ... if that has just won so much, in parts of all
+POOLED = 0.5  # of the samples: where an earlier plan has flips of so many, they are where the search begins
+RETRIED = 0.05  # of the samples: so many without a flip are searched for again in any case
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,15 +72,15 @@ class Prices:
         known = earlier is not None
         if sold.any() and not exact and len(rows) > MANY:
             start, known = self._prices_of_some(problem, run, rows, start, scaled=not known), True
-        market = self._opened(problem, run, rows, start, scaled=not known)
-        closing = Closing(market)
-        if sold.any():
-            market.settle(self.rounds)
-            if not exact:
-                self._mend(market, closing)
-            closing.run(self.rounds)
-            closing.make_whole()
-            closing.fill(FILLS)
+        if earlier is not None and run.pool is not None and np.isin(rows, run.pool.rows).mean() > POOLED:
+            market = self._reopened(problem, run, rows, run.pool, start)
+            closing = Closing(market)
+            if exact:
+                self._search(market, closing, exact=True)
+        else:
+            market = self._opened(problem, run, rows, start, scaled=not known)
+            closing = Closing(market)
+            self._search(market, closing, exact=exact)
         columns = closing.columns()
         market.close()
         prices = market.scarce_prices(*closing.outcome) if closing.picked is not None else market.prices
@@ -98,6 +101,17 @@ class Prices:
             picked=None if closing.picked is None else Pool.of(problem, closing.picked.rows, closing.picked.changes),
             trace=market.trace,
         )
+
+    def _search(self, market: Market, closing: Closing, *, exact: bool) -> None:
+        """Flips and prices from nothing."""
+        if not market.traded.any():
+            return
+        market.settle(self.rounds)
+        if not exact:
+            self._mend(market, closing)
+        closing.run(self.rounds)
+        closing.make_whole()
+        closing.fill(FILLS)
 
     def _mend(self, market: Market, closing: Closing) -> None:
         """Cheaper flips at prices that are about right."""
@@ -127,6 +141,19 @@ class Prices:
         held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), problem.chunks(rows, self.chunk))
         market = Market(problem, held, run, start, part)
         market.open(scaled=scaled, polished=len(rows) <= SMALL or not market.weighs)
+        return market
+
+    def _reopened(self, problem: Problem, run: Run, rows: Rows, pool: Pool, start: Floats) -> Market:
+        """With the flips of an earlier plan. Samples that have none are searched, unless the earlier plan found none
+        either and they are many."""
+        held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), problem.chunks(rows, self.chunk))
+        market = Market(problem, held, run, start)
+        flips = Columns(pool.rows, pool.changes)
+        lost = rows[~np.isin(rows, pool.rows)]
+        if run.start is not None and len(lost) > RETRIED * len(rows):
+            given_up = run.start.all_ids[run.start.fates.astype(str) == Fate.NOT_FOUND.value].astype(str)
+            lost = lost[~np.isin(problem.cohort.ids[lost].astype(str), given_up)]
+        market.reopen(flips, lost)
         return market
 
     def _prices_of_some(self, problem: Problem, run: Run, rows: Rows, start: Floats, *, scaled: bool) -> Floats:
