@@ -25,6 +25,7 @@ from maxflip.engine import Rows
 from maxflip.errors import ProblemError
 from maxflip.exact import Floats
 from maxflip.parts import filled, lowest, rows_of
+from maxflip.pool import first_of_each
 from maxflip.problem import Problem
 from maxflip.program import TOLERANCE, solve_whole
 from maxflip.relaxation import Candidates, Mask, Options, Relaxed, relaxed
@@ -45,6 +46,7 @@ SWAPPED = 2  # times the first band: samples among which swaps are tried
 BRANCHED = 8  # budgets: with more of them branching does not close the gap that swaps leave
 NEARLY = 0.99  # of the bound: where swaps over so many budgets find as much, branching would take long to find more
 RIVAL, DEAR = 0.05, 0.5  # of a worth: what a candidate may cost more than the sample's best, and than it is worth
+ALIKE = 0.1  # of the largest share that a sample draws: what rivals may differ by and be taken for the same
 AIMS, CLOSE = 5, 1e-3  # of the swaps, and how near they are, of the bound, where worths are not whole
 EXACT_TERMS = 1_000_000  # numbers that may be summed exactly for insertions that fail by a rounding error
 ORDINARY = 10  # worths up to 2 to this power stay as they are; with 20, HiGHS's simplex gave up on worths of 1 to 1e6
@@ -193,12 +195,18 @@ def _offered(problem: Problem, rows: Rows, bill: Bill, must: Rows) -> _Offer:
 
 
 def _contending(offer: _Offer, per_share: Floats) -> _Offer:
-    """Without candidates that are far too dear at prices that ought to be about right: they only cost time."""
+    """Without candidates that are far too dear at prices that ought to be about right, or that draw nearly the same as
+    a cheaper one of their sample: they only cost time."""
     candidates = offer.candidates
     net = candidates.net(per_share * (candidates.worth.max() / offer.largest))
     best = candidates.per_sample_max(net)[candidates.sample]
-    kept = candidates.must | ((net >= best - RIVAL * candidates.worth) & (net >= -DEAR * candidates.worth))
-    places = np.flatnonzero(kept)
+    near = candidates.must | ((net >= best - RIVAL * candidates.worth) & (net >= -DEAR * candidates.worth))
+    size = candidates.per_sample_max(candidates.share.max(axis=1))[candidates.sample]
+    by_net = np.flatnonzero(near)[np.argsort(-net[near], kind="stable")]
+    alike = np.round(candidates.share[by_net] / np.maximum(ALIKE * size[by_net], 1e-300)[:, None])
+    places = np.sort(by_net[first_of_each(candidates.sample[by_net], alike)])
+    kept = np.zeros(len(near), dtype=bool)
+    kept[places] = True
     return replace(
         offer,
         candidates=candidates.of(kept),

@@ -25,6 +25,7 @@ WAIT, WAIT_MORE = 4, 11  # steps, and up to so many more
 LOUDER = 0.1  # of the mean weight
 WHOLE, HALF = 1e-6, 0.5  # what is missing of a candidate that counts as taken; the part of one that must be
 NEAR, PASSES = 0.5, 5  # of a worth: candidates that cost so much more are not exchanged; how often all are tried
+LINE = 500  # candidates that are tried, those that gain most first
 
 
 def reach(
@@ -57,7 +58,7 @@ def exchanged(candidates: Candidates, limit: Relaxed, room: Floats) -> Indices |
     line = np.argsort(-net, kind="stable")[: int((net > -NEAR * worth).sum())]
     for _ in range(PASSES):
         won = 0.0
-        for new in line[~chosen[line]]:
+        for new in line[~chosen[line]][:LINE]:
             picked = np.flatnonzero(chosen)
             own = picked[sample[picked] == sample[new]]  # its sample's present candidate has to go in any case
             gives = share[own].sum(axis=0)
