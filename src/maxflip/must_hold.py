@@ -13,7 +13,6 @@ Limits and directions hold for d itself. They are not applied to what is carried
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -147,6 +146,20 @@ def scenarios_of(
     return Scenarios(tuple(requirements), shares, step)
 
 
+def as_table(requirements: Sequence[Requirement]) -> dict[str, Any]:
+    """As a job and summary.json have them: {"uptake": 0.8, "rounded": {"bp": 1.0}}, either of the two left out."""
+    return {
+        "uptake" if isinstance(one, Uptake) else "rounded": one.share if isinstance(one, Uptake) else dict(one.steps)
+        for one in requirements
+    }
+
+
+def from_table(uptake: float | None = None, rounded: Mapping[str, float] | None = None) -> tuple[Requirement, ...]:
+    """The other way."""
+    asked: list[Requirement] = [] if uptake is None else [Uptake(uptake)]
+    return (*asked, *([] if rounded is None else [Rounded(FrozenMap(rounded))]))
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
@@ -154,27 +167,22 @@ def _is_number(value: Any) -> bool:
 def _uptake_faults(uptake: Uptake) -> list[str]:
     if _is_number(uptake.share) and 0 < uptake.share <= 1:
         return []
-    return [f"must_hold: Uptake({shown(uptake.share)}): the share must be a number above 0 and at most 1."]
+    return [f"must_hold.uptake = {shown(uptake.share)}: must be a number above 0 and at most 1."]
 
 
 def _rounded_faults(given: Rounded, features: Sequence[str], weighed: set[str]) -> list[str]:
     steps: Any = given.steps
     if not isinstance(steps, Mapping) or not steps:
-        return [f"must_hold: Rounded({shown(steps)}): wanted {{feature: step}} with at least one feature."]
+        return [f"must_hold.rounded = {shown(steps)}: must be {{feature: step}} with at least one feature."]
     faults = []
     for name, step in steps.items():
+        key = f"must_hold.rounded.{name}"
         if name not in features:
-            faults.append(f"must_hold: Rounded: no feature is called {name!r}.{did_you_mean(name, features)}")
+            faults.append(f"{key}: no feature is called {name!r}.{did_you_mean(name, features)}")
         elif name not in weighed:
-            faults.append(
-                f"must_hold: Rounded: {name!r} draws on no budget, so it never changes. Give it a budget, or leave it "
-                "out."
-            )
-        if not _is_number(step) or not SMALLEST <= step <= LARGEST or math.isnan(step):
-            faults.append(
-                f"must_hold: Rounded: {name!r} = {shown(step)}: a step must be a number from {SMALLEST:g} to "
-                f"{LARGEST:g}."
-            )
+            faults.append(f"{key}: the feature draws on no budget, so it is frozen. Give it a budget, or leave it out.")
+        if not _is_number(step) or not SMALLEST <= step <= LARGEST:
+            faults.append(f"{key} = {shown(step)}: must be a number from {SMALLEST:g} to {LARGEST:g}.")
     return faults
 
 

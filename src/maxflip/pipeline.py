@@ -202,6 +202,7 @@ def _plan(problem: Problem, run: Run, proposal: Proposal, selection: _Selection,
         versions=_versions(),
         question=asked(problem),
         made=datetime.now(UTC).isoformat(timespec="seconds"),
+        must_hold=problem.scenarios.requirements,
     )
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from maxflip.budgets import Budget, Ledger
 from maxflip.errors import InputError
 from maxflip.exact import Floats
+from maxflip.must_hold import Requirement
 from maxflip.suggest import did_you_mean, shown
 
 if TYPE_CHECKING:
@@ -123,6 +124,7 @@ class Plan:
         question: what was asked, in words.
         made: when, ISO 8601.
         inputs: SHA-256 of the files it was made from.
+        must_hold: what flips had to hold in, beside the full change.
     """
 
     features: tuple[str, ...]
@@ -154,6 +156,7 @@ class Plan:
     question: Mapping[str, str] = field(default_factory=dict)  # what was asked, in words
     made: str = ""  # when, ISO 8601
     inputs: Mapping[str, str] = field(default_factory=dict)  # "cohort", "model", "job" -> SHA-256 of the file
+    must_hold: tuple[Requirement, ...] = ()
 
     def __post_init__(self) -> None:
         """What is handed out cannot be written to; and a budget without a limit has the price 0, if there are any."""

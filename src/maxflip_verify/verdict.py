@@ -1,9 +1,11 @@
 """From a plan folder to its Audit: read every file once, run the model afresh, apply the rules."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +15,7 @@ from maxflip_verify.exact import Floats
 from maxflip_verify.forms import FORMS, misfits
 from maxflip_verify.inputs import Case, Columns, complete, positions, read_case, read_columns, read_job
 from maxflip_verify.networks import Network
-from maxflip_verify.rules import SHOWN, Check, check, fate_rules, plan_rules, summary_rules
+from maxflip_verify.rules import HELD, SHOWN, Check, check, fate_rules, plan_rules, summary_rules
 from maxflip_wall import Broken, Loaded, Unreadable, is_safetensors, load_model, read, reading, unique_keys
 
 BATCH, ALONE, TRIED = 1024, 1000, 256
@@ -96,14 +98,34 @@ def _places(case: Case, plan: Columns) -> Columns:
 
 
 def _run(model: Loaded | Network, case: Case, plan: Columns, flipped: NDArray[np.bool_]) -> Columns:
-    """Confidence before and after: in batches, and once more alone for the flips that are closest to the line."""
-    end, after, moved = case.start.copy(), np.full(len(case.ids), np.nan), np.flatnonzero(flipped)
-    end[plan["row"][plan["known"]], plan["place"][plan["known"]]] += plan["change"][plan["known"]]
+    """Confidence before, after, and in every case of must_hold: in batches, and once more alone for the flips that are
+    closest to the line."""
+    moved, places = np.flatnonzero(flipped), (plan["row"][plan["known"]], plan["place"][plan["known"]])
     before, lead, size = _confidence(model, case, np.arange(len(case.ids)), case.start, BATCH)
-    after[moved] = _confidence(model, case, moved, end, BATCH)[0]
-    closest = moved[np.argsort(after[moved])[: 0 if isinstance(model, Network) else ALONE]]  # which knows no batches
-    after[closest] = np.minimum(after[closest], _confidence(model, case, closest, end, 1)[0])
-    return {"before": before, "after": after, "lead": lead, "size": size, "flipped": flipped}
+    seen = {"before": before, "lead": lead, "size": size, "flipped": flipped}
+    for name, done in carried_out(case, places, plan["change"][plan["known"]]):
+        end, after = case.start.copy(), np.full(len(case.ids), np.nan)
+        end[places] += done
+        after[moved] = _confidence(model, case, moved, end, BATCH)[0]
+        closest = moved[np.argsort(after[moved])[: 0 if isinstance(model, Network) else ALONE]]  # knows no batches
+        after[closest] = np.minimum(after[closest], _confidence(model, case, closest, end, 1)[0])
+        seen[name] = after
+    return seen
+
+
+def carried_out(case: Case, places: tuple[NDArray[np.intp], NDArray[np.intp]], change: Floats) -> Iterator[Any]:
+    """What is done of the changes: all of them, and what the job's must_hold says."""
+    yield "after", change
+    held, start = case.job.get("must_hold", {}), case.start[places]
+    if "uptake" in held:
+        shares = [held["uptake"] + (1.0 - held["uptake"]) * (k / 4) for k in range(4)]
+        yield from ((f"{HELD}a share of {share!r}", share * change) for share in shares if share < 1)
+    if "rounded" in held:
+        step = np.array([float(held["rounded"].get(feature, 0)) for feature in case.features])[places[1]]
+        unit = np.where(step > 0, step, 1.0)
+        with np.errstate(all="ignore"):
+            nearest = unit * np.rint((start + change) / unit) - start
+        yield f"{HELD}rounded values", np.where((step > 0) & (change != 0), nearest, change)
 
 
 def _outputs(model: Loaded | Network, case: Case, who: NDArray[np.intp], points: Floats) -> Floats:

@@ -179,6 +179,11 @@ class LimitForm(_Form):
     direction: Literal["up", "down"] | None = None
 
 
+class MustHoldForm(_Form):
+    uptake: Annotated[float | None, PlainValidator(_number)] = None
+    rounded: dict[str, Number] | None = None
+
+
 class SolverForm(_Form):
     name: Annotated[str, PlainValidator(_solver_name)] = "prices"
     preset: Literal["paper", "scale_free"] | None = None

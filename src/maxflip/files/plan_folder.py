@@ -30,6 +30,7 @@ from maxflip.files.models import as_ours
 from maxflip.files.opening import missing_file
 from maxflip.files.page import check_people, page
 from maxflip.insight import Insight, People
+from maxflip.must_hold import as_table, from_table
 from maxflip.plan import Fate, Plan, Status
 from maxflip.problem import Problem
 from maxflip.question import asked
@@ -338,6 +339,7 @@ def _summary(plan: Plan, inputs: dict[str, dict[str, str]] | None) -> dict[str, 
         "question": dict(plan.question),
         "made": plan.made,
         "inputs": inputs,
+        **({"must_hold": as_table(plan.must_hold)} if plan.must_hold else {}),
         **({} if plan.places is None else {"kind": "sequences", "lengths": plan.places.lengths.tolist()}),
     }
 
@@ -388,4 +390,5 @@ def _assemble(summary: dict[str, Any], changes: pa.Table, fates: pa.Table, trace
         question=summary["question"],
         made=summary["made"],
         inputs={name: entry["sha256"] for name, entry in (summary["inputs"] or {}).items()},
+        must_hold=from_table(**summary.get("must_hold", {})),
     )
