@@ -29,6 +29,7 @@ ROOMS = [
     ["arguments"],
     ["problem"],
     ["judge"],
+    ["holds"],
     ["plan", "flips", "program", "question"],
     ["relaxation"],
     ["swaps"],

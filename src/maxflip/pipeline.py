@@ -18,6 +18,7 @@ from maxflip.choose import choose
 from maxflip.engine import Engine, Local, Rows, one_torch_thread, threads_of
 from maxflip.errors import InputError, ModelError
 from maxflip.exact import Floats, fsum
+from maxflip.holds import holds_of
 from maxflip.parts import filled, joined, rows_of, threads
 from maxflip.plan import Fate, Places, Plan, Status
 from maxflip.problem import Problem
@@ -203,6 +204,7 @@ def _plan(problem: Problem, run: Run, proposal: Proposal, selection: _Selection,
         question=asked(problem),
         made=datetime.now(UTC).isoformat(timespec="seconds"),
         must_hold=problem.scenarios.requirements,
+        holds=holds_of(problem, selected, changes),
     )
 
 

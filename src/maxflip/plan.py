@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from maxflip.budgets import Budget, Ledger
 from maxflip.errors import InputError
 from maxflip.exact import Floats
+from maxflip.holds import Holds
 from maxflip.must_hold import Requirement
 from maxflip.suggest import did_you_mean, shown
 
@@ -125,6 +126,7 @@ class Plan:
         made: when, ISO 8601.
         inputs: SHA-256 of the files it was made from.
         must_hold: what flips had to hold in, beside the full change.
+        holds: how many flips still pass if changes are not carried out to the letter; None: not known.
     """
 
     features: tuple[str, ...]
@@ -157,6 +159,7 @@ class Plan:
     made: str = ""  # when, ISO 8601
     inputs: Mapping[str, str] = field(default_factory=dict)  # "cohort", "model", "job" -> SHA-256 of the file
     must_hold: tuple[Requirement, ...] = ()
+    holds: Holds | None = None
 
     def __post_init__(self) -> None:
         """What is handed out cannot be written to; and a budget without a limit has the price 0, if there are any."""

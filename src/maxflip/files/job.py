@@ -48,7 +48,7 @@ from maxflip.files.job_rules import (
     solver_faults,
     strangers,
 )
-from maxflip.files.models import load_classifier, load_sequence_classifier
+from maxflip.files.models import load_classifier, load_judge, load_sequence_classifier
 from maxflip.files.opening import open_file
 from maxflip.files.sequences import Columns, read_sequences, read_static
 from maxflip.files.toml import LARGEST, parse_toml
@@ -152,6 +152,11 @@ class Job:
         """The column that the report groups samples by, as `look` takes it."""
         name = self.report.group
         return None if name is None else {name: reading.columns[Category(name)]}
+
+    def load_judges(self, problem: Problem) -> dict[str, Classifier] | None:
+        """The other models that the report asks about the flips, by their files."""
+        named = self.report.judges
+        return None if named is None else {file: load_judge(self.path.parent / file, problem) for file in named}
 
     def read_reference(self) -> Cohort | None:
         """The real samples that the job names to compare changed ones with."""

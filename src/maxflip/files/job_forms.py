@@ -200,6 +200,7 @@ class ReportForm(_Form):
     group: Text | None = None
     people: People = "full"
     reference: Annotated[str | None, PlainValidator(_file)] = None
+    judges: list[Annotated[str, PlainValidator(_file)]] | None = None
 
 
 _Formed = TypeVar("_Formed", bound=_Form)

@@ -29,6 +29,8 @@ from maxflip.files.job_out import relative_path, write_job
 from maxflip.files.models import as_ours
 from maxflip.files.opening import missing_file
 from maxflip.files.page import check_people, page
+from maxflip.frozen import FrozenMap
+from maxflip.holds import Holds
 from maxflip.insight import Insight, People
 from maxflip.must_hold import as_table, from_table
 from maxflip.plan import Fate, Plan, Status
@@ -339,9 +341,23 @@ def _summary(plan: Plan, inputs: dict[str, dict[str, str]] | None) -> dict[str, 
         "question": dict(plan.question),
         "made": plan.made,
         "inputs": inputs,
+        **({} if plan.holds is None else {"holds": _holds_table(plan.holds)}),
         **({"must_hold": as_table(plan.must_hold)} if plan.must_hold else {}),
         **({} if plan.places is None else {"kind": "sequences", "lengths": plan.places.lengths.tolist()}),
     }
+
+
+def _holds_table(holds: Holds) -> dict[str, Any]:
+    """The keys of JSON are texts: "0.9"."""
+    counts = {repr(share): count for share, count in holds.uptake.items()}
+    return {"uptake": counts, "rounded": holds.rounded, "digits": dict(holds.digits)}
+
+
+def _read_holds(table: dict[str, Any] | None) -> Holds | None:
+    if table is None:
+        return None
+    uptake = FrozenMap({float(share): count for share, count in table["uptake"].items()})
+    return Holds(uptake, table["rounded"], FrozenMap(table["digits"]))
 
 
 def _input(folder: Path, path: Path) -> dict[str, str]:
@@ -391,4 +407,5 @@ def _assemble(summary: dict[str, Any], changes: pa.Table, fates: pa.Table, trace
         made=summary["made"],
         inputs={name: entry["sha256"] for name, entry in (summary["inputs"] or {}).items()},
         must_hold=from_table(**summary.get("must_hold", {})),
+        holds=_read_holds(summary.get("holds")),
     )
