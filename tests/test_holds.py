@@ -175,7 +175,7 @@ def test_judges_may_be_files_of_any_kind(tmp_path: Path) -> None:
     fitted = LogisticRegression().fit(problem.cohort.values, problem.cohort.values[:, 0] > 0)
     export(small_net(3, seed=0), tmp_path / "same.pt2")
     skops_io.dump(fitted, tmp_path / "other.skops")
-    files = [tmp_path / "same.pt2", str(tmp_path / "other.skops"), SklearnClassifier(fitted)]
+    files: list[Any] = [tmp_path / "same.pt2", str(tmp_path / "other.skops"), SklearnClassifier(fitted)]
     same, other, again = look(problem, plan, scales=None, judges=files).judges or ()
     assert same == Judged("same.pt2", 0, plan.count)
     assert (other.name, again.name) == ("other.skops", "model 3")

@@ -2,11 +2,11 @@
 
 1. Round every value to its nearest multiple. For squared prices that is also the best rounding of a sample whose other
    values can make up for it: at the optimum nu |g_i| = 2 s_i d_i, so cost - nu m differs by s_i (z_i - d_i)^2.
-2. While the sample fails, move on the features that raise m at least cost: a feature with a step by one step, all
-   others together to where the tangent plane of m passes.
-   Where that ends without a flip, round longer changes in the same direction.
-3. While it passes with room to spare, take back the step that saves most and, by the tangent plane, costs no more than
-   that room.
+2. While the sample fails, move what raises m at least cost: values with a coarse step by one step, or all others
+   together to where the tangent plane of m passes. A step is coarse if it makes up for more than a tenth of what m
+   lacks. Where that ends without a flip, round longer changes in the same direction.
+3. While it passes with room to spare, give that room back: values without a coarse step all together, the others by the
+   one step that saves most.
 
 Only points at which m >= 0 was seen are kept. No proof: a cheaper flip on the grid may exist.
 """
@@ -21,6 +21,7 @@ from maxflip.flips.surface import Surface
 RAISES = 30
 LOWERS = 8
 FURTHER = (1.03, 1.1, 1.25, 1.5, 2.0)  # times the change d
+FINE = 0.1  # of what m lacks, or has to spare: what one step of a value changes at most that moves as if it had none
 OVERSHOOT = 1.001  # of what m lacks, where values without a step make up for it
 ON_A_MULTIPLE = 1e-9  # of a step: a start this close to a multiple is on it
 
@@ -28,9 +29,9 @@ ON_A_MULTIPLE = 1e-9  # of a step: a start this close to a multiple is on it
 def onto_grid(surface: Surface, d: torch.Tensor, at: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Flips on the grid near d (b, A) of the samples `at`: changes (b, A), and whether one was found (b,)."""
     grid = _Grid(surface, at)
-    point = grid.nearest(d)
-    found = torch.zeros(len(at), dtype=torch.bool, device=d.device)
     open_ = torch.arange(len(at), device=d.device)
+    point = grid.nearest(d, open_)
+    found = torch.zeros_like(open_, dtype=torch.bool)
     for _ in range(RAISES):
         m, g = surface.margin_and_gradient(point[open_], at[open_])
         found[open_[m >= 0]] = True
@@ -45,7 +46,7 @@ def onto_grid(surface: Surface, d: torch.Tensor, at: torch.Tensor) -> tuple[torc
         lost = torch.nonzero(~found).flatten()
         if not len(lost):
             break
-        point[lost] = grid.nearest(factor * d)[lost]
+        point[lost] = grid.nearest(factor * d[lost], lost)
         found[lost] = surface.margin(point[lost], at[lost]) >= 0
     grid.lower(point, torch.nonzero(found).flatten())
     return torch.where(found[:, None], point, 0.0), found
@@ -64,12 +65,12 @@ class _Grid:
         self.step = torch.tensor(problem.scenarios.step[columns], device=device)
         self.low, self.high = surface.low[at], surface.high[at]
 
-    def nearest(self, d: torch.Tensor) -> torch.Tensor:
-        """As it would be stored."""
+    def nearest(self, d: torch.Tensor, who: torch.Tensor) -> torch.Tensor:
+        """d (b, A) of the samples `who`, as it would be stored."""
         problem, columns = self.surface.problem, self.surface.problem.actionable
         full = torch.zeros(len(d), problem.width, dtype=d.dtype)
         full[:, torch.as_tensor(columns)] = d.cpu()
-        return torch.tensor(problem.settle(self.rows, full.numpy())[:, columns], device=d.device)
+        return torch.tensor(problem.settle(self.rows[who.cpu().numpy()], full.numpy())[:, columns], device=d.device)
 
     def _next(self, d: torch.Tensor, who: torch.Tensor, way: torch.Tensor) -> torch.Tensor:
         """(b, A): the change to the next multiple in the direction `way` (-1, 0, 1), NaN where the box has none.
@@ -102,22 +103,23 @@ class _Grid:
             1, order, (before < lacks[:, None]) & torch.isfinite(rate)
         )
         stepped = torch.where(takes, there, d)
-        filled, price = self._filled(d, who, lacks, g)
+        filled, price = self._filled(d, who, OVERSHOOT * lacks, g)
         cheaper = price / lacks <= rate[:, 0]
         return torch.where(cheaper[:, None], filled, stepped)
 
     def _filled(
-        self, d: torch.Tensor, who: torch.Tensor, lacks: torch.Tensor, g: torch.Tensor
+        self, d: torch.Tensor, who: torch.Tensor, more_m: torch.Tensor, g: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Values without a step make up for what m lacks: the changes (b, A), and what that costs more, inf where they
-        cannot."""
-        surface, free = self.surface, self.step == 0
+        """Values without a coarse step raise m by so much (b,), or lower it: the changes (b, A), and what that costs
+        more, inf where they cannot."""
+        surface = self.surface
+        free = g.abs() * self.step <= FINE * more_m.abs()[:, None]
         own = torch.where(free, g, 0.0)
         if not bool((own != 0).any()):
-            return d, torch.full_like(lacks, torch.inf)
-        wanted = OVERSHOOT * lacks + (own * d).sum(dim=1)
+            return d, torch.full_like(more_m, torch.inf)
+        wanted = more_m + (own * d).sum(dim=1)
         flip = cheapest_into_halfspace(own, wanted, surface.squared, surface.absolute, self.low[who], self.high[who])
-        filled = torch.where(free, flip.change, d)
+        filled = self.nearest(torch.where(free, flip.change, d), who)
         more = cost(filled, surface.squared, surface.absolute) - cost(d, surface.squared, surface.absolute)
         return filled, torch.where(flip.reachable & (own != 0).any(dim=1), more, torch.inf)
 
@@ -127,6 +129,11 @@ class _Grid:
             if not len(who):
                 return
             m, g = self.surface.margin_and_gradient(d[who], self.at[who])
+            relaxed, more = self._filled(d[who], who, -m, g)
+            shed = (more < 0) & (self.surface.margin(relaxed, self.at[who]) >= 0)
+            d[who[shed]] = relaxed[shed]
+            if bool(shed.any()):
+                m, g = self.surface.margin_and_gradient(d[who], self.at[who])
             there = self._next(d[who], who, -d[who].sign())
             loses = (g * (d[who] - there)).nan_to_num(nan=torch.inf)
             saves = (self._cost(d[who]) - self._cost(there)).nan_to_num(nan=0.0)
@@ -136,4 +143,4 @@ class _Grid:
             less = torch.where((most > 0)[:, None], less, d[who])
             kept = (most > 0) & (self.surface.margin(less, self.at[who]) >= 0)
             d[who[kept]] = less[kept]
-            who = who[kept]
+            who = who[kept | shed]
