@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ from maxflip import (
     Uptake,
     solve,
 )
+from maxflip.flips import FeaturePrices, cheapest_flips, linear
+from maxflip.flips.surface import Surface
 from maxflip.judge import is_flip
 from maxflip.must_hold import rounded
 from tests.conftest import LONG
@@ -323,3 +326,57 @@ def test_the_question_and_a_changed_problem_keep_it() -> None:
         "if only 80 % of each change is carried out; if values are rounded: 'x0' to multiples of 0.5"
     )
     assert pickle.loads(pickle.dumps(plan)).must_hold == plan.must_hold
+
+
+# --- proofs
+
+
+@settings(max_examples=300 if LONG else 15)
+@given(
+    seed=st.integers(0, 10**6),
+    classes=st.integers(2, 4),
+    members=st.integers(1, 2),
+    share=st.sampled_from([0.4, 0.8, 0.95]),
+    several=st.booleans(),
+)
+def test_no_flip_that_holds_is_cheaper_than_what_is_proved(
+    seed: int, classes: int, members: int, share: float, several: bool
+) -> None:
+    """Ten thousand random changes of each of six samples, within the limits, judged by the judge."""
+    rng = np.random.default_rng(seed)
+    nets = []
+    for _ in range(members):
+        net = torch.nn.Linear(2, classes, dtype=torch.float64)
+        with torch.no_grad():
+            net.weight[:], net.bias[:] = (
+                torch.tensor(rng.normal(size=(classes, 2))),
+                torch.tensor(rng.normal(size=classes)),
+            )
+        nets.append(TorchClassifier(net, output="logits"))
+    asked: dict[str, Any] = {"target": {0, 1} if several and classes > 2 else 1, "margin": 0.1}
+    problem = Problem(
+        classifier=Ensemble(nets),
+        cohort=rng.normal(size=(6, 2)),
+        budgets={"x0": 1e3, "x1": 1e3},
+        limits={"x0": (-4.0, 4.0), "x1": (-4.0, 4.0)},
+        must_hold=[Uptake(share), Rounded({"x0": 0.25})],
+        **asked,
+    )
+    assert problem.linear is not None
+    squared = np.array([1.0, 0.3])
+    surface = Surface(problem, np.arange(6), FeaturePrices(squared, np.zeros(2)))
+    with problem.classifier.borrowed():
+        lower = linear.lower_bounds(surface, problem.linear, torch.arange(6)).numpy()
+        for row, bound in enumerate(lower):
+            start = problem.cohort.values[row]
+            points = rng.uniform(-4, 4, size=(10_000, 2)) * rng.uniform(0, 1, size=(10_000, 1)) ** 2
+            changes = np.clip(points, -4 - start, 4 - start)
+            without = Problem.changed(problem, margin=0.1)
+            object.__setattr__(without, "scenarios", replace(problem.scenarios, step=None))
+            cost = (squared * changes**2).sum(axis=1)
+            flips = is_flip(without, np.full(len(changes), row), changes)
+            assert not flips.any() or cost[flips].min() >= bound * (1 - 1e-9)
+        flips_found = cheapest_flips(problem, np.arange(6), FeaturePrices(squared, np.zeros(2)))
+    own = (squared * flips_found.changes**2).sum(axis=1)
+    assert (own[flips_found.found] >= lower[flips_found.found] * (1 - 1e-9)).all()
+    assert np.isfinite(lower[flips_found.found]).all()

@@ -24,8 +24,8 @@ from experiments.hold.credit import Credit
 from experiments.hold.icu import Stays
 from experiments.protocol import SHARES, SMALL_STEP
 from maxflip import KL
-from maxflip.sizing import WEIGHTS
 from maxflip.holds import SHARES as PARTLY
+from maxflip.sizing import WEIGHTS
 from maxflip.tuning import scale_free_grid
 
 MADE = Made("python -m x", "2026-01-02", "abc1234", "2 cores (x86_64)", {"torch": "2.13.0"}, 3.5)
