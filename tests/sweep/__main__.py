@@ -31,7 +31,9 @@ def main() -> int:
     laws: Counter[str] = Counter()
     work = partial(sweep, every=given.every, only=given.only)
     with (
-        ProcessPoolExecutor(given.workers, mp_context=get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,)) as pool,
+        ProcessPoolExecutor(
+            given.workers, mp_context=get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,)
+        ) as pool,
         given.out.open("w") as out,
     ):
         for done, swept in enumerate(pool.map(work, seeds, chunksize=AT_A_TIME), start=1):

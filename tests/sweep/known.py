@@ -1,4 +1,4 @@
-"""Laws that know the answer: very small questions of linear models with two classes, by brute force over all subsets."""
+"""Laws that know the answer: very small questions of linear models of two classes, by brute force over subsets."""
 
 from __future__ import annotations
 
@@ -43,6 +43,8 @@ def lines_of(question: Question) -> Lines | None:
     barred = np.isin(question.ids, question.exclude)
     rows = np.flatnonzero((question.standing < question.required) & ~barred)
     free = [i for i in range(len(names)) if is_free(question, i)]
+    if not len(rows):
+        return None
     start = _log_odds(question, x[rows], rows)
     slope = np.zeros((len(rows), len(free)))
     for a, i in enumerate(free):

@@ -20,6 +20,7 @@ from tests.sweep.recount import changes_of, outside_limits, spent, start_of
 
 Broken = Iterator[str]
 ALONE = 200  # flips of a plan that are asked of the plain model one at a time, those that pass most narrowly first
+ESTIMATED = 5e-3  # of an estimate: what it may promise too much
 NEAR = 1e-5  # of confidences: so near to what is required, rounding decides who is there already
 
 
@@ -164,6 +165,33 @@ def no_bound_is_below_any_plan(answers: Answers) -> Broken:
         for other, found in plans:
             if plan.bound is not None and found.worth > plan.bound:
                 yield f"{solver} has the bound {plan.bound!r}, {other} finds {found.worth!r}"
+
+
+@law()
+def a_plan_is_within_one_sample_per_budget_of_its_bound(answers: Answers) -> Broken:
+    """A basic solution of the relaxation has at most one fractional sample per budget. Of linear models the bound is
+    proved; elsewhere it is an estimate, which may promise a little more."""
+    question = answers.question
+    if question.has_function or question.groups is not None or question.include:
+        return
+    plan = answers.plan(PRICES)
+    if plan is None:
+        return
+    largest = np.sort(question.worths)[::-1]
+    ceiling, spare = plan.bound, 0
+    if ceiling is None and plan.estimate is not None:
+        ceiling, spare = plan.estimate * (1 - ESTIMATED), 1
+    if ceiling is not None and plan.worth < ceiling - math.fsum(largest[: len(question.budgets) + spare]):
+        yield f"Prices finds {plan.worth!r} of {ceiling!r}; the largest worths are {largest[:3].tolist()}"
+
+
+@law()
+def no_plan_beats_the_estimate_by_more_than_one_sample(answers: Answers) -> Broken:
+    plans = list(answers.plans())
+    for solver, plan in plans:
+        for other, found in plans:
+            if plan.estimate is not None and found.worth > plan.estimate + answers.question.worths.max():
+                yield f"{solver} estimates {plan.estimate!r}, {other} finds {found.worth!r}"
 
 
 @law()

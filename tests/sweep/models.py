@@ -276,13 +276,15 @@ def _fitted(rng: Random, kind: str, x: Floats, k: int) -> Member:
     """Fitted to a random rule on rows like those of the cohort."""
     size = x.std(axis=0) + 1e-3 + 0.1 * np.abs(x).max(axis=0)
     rows = x[rng.integers(len(x), size=60)] + rng.normal(size=(60, x.shape[1])) * size
-    score = ((rows - rows.mean(axis=0)) / rows.std(axis=0)) @ rng.normal(size=(x.shape[1], k)) + rng.normal(size=(60, k))
+    score = ((rows - rows.mean(axis=0)) / rows.std(axis=0)) @ rng.normal(size=(x.shape[1], k)) + rng.normal(
+        size=(60, k)
+    )
     labels = score.argmax(axis=1)
     labels[:k] = np.arange(k)  # every class is there
     estimator: Any = {
         "logistic": lambda: LogisticRegression(C=float(rng.choice([0.3, 3.0]))),
         "mlp": lambda: MLPClassifier((8,), max_iter=60, learning_rate_init=0.03, random_state=0),
-        "ridge": lambda: RidgeClassifier(),
+        "ridge": RidgeClassifier,
     }[kind]()
     whole = make_pipeline(StandardScaler(), estimator) if kind == "mlp" or rng.random() < 0.6 else estimator
     with warnings.catch_warnings():
@@ -317,5 +319,3 @@ def shifted(member: Member, by: Floats) -> None:
     moved = by if len(head.bias) == len(by) else by[1:] - by[:1]  # of two classes GRU-D has one logit
     with torch.no_grad():
         head.bias += torch.tensor(moved).to(head.bias.dtype)
-
-

@@ -22,6 +22,7 @@ Rows = NDArray[np.int64]
 
 TRIED = 6  # directions in which a rough flip of everyone is looked for
 FAR = np.geomspace(0.05, 12.0, 12)  # ... and how far, in spreads of the features
+LIGHT = 300  # seeds whose questions are small, for the ordinary run of the tests
 WAYS = {"up": 1.0, "down": -1.0}
 
 
@@ -197,17 +198,18 @@ class Question:
             weights = {i: weight / by_name[i] ** power for i, weight in uses.items()}
             budgets[name] = replace(budget, uses=weights or None)
         values = self.values * factors if not self.is_sequences else [v * factors for v in self.values]
-        return replace(
-            self, values=values, model=self.model.in_other_units(factors), limits=limits, budgets=budgets
-        )
+        return replace(self, values=values, model=self.model.in_other_units(factors), limits=limits, budgets=budgets)
 
 
 def ask(seed: int) -> Question:
     """The question of a seed."""
     rng = np.random.default_rng(seed)
-    is_sequences = rng.random() < 0.1
+    is_light = seed < LIGHT
+    is_sequences = rng.random() < (0.05 if is_light else 0.1)
     model_kind = str(rng.choice(SEQUENCES if is_sequences else TABLES))
-    n, width = _size(rng, is_sequences), int(rng.choice([1, 2, 2, 3, 3, 4, 5, 8]))
+    amounts = str(rng.choice(["ordinary", "no limit", "one limit", "any"], p=[0.5, 0.14, 0.12, 0.24]))
+    n = _size(rng, is_light, is_sequences, amounts == "no limit")
+    width = int(rng.choice([1, 2, 2, 3, 3, 4] if is_light else [1, 2, 2, 3, 3, 4, 5, 8]))
     shift, scale = np.zeros(width), np.ones(width)
     if rng.random() < 0.5:
         scale = 10.0 ** rng.uniform(-1, 2, width)
@@ -233,13 +235,12 @@ def ask(seed: int) -> Question:
     question = _with_some_outside(rng, question)
     steps, steps_kind = _steps(rng, values) if is_sequences else (None, "")
     drawn = _rough_draws(rng, replace(question, steps=steps), free, scale)
-    budgets, budget_kind = _budgets(rng, question, free, drawn)
+    budgets, budget_kind = _budgets(rng, question, free, drawn, amounts)
     weighed = [i for i in free if any(b.weights.get(features[i], 0.0) > 0 for b in budgets.values())]
     limits, limits_kind = _limits(rng, question, weighed, scale)
     directions = _directions(rng, question, weighed, limits)
     worth, worth_kind = _worth(rng, n)
-    outside = np.flatnonzero(question.standing < required).tolist()
-    include, exclude = _picked(rng, question, outside)
+    include, exclude = _picked(rng, question, drawn)
     groups = tuple(rng.choice(["a", "b", "c"], size=n).tolist()) if rng.random() < 0.07 else None
     question = replace(
         question,
@@ -256,7 +257,7 @@ def ask(seed: int) -> Question:
     kind = {
         "model": f"{model_kind} of {model.k} classes",
         "n": f"{n} x {width}",
-        "outside": str(len(outside)),
+        "outside": str(len(drawn.rows)),
         "budgets": budget_kind,
         "worth": worth_kind,
         "limits": limits_kind,
@@ -271,9 +272,14 @@ def ask(seed: int) -> Question:
     return replace(question, kind={name: value for name, value in kind.items() if value not in ("", "0")})
 
 
-def _size(rng: Random, is_sequences: bool) -> int:
-    """1 to 5,000, mostly few."""
-    most = float(rng.choice([12, 60, 300, 1200, 5000], p=[0.45, 0.37, 0.15, 0.025, 0.005]))
+def _size(rng: Random, is_light: bool, is_sequences: bool, is_unlimited: bool) -> int:
+    """1 to 5,000, mostly few. Without limits there is little to do, so that there may be more."""
+    share = [0.45, 0.37, 0.15, 0.025, 0.005]
+    if is_unlimited:
+        share = [0.2, 0.2, 0.5, 0.09, 0.01]
+    if is_light:
+        share = [0.75, 0.23, 0.02, 0.0, 0.0] if not is_unlimited else [0.3, 0.2, 0.5, 0.0, 0.0]
+    most = float(rng.choice([12, 60, 300, 1200, 5000], p=share))
     if is_sequences:
         most = min(most, 150.0)
     return int(math.exp(rng.uniform(0.0, math.log(most))))
@@ -342,11 +348,12 @@ def _steps(rng: Random, values: Any) -> tuple[Any, str]:
 @dataclass(frozen=True)
 class Draws:
     """What rough flips of everyone who needs one change: squares and sizes by feature (c, F), and of a table d (c, F)
-    of the samples `rows` (c,)."""
+    of the samples `rows` (c,).   cost (c,): in squared spreads, inf where no flip was met"""
 
     squared: Floats
     absolute: Floats
     rows: Rows
+    cost: Floats
     changes: Floats | None
 
 
@@ -376,7 +383,7 @@ def _rough_draws(rng: Random, question: Question, free: list[int], scale: Floats
     lost = np.isinf(cost)
     best[lost] = FAR[-1] * np.where(np.isin(np.arange(width), free), scale, 0.0)
     times = np.ones((len(rows), width)) if may is None else np.array([m.sum(axis=0) for m in may]).reshape(-1, width)
-    return Draws(times * best**2, times * np.abs(best), rows, None if sequences else best)
+    return Draws(times * best**2, times * np.abs(best), rows, cost, None if sequences else best)
 
 
 def _changeable(question: Question, rows: Rows) -> list[NDArray[np.bool_]]:
@@ -392,7 +399,9 @@ def _changeable(question: Question, rows: Rows) -> list[NDArray[np.bool_]]:
     return found
 
 
-def _budgets(rng: Random, question: Question, free: list[int], drawn: Draws) -> tuple[dict[str, Budget], str]:
+def _budgets(
+    rng: Random, question: Question, free: list[int], drawn: Draws, amounts: str
+) -> tuple[dict[str, Budget], str]:
     """Over the features `free`: own ones, shared ones, a cap on people, functions; of amounts of every kind."""
     names = question.features
     costs = ["squared", "absolute"]
@@ -411,7 +420,9 @@ def _budgets(rng: Random, question: Question, free: list[int], drawn: Draws) -> 
     if kind in ("shared", "both"):
         for s in range(int(rng.integers(1, 4))):
             some = [i for i in free if rng.random() < 0.7] or free
-            weights = {names[i]: float(rng.choice([0.0, 0.5, 1.0, 2.0, 0.1], p=[0.08, 0.2, 0.4, 0.2, 0.12])) for i in some}
+            weights = {
+                names[i]: float(rng.choice([0.0, 0.5, 1.0, 2.0, 0.1], p=[0.08, 0.2, 0.4, 0.2, 0.12])) for i in some
+            }
             if any(weights.values()):
                 asked[f"shared {s}"] = Budget(1.0, weights, cost())
         if not asked:
@@ -419,7 +430,6 @@ def _budgets(rng: Random, question: Question, free: list[int], drawn: Draws) -> 
     if kind == "function":
         function = relative_effort if rng.random() < 0.5 else smooth_effort
         asked["effort"] = Budget(1.0, [names[i] for i in free], function)
-    amounts = str(rng.choice(["ordinary", "no limit", "one limit", "any"], p=[0.5, 0.14, 0.12, 0.24]))
     limited = int(rng.integers(len(asked)))
     found = {}
     for place, (name, budget) in enumerate(asked.items()):
@@ -427,14 +437,20 @@ def _budgets(rng: Random, question: Question, free: list[int], drawn: Draws) -> 
         if amounts == "no limit" or (amounts == "one limit" and place != limited):
             amount = math.inf
         elif amounts == "any":
-            amount = float(rng.choice([math.inf, 0.0, 1e-12 * ordinary, 1e12 * ordinary, ordinary], p=[0.15, 0.1, 0.1, 0.15, 0.5]))
+            amount = float(
+                rng.choice([math.inf, 0.0, 1e-12 * ordinary, 1e12 * ordinary, ordinary], p=[0.15, 0.1, 0.1, 0.15, 0.5])
+            )
         else:
             amount = ordinary
         found[name] = replace(budget, amount=amount)
     cap = ""
     if rng.random() < 0.25:
-        people = float(rng.choice([0, 1, 0.3 * len(drawn.rows), 0.7 * len(drawn.rows), 2 * len(question), math.inf],
-                                  p=[0.03, 0.07, 0.4, 0.3, 0.15, 0.05]))
+        people = float(
+            rng.choice(
+                [0, 1, 0.3 * len(drawn.rows), 0.7 * len(drawn.rows), 2 * len(question), math.inf],
+                p=[0.03, 0.07, 0.4, 0.3, 0.15, 0.05],
+            )
+        )
         found["people"] = Budget(float(np.floor(people)) if rng.random() < 0.8 else people, cost="count")
         cap = f", at most {found['people'].amount:g} people"
     return found, f"{len(asked)} {kind}, {same}, {amounts}{cap}"
@@ -474,8 +490,13 @@ def _limits(rng: Random, question: Question, weighed: list[int], scale: Floats) 
         elif side < 0.75:
             limits[names[i]] = (float(low), float(high))
         else:
-            own = np.array([np.nanmean(np.append(v[:, i], middle)) for v in values]) if question.is_sequences else column
-            limits[names[i]] = (own - rng.uniform(0, 3, len(own)) * scale[i], own + rng.uniform(0, 3, len(own)) * scale[i])
+            own = (
+                np.array([np.nanmean(np.append(v[:, i], middle)) for v in values]) if question.is_sequences else column
+            )
+            limits[names[i]] = (
+                own - rng.uniform(0, 3, len(own)) * scale[i],
+                own + rng.uniform(0, 3, len(own)) * scale[i],
+            )
     per_sample = any(np.ndim(s) for pair in limits.values() for s in pair)
     return limits or None, f"of {len(limits)} features{', per sample' if per_sample else ''}" if limits else ""
 
@@ -506,12 +527,13 @@ def _worth(rng: Random, n: int) -> tuple[Floats | None, str]:
     return np.where(rng.random(n) < 0.3, 0.0, 10.0 ** rng.uniform(-3, 3, n)), "10^U(-3,3), some 0"
 
 
-def _picked(rng: Random, question: Question, outside: list[int]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(ids that must be picked, ids that must not)"""
+def _picked(rng: Random, question: Question, drawn: Draws) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(ids that must be picked, mostly such as are easily flipped; ids that must not)"""
     include: list[int] = []
-    if rng.random() < 0.12 and outside:
-        include = rng.permutation(outside)[: int(rng.integers(1, 3))].tolist()
-        if rng.random() < 0.3:
+    if rng.random() < 0.12 and len(drawn.rows):
+        easy = drawn.rows[np.argsort(drawn.cost, kind="stable")][: 1 + len(drawn.rows) // 4]
+        include = rng.permutation(easy)[: int(rng.integers(1, 3))].tolist()
+        if rng.random() < 0.2:
             include = sorted({*include, int(rng.integers(len(question)))})
     exclude = np.flatnonzero(rng.random(len(question)) < rng.uniform(0, 0.5)).tolist() if rng.random() < 0.15 else []
     exclude = [j for j in exclude if j not in include]
