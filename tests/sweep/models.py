@@ -24,6 +24,7 @@ Floats = NDArray[np.float64]
 Random = np.random.Generator
 
 TABLES = ("linear", "linear", "network", "network", "logistic", "mlp", "ensemble", "decision", "ridge", "tempered")
+LIGHT_TABLES = (*TABLES, "linear", "linear", "linear", "logistic", "decision", "ridge")  # more of those that are quick
 SEQUENCES = ("total", "recurrent", "grud")
 LINEAR = ("linear", "logistic", "decision", "ridge", "tempered", "total")
 DECISION = ("decision", "ridge")
@@ -78,7 +79,8 @@ class Member:
                     "time": torch.tensor(batch.time).to(kind),
                     "length": torch.tensor(batch.length),
                 }
-                out = self.module(*(given[name] for name in self.module.takes))
+                takes: Sequence[str] = self.module.takes  # type: ignore[assignment]
+                out = self.module(*(given[name] for name in takes))
         out = out.double()
         if self.output == "logits":
             out = torch.softmax(out / self.temperature, dim=1)
@@ -136,6 +138,9 @@ class Model:
 class Standardised(nn.Module):
     """A network that is fed (x - shift) / scale."""
 
+    shift: torch.Tensor
+    scale: torch.Tensor
+
     def __init__(self, net: nn.Module, shift: Floats, scale: Floats) -> None:
         super().__init__()
         self.net = net
@@ -149,6 +154,8 @@ class Standardised(nn.Module):
 
 class Divided(nn.Module):
     """The same model in units of 1 / factors."""
+
+    by: torch.Tensor
 
     def __init__(self, net: nn.Module, factors: Floats) -> None:
         super().__init__()
@@ -189,9 +196,9 @@ class Recurrent(nn.Module):
         return self.head(hidden[torch.arange(len(x)), length - 1])  # type: ignore[no-any-return]
 
 
-def draw_model(rng: Random, kind: str, width: int, shift: Floats, scale: Floats, x: Any) -> Model:
-    """A model of features with these shifts and scales.   x: the cohort, which estimators are fitted on"""
-    k = 2 if kind == "ridge" else int(rng.choice([2, 2, 2, 3, 4, 5]))
+def draw_model(rng: Random, kind: str, k: int, shift: Floats, scale: Floats, x: Any) -> Model:
+    """A model with k classes of features with these shifts and scales.   x: the cohort, to fit estimators on"""
+    width = len(shift)
     classes = tuple(f"class {c}" for c in range(k)) if rng.random() < 0.3 else None
     if kind in ("logistic", "mlp", "ridge"):
         return Model(kind, (_fitted(rng, kind, x, k),), classes, k)
@@ -318,4 +325,4 @@ def shifted(member: Member, by: Floats) -> None:
     head = [part for part in member.module.modules() if isinstance(part, nn.Linear)][-1]
     moved = by if len(head.bias) == len(by) else by[1:] - by[:1]  # of two classes GRU-D has one logit
     with torch.no_grad():
-        head.bias += torch.tensor(moved).to(head.bias.dtype)
+        head.bias.add_(torch.tensor(moved))
