@@ -24,7 +24,7 @@ PAPER = (
 
 @dataclass(eq=False)
 class Answers:
-    """The question, its problem and its plans.   paper: whether the paper's solvers are asked too
+    """The question, its problem and its plans.   paper: whether one of the paper's solvers is asked too, by turns
 
     A solver may say that what must be picked cannot be (ProblemError): then it has no plan, and `refused` says why.
     """
@@ -41,7 +41,7 @@ class Answers:
     @property
     def solvers(self) -> tuple[Any, ...]:
         first = NEARESTS if self.question.has_function else (PRICES, *NEARESTS)
-        return (*first, *(PAPER if self.paper else ()))
+        return (*first, *([PAPER[self.question.seed // 10 % len(PAPER)]] if self.paper else []))
 
     def plan(self, solver: Any) -> Plan | None:
         name = repr(solver)

@@ -156,7 +156,8 @@ def _fits_together(question: Question, lines: Lines, who: list[int]) -> bool:
     """Minimise the largest share of a budget, over d = up - down with up, down >= 0."""
     shape = (len(who), len(lines.free))
     slope, lack, low, high = (part[who] for part in (lines.slope, lines.lack, lines.low, lines.high))
-    reach = np.where(slope > 0, slope * high, np.where(slope < 0, slope * low, 0.0)).sum(axis=1)
+    size, cap = np.abs(slope), np.where(slope > 0, high, -low)
+    reach = np.multiply(size, cap, out=np.zeros(shape), where=size > 0).sum(axis=1)
     if not (reach > lack * (1 + SLACK)).all():
         return False
     rows = []

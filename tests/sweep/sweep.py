@@ -10,7 +10,7 @@ from tests.sweep.answers import Answers
 from tests.sweep.laws import LAWS
 from tests.sweep.questions import Question, ask
 
-PAPER_EVERY = 30  # seeds: the paper's solvers are slow
+PAPER_EVERY = 10  # seeds: the paper's solvers are slow
 
 
 @dataclass(frozen=True)
