@@ -190,7 +190,7 @@ def price_picture(problem: Problem, plan: Plan) -> str:
     amounts = [10.0, 20.0, 30.0, 40.0, 60.0, 80.0, 100.0, 120.0]
     counts = [(a, float(resolve(problem, plan, budgets={"bmi": a}).count)) for a in amounts]
     price = plan.prices["bmi"] if plan.prices else 0.0
-    promised = [(a, plan.what_if({"bmi": a - BUDGETS["bmi"]})) for a in (10.0, 120.0)]
+    promised = [(a, plan.worth + price * (a - BUDGETS["bmi"])) for a in (10.0, 120.0)]
     top = 5 * np.ceil(max(y for _, y in (*promised, *counts)) / 5)
     low = 5 * np.floor(min(y for _, y in (*promised, *counts)) / 5)
     frame = Frame((0.0, 120.0), (low, top), "budget of bmi", "people moved")

@@ -28,7 +28,7 @@ ROOMS = [
     ["costs", "goal", "limits"],
     ["arguments"],
     ["problem"],
-    ["judge"],
+    ["judge", "pool", "bracket"],
     ["plan", "flips", "program", "question"],
     ["relaxation"],
     ["swaps"],

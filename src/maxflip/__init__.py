@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from maxflip.bracket import Bracket
     from maxflip.budgets import Budget
     from maxflip.classifiers import Ensemble, SklearnClassifier, Tempered, TorchClassifier
     from maxflip.cohort import Cohort
@@ -35,6 +36,7 @@ __all__ = [
     "CCMS",
     "KL",
     "MS",
+    "Bracket",
     "Budget",
     "Cohort",
     "Ensemble",
@@ -66,6 +68,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "bracket": ["Bracket"],
     "budgets": ["Budget"],
     "classifiers": ["Ensemble", "SklearnClassifier", "Tempered", "TorchClassifier"],
     "cohort": ["Cohort"],

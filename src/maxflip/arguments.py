@@ -48,6 +48,25 @@ def read_budgets(budgets: Any, features: tuple[str, ...]) -> tuple[dict[str, Bud
     return settled, faults
 
 
+def read_thrift(thrift: Any, budgets: Mapping[str, Budget]) -> tuple[dict[str, float], list[str]]:
+    """{budget: weight}, of those that are named."""
+    if thrift is None:
+        return {}, []
+    if not isinstance(thrift, Mapping):
+        return {}, [f"thrift: got {shown(thrift)}; wanted {{budget: weight}}."]
+    faults = [
+        f"thrift: no budget is called {shown(name)}.{did_you_mean(str(name), budgets)}"
+        for name in thrift
+        if name not in budgets
+    ]
+    faults += [
+        f"thrift.{name} = {shown(weight)}: must be a finite number >= 0."
+        for name, weight in thrift.items()
+        if name in budgets and not (_is_number(weight) and 0 <= weight < math.inf)
+    ]
+    return ({} if faults else {name: float(weight) for name, weight in thrift.items()}), faults
+
+
 def features_that_draw(budgets: Mapping[str, Budget]) -> set[str]:
     """Features that draw on a budget."""
     return {name for budget in budgets.values() for name, weight in budget.weights.items() if weight > 0}

@@ -7,6 +7,8 @@ sample per budget, so nearly everyone is decided by it: those far from the margi
 small 0/1 program decides the band around it, wider until the relaxation's bound is met. Of many samples one less than
 the bound is enough, and swaps among those in doubt find that sooner. Rows are scaled to budget 1, since the solver's
 tolerance is absolute; what it lets slip is found by exact arithmetic, forbidden, and picked again.
+
+Of selections worth the same, one that draws little is taken (`thrift`): the weighted sum of the shares of the budgets.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from maxflip.program import TOLERANCE, solve_whole
 from maxflip.relaxation import Candidates, Options, Relaxed, relaxed
 from maxflip.suggest import counted
 from maxflip.swaps import reach
+from maxflip.thrift import thriftier
 
 NODES = 500
 BAND, PER_BUDGET = 100, 10  # samples in the first band, and so many more per budget
@@ -40,9 +43,24 @@ EXACT = 300  # samples up to which the optimum itself is sought
 SWAPPED = 2  # times the first band: samples among which swaps are tried
 MANY = 10_000  # samples: of more, one is not worth a long search
 EXACT_TERMS = 1_000_000  # numbers that may be summed exactly for insertions that fail by a rounding error
-ORDINARY = 20  # worths of up to 2 to this power are left as they are
+ORDINARY = 10  # worths up to 2 to this power stay as they are; with 20, HiGHS's simplex gave up on worths of 1 to 1e6
+GAVE_UP = (
+    "The linear program of the final choice found no solution, so people were picked one by one, cheapest first: the "
+    "plan keeps every budget, but may be worth less than possible. Worths or budgets of very unlike sizes can cause "
+    "this; state them in other units."
+)
 
 Chosen = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """picked: indices of the chosen candidates, ascending   prices (m,): of the relaxation, 0 for infinite budgets; None
+    where its program gave up   notices: sentences for the plan"""
+
+    picked: Chosen
+    prices: Floats | None = None
+    notices: tuple[str, ...] = ()
 
 
 def choose(
@@ -51,10 +69,32 @@ def choose(
     changes: Floats,
     must: Rows | None = None,
     prices: Mapping[str, float] | None = None,
+    *,
+    thrifty: bool = True,
 ) -> Chosen:
-    """Indices of the chosen candidates, ascending. rows (c,)   changes (c, F)   must: rows that have to be picked
+    """Indices of the chosen candidates, ascending; `choice` says more."""
+    return choice(problem, rows, changes, must, prices, thrifty=thrifty).picked
 
-    prices: of the budgets, where some are known that ought to be about right; they only save time
+
+def choice(
+    problem: Problem,
+    rows: Rows,
+    changes: Floats,
+    must: Rows | None = None,
+    prices: Mapping[str, float] | None = None,
+    *,
+    known: Chosen | None = None,
+    thrifty: bool = True,
+) -> Choice:
+    """At most one of these candidates per sample.
+
+    Args:
+        rows: the sample of each candidate, (c,).
+        changes: (c, F).
+        must: rows that have to be picked.
+        prices: of the budgets, where some are known that ought to be about right; they only save time.
+        known: a selection that is within the budgets; the choice is worth no less.
+        thrifty: among selections of the same worth prefer those that draw little.
     """
     needed = np.array([], dtype=np.int64) if must is None else must
     bill = problem.bill(rows, changes)
@@ -67,25 +107,73 @@ def choose(
         )
     offer = _offered(problem, rows, bill, needed)
     if not len(offer.place):
-        return offer.place
-    picked = _within(offer, _per_share(problem.ledger, prices))
-    if picked is None and not len(needed):
-        picked = offer.place[:0]  # the program's solver gave up: what fits is inserted
+        return Choice(offer.place, np.zeros(len(problem.ledger.names)))
+    limit = relaxed(offer.candidates, _per_share(problem.ledger, prices))
+    picked = None if limit is None else _within(offer, limit)
+    gave_up = picked is None and not len(needed)
+    if gave_up:
+        picked = offer.place[:0]  # what fits is inserted
     if picked is None:
         raise ProblemError(
             f"include: the budgets do not suffice for {counted(len(needed), 'sample')} that must be picked. "
             "Raise the budgets or shorten the list."
         )
-    return np.sort(offer.place[_first_of_equals(offer, _insert(offer, picked))])
+    picked = _insert(offer, picked)
+    if known is not None:
+        picked = _worth_more(offer, picked, known)
+    if thrifty:
+        picked = _thrifty(offer, picked, limit)
+    chosen = np.sort(offer.place[_first_of_equals(offer, picked)])
+    return Choice(chosen, _unit_prices(problem.ledger, offer, limit), (GAVE_UP,) if gave_up else ())
+
+
+def _unit_prices(ledger: Ledger, offer: _Offer, limit: Relaxed | None) -> Floats | None:
+    """(m,): what one more unit of each budget is worth to the relaxation"""
+    if limit is None:
+        return None
+    finite = np.isfinite(ledger.amounts) & (ledger.amounts > 0)
+    found = np.zeros(len(ledger.names))
+    found[finite] = offer.unit * limit.prices[finite[np.isfinite(ledger.amounts)]] / ledger.amounts[finite]
+    return found
+
+
+def _worth_more(offer: _Offer, picked: Chosen, known: Chosen) -> Chosen:
+    """`known` counts the candidates given to `choice`; those that were not offered have a twin that was."""
+    position = np.full(int(max(offer.place.max(initial=0), known.max(initial=0))) + 1, -1)
+    position[offer.place] = np.arange(len(offer.place))
+    there = position[known]
+    worth = offer.candidates.worth
+    if (there < 0).any() or worth[there].sum() <= worth[picked].sum() or offer.bill.of(there).overspent():
+        return picked
+    return np.sort(there)
+
+
+def _thrifty(offer: _Offer, picked: Chosen, limit: Relaxed | None) -> Chosen:
+    """Within every budget exactly, or `picked` itself."""
+    candidates = offer.candidates
+    if limit is None or not len(picked):
+        return picked
+    doubt = Options.at(limit.prices, candidates).doubt
+    free = lowest(doubt, min(len(doubt), SWAPPED * (BAND + PER_BUDGET * candidates.share.shape[1])))
+    # People are counted exactly; of other budgets HiGHS lets a little slip.
+    counts = offer.bill.ledger.count[np.isfinite(offer.bill.ledger.amounts)] > 0
+    room = np.where(counts, 1.0, np.maximum(1.0 - LESS, candidates.drawn_by(picked)))
+    found = thriftier(candidates, offer.draws, picked, free, room)
+    return picked if offer.bill.of(found).overspent() else found
 
 
 @dataclass(frozen=True, eq=False)
 class _Offer:
-    """What there is to choose from.   place (c,): which of the flips given each candidate is   bill: the candidates'"""
+    """What there is to choose from.   place (c,): which of the flips given each candidate is   bill: the candidates'
+
+    draws (c,): what each draws, in shares of the budgets   unit: the worth that counts 1 in `candidates`
+    """
 
     candidates: Candidates
     place: Chosen
     bill: Bill
+    draws: Floats
+    unit: float
 
 
 def _offered(problem: Problem, rows: Rows, bill: Bill, must: Rows) -> _Offer:
@@ -104,8 +192,25 @@ def _offered(problem: Problem, rows: Rows, bill: Bill, must: Rows) -> _Offer:
         share = np.minimum(_shares(bill.of(place)), 2.0)
     sample = in_order_of_appearance(rows[place])
     worth = problem.worth[rows[place]]
-    candidates = Candidates(worth / unit_of(worth), share, sample, is_must[place])
-    return _Offer(candidates, place, bill.of(place))
+    unit = unit_of(worth)
+    candidates = Candidates(worth / unit, share, sample, is_must[place])
+    own = bill.of(place)
+    return _Offer(candidates, place, own, _draws(problem, own, share), unit)
+
+
+def _draws(problem: Problem, bill: Bill, share: Floats) -> Floats:
+    """(c,): sum_r weight_r share_r over the finite budgets.
+
+    Where no finite budget but a count weighs any change, the squared size of the change decides, each slot in units of
+    its feature's spread: unlimited budgets have no shares.
+    """
+    ledger = problem.ledger
+    finite = np.isfinite(ledger.amounts)
+    if not ledger.draws[finite].any():
+        moved = bill.sizes[:, problem.actionable] / problem.spread
+        return filled(lambda part: (moved[part] ** 2).sum(axis=1), (len(moved),))
+    weights = problem.thrift_weights[finite]
+    return filled(lambda part: share[part] @ weights, (len(share),))
 
 
 def _shares(bill: Bill) -> Floats:
@@ -169,11 +274,8 @@ def _per_share(ledger: Ledger, prices: Mapping[str, float] | None) -> Floats | N
     return np.asarray(known[finite] * ledger.amounts[finite])
 
 
-def _within(offer: _Offer, guess: Floats | None) -> Chosen | None:
+def _within(offer: _Offer, limit: Relaxed) -> Chosen | None:
     """The optimum, or as near as the limits allow, within every budget exactly; None if what must be picked is not."""
-    limit = relaxed(offer.candidates, guess)
-    if limit is None:
-        return None
     method = _with_cuts if offer.candidates.samples <= EXACT else _with_less
     return method(offer, limit)
 

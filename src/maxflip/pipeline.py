@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import platform
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -14,12 +16,14 @@ import torch
 from numpy.typing import NDArray
 
 from maxflip import judge
+from maxflip.bracket import Ceiling, most_allowed, most_worth
 from maxflip.choose import choose
 from maxflip.engine import Engine, Local, Rows, one_torch_thread, threads_of
 from maxflip.errors import InputError, ModelError
 from maxflip.exact import Floats, fsum
-from maxflip.parts import filled, joined, rows_of, threads
+from maxflip.parts import filled, threads
 from maxflip.plan import Fate, Places, Plan, Status
+from maxflip.pool import Pool
 from maxflip.problem import Problem
 from maxflip.question import asked
 from maxflip.solvers import Grouped, Prices, Proposal, Run, Solver, read_groups
@@ -61,53 +65,169 @@ def solve(
         tell(Notice(text))
     used = solver if solver is not None else Prices()
     worker = engine or Local(torch.get_num_threads())
-    with problem.classifier.borrowed(), threads(threads_of(worker)), one_torch_thread():
+    with _at_work(problem, worker):
         where = judge.standing(problem, worker, tell)
-        run = Run(Streams(seed), tell, worker, where, start)
-        earlier_rows, earlier_changes = _earlier(problem, where, start)
+        earlier = None if start is None else _Earlier.of(problem, where, start)
+        run = Run(Streams(seed), tell, worker, where, start, None if earlier is None else earlier.pool)
         alone = used if allocation == "joint" else Grouped(used, read_groups(groups, problem.cohort))
         proposal = _finite(alone.propose(problem, run))
-        rows = joined([proposal.rows, earlier_rows])
-        changes = joined([proposal.changes, earlier_changes])
-        admitted = np.flatnonzero(judge.admissible(problem, rows, changes))
-        rows, changes = rows_of(rows, admitted), rows_of(changes, admitted)
+        offered = _admitted(problem, Pool.of(problem, proposal.rows, proposal.changes))
+        found = offered if earlier is None else Pool.union([offered, earlier.pool])
         must = problem.include[~where.already[problem.include]]
-        chosen = choose(problem, rows, changes, must, proposal.prices)
-        if len(earlier_rows):
-            is_earlier = np.flatnonzero(admitted >= len(proposal.rows))
-            chosen = _no_worse(problem, rows, changes, must, chosen, is_earlier)
-        selection = _judged(problem, rows[chosen], rows_of(changes, chosen))
-        if len(earlier_rows) and len(selection.dropped):  # less than was chosen: perhaps less than there was before
-            again = _no_worse(problem, rows, changes, must, chosen[np.isin(rows[chosen], selection.rows)], is_earlier)
-            selection = _judged(problem, rows[again], rows_of(changes, again))
+        # Groups that have parts of the budgets to themselves chose already; flips of an earlier plan would mix them.
+        shared = offered if isinstance(alone, Grouped) else found
+        choices = [shared.those(choose(problem, shared.rows, shared.changes, must, proposal.prices))]
+        if earlier is not None:
+            choices += [known for known in earlier.selections if _allowed(problem, run, alone, must, known)]
+        selection = _best(problem, choices)
         if not np.isin(must, selection.rows).all():
             raise ModelError("include: a flip that must be picked does not hold when the model sees the sample alone.")
-        known = _known(problem, proposal, rows, selection.dropped)
-        plan = _plan(problem, run, proposal, selection, known)
+        if proposal.pool is not None:
+            found = Pool.union([found, _admitted(problem, proposal.pool)])
+        pool = _in_order(problem, _without(found, selection.dropped))
+        plan = _plan(problem, run, proposal, selection, pool)
     return replace(plan, solver=repr(used), seconds=time.monotonic() - began)
+
+
+def choose_again(
+    problem: Problem,
+    plan: Plan,
+    pool: Pool | None,
+    *,
+    others: Sequence[Plan] = (),
+    ceilings: Sequence[Ceiling] = (),
+    engine: Engine | None = None,
+) -> Plan:
+    """The plan of the problem, or a better one that needs no search.
+
+    Args:
+        problem: the one that `plan` is of.
+        plan: what it is to be worth at least.
+        pool: flips of the same question with any budgets, to choose from; None: nothing is chosen.
+        others: plans of the same question with other budgets; one that fits and is worth more takes the plan's place.
+        ceilings: of the same question with any budgets; they may lower the bound.
+        engine: who does the work; None: this process.
+    """
+    worker = engine or Local(torch.get_num_threads())
+    with _at_work(problem, worker):
+        fates = plan.fates.astype(str)
+        must = problem.include[fates[problem.include] != Fate.ALREADY.value]
+        choices = [_mapped(problem, other.picked, other)[0] for other in others]
+        choices = [known for known in choices if problem.bill(known.rows, known.changes).fits()]
+        known = _mapped(problem, plan.flips, plan)[0]
+        if pool is not None:
+            known = _in_order(problem, Pool.union([known, pool.those(judge.lawful(problem, pool.rows, pool.changes))]))
+            choices.insert(0, known.those(choose(problem, known.rows, known.changes, must, plan.prices)))
+        better = [choice for choice in choices if _worth(problem, choice) > plan.worth]
+        selection = _best(problem, better) if better else None
+        if selection is not None and fsum(problem.worth[selection.rows]) > plan.worth:
+            plan = _replaced(problem, plan, selection)
+            known = _without(known, selection.dropped)
+        return _with_shared(problem, plan, known, ceilings)
+
+
+@contextmanager
+def _at_work(problem: Problem, worker: Engine) -> Iterator[None]:
+    with problem.classifier.borrowed(), threads(threads_of(worker)), one_torch_thread():
+        yield
+
+
+@dataclass(frozen=True, eq=False)
+class _Earlier:
+    """pool: the flips of an earlier plan that are flips of this problem
+    selections: the plan's own, and the one that its `what_if` makes up for the new budgets, as far as they are"""
+
+    pool: Pool
+    selections: tuple[Pool, ...]
+
+    @classmethod
+    def of(cls, problem: Problem, where: judge.Standing, start: Plan) -> _Earlier:
+        flips, which = _mapped(problem, start.flips, start)
+        asked = where.open[flips.rows] & ~np.isin(flips.rows, problem.exclude)
+        asked[asked] = judge.admissible(problem, flips.rows[asked], flips.changes[asked])
+        known = [np.arange(start.count)]
+        if problem.budgets.keys() == start.budgets.keys():
+            known.append(start.fitting({name: budget.amount for name, budget in problem.budgets.items()}))
+        selections = tuple(flips.those(asked & np.isin(which, some)) for some in known)
+        return cls(_in_order(problem, flips.those(asked)), selections)
+
+
+def _mapped(problem: Problem, flips: Pool, plan: Plan) -> tuple[Pool, Rows]:
+    return flips.in_problem(problem, plan.all_ids, plan.features)
+
+
+def _admitted(problem: Problem, flips: Pool) -> Pool:
+    return flips.those(judge.admissible(problem, flips.rows, flips.changes))
+
+
+def _in_order(problem: Problem, pool: Pool) -> Pool:
+    """In the order in which samples are worked, whatever the order of the file."""
+    rank = np.empty(len(problem), dtype=np.int64)
+    rank[problem.cohort.order] = np.arange(len(problem))
+    return pool.those(np.argsort(rank[pool.rows], kind="stable"))
+
+
+def _without(pool: Pool, dropped: Pool) -> Pool:
+    """Without these flips, which did not hold when they were judged once more."""
+    kept = np.ones(len(pool), dtype=bool)
+    for row, change in zip(dropped.rows.tolist(), dropped.changes, strict=True):
+        own = np.flatnonzero(pool.rows == row)
+        kept[own[(pool.changes[own] == change).all(axis=1)]] = False
+    return pool.those(kept)
+
+
+def _allowed(problem: Problem, run: Run, solver: Solver, must: Rows, known: Pool) -> bool:
+    """Whether an earlier selection is one of this problem."""
+    if not np.isin(must, known.rows).all():
+        return False
+    if isinstance(solver, Grouped):
+        return solver.fits(problem, run, known.rows, known.changes)
+    return problem.bill(known.rows, known.changes).fits()
 
 
 @dataclass(frozen=True, eq=False)
 class _Selection:
-    """What stands of what was chosen: rows (count,) ascending, changes (count, F), confidence (count,) after them"""
+    """What stands of what was chosen: rows (count,) ascending, changes (count, K), confidence (count,) after them;
+    and what was dropped: chosen, but no flips when judged again"""
 
     rows: Rows
     changes: Floats
     confidence: Floats
-    dropped: Rows  # chosen, but no flips when judged again
+    dropped: Pool
 
 
-def _judged(problem: Problem, rows: Rows, changes: Floats) -> _Selection:
-    verdict = judge.verdict(problem, rows, changes)
+def _worth(problem: Problem, choice: Pool) -> float:
+    return fsum(problem.worth[choice.rows])
+
+
+def _best(problem: Problem, choices: Sequence[Pool]) -> _Selection:
+    """The choice that is worth most when it is judged once more; of equals the first."""
+    best: _Selection | None = None
+    most = -math.inf
+    for choice in sorted(choices, key=lambda choice: -_worth(problem, choice)):
+        if _worth(problem, choice) <= most:
+            break
+        judged = _judged(problem, choice)
+        worth = fsum(problem.worth[judged.rows])
+        if worth > most:
+            best, most = judged, worth
+    if best is None:
+        raise ValueError("nothing to choose from")
+    return best
+
+
+def _judged(problem: Problem, choice: Pool) -> _Selection:
+    verdict = judge.verdict(problem, choice.rows, choice.changes)
     kept = np.flatnonzero(verdict.kept)
-    kept = kept[np.argsort(rows[kept], kind="stable")]
-    return _Selection(rows[kept], rows_of(changes, kept), verdict.confidence[kept], rows[~verdict.kept])
+    kept = kept[np.argsort(choice.rows[kept], kind="stable")]
+    stands = choice.those(kept)
+    return _Selection(stands.rows, stands.changes, verdict.confidence[kept], choice.those(~verdict.kept))
 
 
-def _known(problem: Problem, proposal: Proposal, admitted: Rows, dropped: Rows) -> Rows:
+def _known(problem: Problem, proposal: Proposal, pool: Pool) -> Rows:
     """Rows that have a flip: by the judge's word where it was offered, by the solver's where that was too dear."""
     known = np.zeros(len(problem), dtype=bool)
-    for rows, is_so in ((proposal.known, True), (proposal.rows, False), (admitted, True), (dropped, False)):
+    for rows, is_so in ((proposal.known, True), (proposal.rows, False), (pool.rows, True)):
         known[rows] = is_so
     return np.flatnonzero(known)
 
@@ -119,22 +239,6 @@ def _finite(proposal: Proposal) -> Proposal:
     if proposal.prices is not None and not all(map(math.isfinite, proposal.prices.values())):
         proposal = replace(proposal, prices=None)
     return proposal
-
-
-def _earlier(problem: Problem, where: judge.Standing, start: Plan | None) -> tuple[Rows, Floats]:
-    """The flips of an earlier plan that are still asked for, by id."""
-    if start is None:
-        return np.empty(0, np.int64), np.empty((0, problem.width))
-    rows, changes = start.moves_in(problem)
-    asked = where.open[rows] & ~np.isin(rows, problem.exclude)
-    return rows[asked], changes[asked]
-
-
-def _no_worse(problem: Problem, rows: Rows, changes: Floats, must: Rows, chosen: Rows, earlier: Rows) -> Rows:
-    """The earlier plan's selection, where it still holds and is worth more than what was chosen."""
-    covers = bool(np.isin(must, rows[earlier]).all())
-    better = fsum(problem.worth[rows[earlier]]) > fsum(problem.worth[rows[chosen]])
-    return earlier if better and covers and problem.bill(rows, changes).of(earlier).fits() else chosen
 
 
 def _check_arguments(problem: Any, solver: Any, seed: Any, start: Any, engine: Any, watch: Any) -> None:
@@ -168,31 +272,27 @@ def _check_allocation(allocation: Any, groups: Any) -> None:
         )
 
 
-def _plan(problem: Problem, run: Run, proposal: Proposal, selection: _Selection, known: Rows) -> Plan:
-    where, selected, changes = run.standing, selection.rows, selection.changes
-    fates = _fates(problem, proposal, where, known, selected)
-    bound = _proved_bound(problem, fates, proposal.bound)
+def _plan(problem: Problem, run: Run, proposal: Proposal, selection: _Selection, pool: Pool) -> Plan:
+    where, selected = run.standing, selection.rows
+    fates = _fates(problem, proposal, where, _known(problem, proposal, pool), selected)
+    plain = _plain_bound(problem, _FATES[fates])
+    bound = plain if proposal.bound is None else min(plain, proposal.bound)
     worth = fsum(problem.worth[selected])
     return Plan(
         features=problem.cohort.features,
         units=problem.cohort.units,
         all_ids=problem.cohort.ids,
-        selected=selected,
-        moves=changes,
-        before=_where_changed(problem, selected, changes),
-        places=_places(problem, selected),
+        **_selected(problem, selection),
         fates=_FATES[fates],
         worths=problem.worth,
         confidence_before=where.confidence,
-        confidence_after=selection.confidence,
         below_margin=int(where.below_margin.sum()),
         budgets={name: budget.detached() for name, budget in problem.budgets.items()},
-        spend=dict(zip(problem.ledger.names, problem.bill(selected, changes).spent().tolist(), strict=True)),
         prices=proposal.prices,
         price_ranges=proposal.price_ranges,
         bound=bound if proposal.bound is not None or bound == worth else None,
-        estimate=proposal.estimate,
-        status=_status(worth, bound, proposal),
+        estimate=None if proposal.estimate is None else min(plain, max(worth, proposal.estimate)),
+        status=_status(worth, bound, is_known=proposal.bound is not None or proposal.estimate is not None),
         solver="",
         seed=run.streams.seed,
         seconds=0.0,
@@ -202,6 +302,55 @@ def _plan(problem: Problem, run: Run, proposal: Proposal, selection: _Selection,
         versions=_versions(),
         question=asked(problem),
         made=datetime.now(UTC).isoformat(timespec="seconds"),
+        include=problem.include,
+        exclude=problem.exclude,
+        ceilings=proposal.ceilings,
+        pool=pool,
+    )
+
+
+def _selected(problem: Problem, selection: _Selection) -> dict[str, Any]:
+    """The fields of a plan that say who is picked and what changes."""
+    rows, changes = selection.rows, selection.changes
+    return {
+        "selected": rows,
+        "moves": changes,
+        "before": _where_changed(problem, rows, changes),
+        "places": _places(problem, rows),
+        "confidence_after": selection.confidence,
+        "spend": dict(zip(problem.ledger.names, problem.bill(rows, changes).spent().tolist(), strict=True)),
+    }
+
+
+def _replaced(problem: Problem, plan: Plan, selection: _Selection) -> Plan:
+    """The plan with another selection."""
+    fates = plan.fates.copy()
+    fates[plan.selected] = Fate.LEFT_OUT.value
+    fates[selection.rows] = Fate.FLIPPED.value
+    return replace(plan, fates=fates, **_selected(problem, selection))
+
+
+def _with_shared(problem: Problem, plan: Plan, pool: Pool, ceilings: Sequence[Ceiling]) -> Plan:
+    """The plan with what others of the same question know: flips and ceilings, and what follows from these."""
+    fates = plan.fates.copy()
+    found = np.zeros(len(fates), dtype=bool)
+    found[pool.rows] = True
+    lost = (fates == Fate.NOT_FOUND.value) | ((fates == Fate.UNUSABLE.value) & np.isfinite(plan.confidence_before))
+    fates[found & lost] = Fate.LEFT_OUT.value
+    shared = tuple(dict.fromkeys((*plan.ceilings, *(ceiling for ceiling in ceilings if ceiling.proved))))
+    amounts = {name: budget.amount for name, budget in problem.budgets.items()}
+    most = most_allowed(shared, amounts, problem.worth) if any(c.proved for c in shared) else math.inf
+    plain = _plain_bound(problem, fates)
+    bound = min(plain, most, math.inf if plan.bound is None else plan.bound)
+    is_bound = plan.bound is not None or math.isfinite(most)
+    return replace(
+        plan,
+        fates=fates,
+        pool=pool,
+        ceilings=shared,
+        bound=bound if is_bound or bound == plan.worth else None,
+        estimate=None if plan.estimate is None else max(plan.worth, plan.estimate),
+        status=_status(plan.worth, bound, is_known=is_bound or plan.estimate is not None),
     )
 
 
@@ -240,21 +389,19 @@ def _fates(problem: Problem, proposal: Proposal, where: judge.Standing, known: R
     return fates
 
 
-def _proved_bound(problem: Problem, fates: Codes, solver_bound: float | None) -> float:
-    """The solver's, or the plain one if lower: nobody outside these can be won, and count budgets cap how many."""
-    lost = (fates == _CODE[Fate.ALREADY]) | (fates == _CODE[Fate.UNREACHABLE])
+def _plain_bound(problem: Problem, fates: NDArray[np.object_]) -> float:
+    """Nobody outside these can be won, and count budgets cap how many."""
+    lost = (fates == Fate.ALREADY.value) | (fates == Fate.UNREACHABLE.value)
     lost[problem.exclude] = True
-    worths = problem.worth[~lost]
     caps = problem.ledger.amounts[problem.ledger.count > 0]
-    most = np.floor(caps.min(initial=np.inf))
-    plain = fsum(worths if most >= len(worths) else np.sort(worths)[::-1][: int(most)])
-    return plain if solver_bound is None else min(plain, solver_bound)
+    return most_worth(problem.worth[~lost], float(caps.min(initial=np.inf)))
 
 
-def _status(worth: float, bound: float, proposal: Proposal) -> Status:
+def _status(worth: float, bound: float, *, is_known: bool) -> Status:
+    """is_known: whether a bound or an estimate is"""
     if worth >= bound:
         return Status.OPTIMAL
-    return Status.FEASIBLE if proposal.bound is None and proposal.estimate is None else Status.OPEN
+    return Status.OPEN if is_known else Status.FEASIBLE
 
 
 def _versions() -> dict[str, str]:

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxflip.budgets import Budget, Ledger
+from maxflip.bracket import Bracket, Ceiling, Offers, most_allowed, most_worth
+from maxflip.budgets import Budget, Ledger, Rows
 from maxflip.errors import InputError
 from maxflip.exact import Floats
+from maxflip.pool import Pool, no_rows
 from maxflip.suggest import did_you_mean, shown
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from maxflip.study import Frontier
 
 Columns = Mapping[str, Sequence[Any]]
+NUMBERS = (int, float, np.integer, np.floating)
 
 
 class Fate(StrEnum):
@@ -123,6 +126,10 @@ class Plan:
         question: what was asked, in words.
         made: when, ISO 8601.
         inputs: SHA-256 of the files it was made from.
+        include: row numbers of those that had to be picked.
+        exclude: row numbers of those that must not be.
+        ceilings: what the bound or estimate is at other budgets, for `what_if`.
+        pool: all flips that were found, the picked ones among them; None for a plan that was saved without.
     """
 
     features: tuple[str, ...]
@@ -154,6 +161,10 @@ class Plan:
     question: Mapping[str, str] = field(default_factory=dict)  # what was asked, in words
     made: str = ""  # when, ISO 8601
     inputs: Mapping[str, str] = field(default_factory=dict)  # "cohort", "model", "job" -> SHA-256 of the file
+    include: Rows = field(default_factory=no_rows)
+    exclude: Rows = field(default_factory=no_rows)
+    ceilings: tuple[Ceiling, ...] = ()
+    pool: Pool | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """What is handed out cannot be written to; and a budget without a limit has the price 0, if there are any."""
@@ -207,25 +218,25 @@ class Plan:
         """(K,): the feature of each slot"""
         return np.arange(len(self.features)) if self.places is None else self.places.feature
 
-    def moves_in(self, problem: Problem) -> tuple[NDArray[np.int64], Floats]:
+    @property
+    def picked(self) -> Pool:
+        """The flips of those selected."""
+        if self.places is None:
+            return Pool(self.selected, self.moves)
+        return Pool(self.selected, self.moves, self.places.feature, self.places.step)
+
+    @cached_property
+    def flips(self) -> Pool:
+        """Those of `picked`, and behind them all others of the pool."""
+        return self.picked if self.pool is None else Pool.union([self.picked, self.pool])
+
+    def moves_in(self, problem: Problem) -> tuple[Rows, Floats]:
         """The flips of samples that the problem has too, by id: rows (c,), and changes (c, K) of its own slots.
 
         Samples whose change it has no slots for are left out.
         """
-        if self.features != problem.cohort.features or (self.places is None) != (problem.cohort.ragged is None):
-            raise InputError("start: the earlier plan has other features than the problem.")
-        position = problem.cohort.row_of
-        known = np.array([str(i) in position for i in self.ids], dtype=bool)
-        rows = np.array([position[str(i)] for i in self.ids[known]], dtype=np.int64)
-        if self.places is None:
-            return rows, self.moves[known]
-        picked, slot = np.nonzero(self.moves[known])
-        there = problem.slots.find(rows[picked], self.places.step[known][picked, slot], self.places.feature[slot])
-        fits = np.ones(len(rows), dtype=bool)
-        fits[picked[there < 0]] = False
-        changes = np.zeros((len(rows), problem.width))
-        changes[picked[there >= 0], there[there >= 0]] = self.moves[known][picked, slot][there >= 0]
-        return rows[fits], changes[fits]
+        found, _ = self.picked.in_problem(problem, self.all_ids, self.features)
+        return found.rows, found.changes
 
     @property
     def gap(self) -> float | None:
@@ -233,37 +244,80 @@ class Plan:
         ceiling = self.bound if self.bound is not None else self.estimate
         return None if ceiling is None else max(0.0, ceiling - self.worth)
 
-    def what_if(self, more: Mapping[str, float]) -> float:
-        """About what a plan would be worth with so much more (or less) of these budgets: worth + sum_r price_r more_r.
+    def what_if(self, more: Mapping[str, float]) -> Bracket:
+        """Between which two numbers the worth of the best plan lies with so much more (or less) of these budgets.
 
-        Prices fall as budgets grow, so for larger ones it promises rather too much; `price_ranges` says how far a
-        price is known to hold. `resolve` gives the plan itself.
+            at_least   the worth of a plan that fits into the new budgets, made up of flips that are known
+            at_most    D(B + more) = rest + sum_r price_r (B_r + more_r), which is the bound (or the estimate) there;
+                       and no more than all who can be won, or than a count budget has places for
+
+        Neither falls when a budget grows. With nothing more, at_least is the plan's worth or above, and at_most its
+        bound or estimate. `resolve` finds a plan that is worth at_least or more.
         """
-        if self.prices is None:
-            raise InputError("what_if: this plan has no prices. Solve with Prices().")
+        amounts = self._amounts_with(more)
+        at_least = math.fsum(self.worths[self.flips.rows[self.fitting(amounts)]])
+        return Bracket(at_least, max(at_least, self._at_most(amounts)))
+
+    def _amounts_with(self, more: Mapping[str, float]) -> dict[str, float]:
         if not isinstance(more, Mapping):
             raise InputError(f"what_if: got {shown(more)}; wanted {{budget: so much more}}.")
-        unknown = [name for name in more if name not in self.prices]
+        unknown = [name for name in more if name not in self.budgets]
         if unknown:
-            raise InputError([f"what_if: no budget is called {n!r}.{did_you_mean(n, self.prices)}" for n in unknown])
+            raise InputError([f"what_if: no budget is called {n!r}.{did_you_mean(n, self.budgets)}" for n in unknown])
         faults = [
             f"what_if.{n} = {shown(a)}: must be a finite number, and leave at least 0 of {self.budgets[n].amount:g}."
             for n, a in more.items()
             if isinstance(a, bool)
-            or not isinstance(a, (int, float, np.integer, np.floating))
+            or not isinstance(a, NUMBERS)
             or not math.isfinite(a)
             or self.budgets[n].amount + float(a) < 0
         ]
-        faults += [
-            f"what_if.{n}: the plan has 0 of it, and what a first unit wins no price says. Solve with the new amount."
-            for n, a in more.items()
-            if self.budgets[n].amount == 0 and a
-        ]
         if faults:
             raise InputError(faults)
-        open_ = ~np.isin(self.fates.astype(str), [Fate.ALREADY.value, Fate.UNREACHABLE.value])
-        promised = self.worth + math.fsum(self.prices[name] * float(amount) for name, amount in more.items())
-        return min(max(0.0, promised), math.fsum(self.worths[open_]))  # no more than all who are left
+        return {name: budget.amount + float(more.get(name, 0.0)) for name, budget in self.budgets.items()}
+
+    def fitting(self, amounts: Mapping[str, float]) -> Rows:
+        """Which of `flips` make up a plan within these amounts, worth no less where any of them is larger."""
+        functions = [name for name, budget in self.budgets.items() if budget.is_function]
+        # What a function draws for a single flip is not known here; some of those picked draw no more than all do.
+        if any(amounts[name] < self.spend[name] or amounts[name] == 0 for name in functions):
+            return no_rows()
+        offers, orders = self._offers
+        return offers.fitting(orders, np.array([amounts[name] for name in offers.ledger.names], dtype=np.float64))
+
+    @cached_property
+    def _offers(self) -> tuple[Offers, tuple[Rows, ...]]:
+        """The flips and the orders in which they are taken, whatever the amounts."""
+        plain = {name: budget for name, budget in self.budgets.items() if not budget.is_function}
+        flips = self.flips if len(plain) == len(self.budgets) else self.flips.those(np.arange(self.count))
+        ledger = Ledger.compile(plain, self.features)
+        offers = Offers(
+            ledger if flips.feature is None else ledger.at(flips.feature),
+            flips.rows,
+            self.worths[flips.rows],
+            flips.changes,
+            np.arange(len(flips)) < self.count,
+            np.isin(flips.rows, self.include),
+        )
+        prices = self.prices
+        return offers, offers.orders(None if prices is None else np.array([prices[name] for name in plain]))
+
+    def _at_most(self, amounts: Mapping[str, float]) -> float:
+        most = most_allowed(self.ceilings, amounts, self.worths)
+        thawed = any(budget.amount == 0 < amounts[name] for name, budget in self.budgets.items())
+        return max(0.0, min(most, self._worth_within_caps(amounts, everyone=thawed)))
+
+    def _worth_within_caps(self, amounts: Mapping[str, float], *, everyone: bool) -> float:
+        """What all who can be won are worth together, or as many of those worth most as every count budget allows.
+
+        everyone: also those who are out of reach at the plan's budgets, of which some freeze features
+        """
+        lost = self.fates == Fate.ALREADY.value
+        if not everyone:
+            lost |= self.fates == Fate.UNREACHABLE.value
+        lost[self.exclude] = True
+        caps = [amounts[name] for name, budget in self.budgets.items() if budget.cost == "count"]
+        return most_worth(self.worths[~lost], min(caps, default=math.inf))
 
     def fate_counts(self) -> dict[Fate, int]:
         """How many samples have each fate; 0 where nobody has."""

@@ -19,6 +19,7 @@ from maxflip.arguments import (
     read_functions,
     read_ids,
     read_target,
+    read_thrift,
     read_worth,
     rows_to_try,
     size_faults,
@@ -68,6 +69,8 @@ class Problem(Frozen):
         steps: of sequences, where a value may change: "all"; "last 3" (or another number) of each; or a mask per
             sample, (T_j,) or (T_j, F). What was not measured never changes. None: all, and a notice says so.
         worth: one number >= 0 per sample, (n,), or {id: number}; None: 1 each.
+        thrift: {budget: weight >= 0}: of plans worth the same, the one with the least sum over finite budgets of
+            weight x share spent is sought; budgets that are not named weigh 1.
         include: ids that must be picked; those in the wanted class already are left alone.
         exclude: ids that must never be picked.
 
@@ -90,6 +93,7 @@ class Problem(Frozen):
     functions: tuple[FunctionCost, ...]  # of the budgets `ledger.functions`
     limits: Limits
     worth: Floats
+    thrift: Mapping[str, float]  # by budget; 1 where it is not named
     include: Rows
     exclude: Rows
     guard: float  # a flip must pass by this much more than asked: rounding differs between batch sizes
@@ -110,6 +114,7 @@ class Problem(Frozen):
         directions: Mapping[str, str] | None = None,
         steps: Any = None,
         worth: Any = None,
+        thrift: Mapping[str, float] | None = None,
         include: Iterable[str | int] | None = None,
         exclude: Iterable[str | int] | None = None,
     ) -> None:
@@ -123,7 +128,8 @@ class Problem(Frozen):
         changeable = set(people.features) if budget_faults else weighed
         boundaries, limit_faults = read_limits(limits, directions, people, changeable)
         values, worth_faults = read_worth(worth, people)
-        faults += budget_faults + limit_faults + worth_faults
+        weights, thrift_faults = read_thrift(thrift, settled)
+        faults += budget_faults + limit_faults + worth_faults + ([] if budget_faults else thrift_faults)
         faults += classifier.frozen_faults(people.features, weighed)
         picked, pick_faults = read_ids("include", include, people)
         barred, bar_faults = read_ids("exclude", exclude, people)
@@ -173,6 +179,7 @@ class Problem(Frozen):
         settle(self, "functions", functions)
         settle(self, "limits", boundaries if people.ragged is None else boundaries.at(slots.feature))
         settle(self, "worth", read_only(values))
+        settle(self, "thrift", FrozenMap(weights))
         settle(self, "include", read_only(picked))
         settle(self, "exclude", read_only(barred))
         settle(self, "guard", probed.guard)
@@ -271,6 +278,11 @@ class Problem(Frozen):
     def width(self) -> int:
         """K"""
         return len(self.slots)
+
+    @cached_property
+    def thrift_weights(self) -> Floats:
+        """(m,): of the budgets"""
+        return np.array([self.thrift.get(name, 1.0) for name in self.ledger.names])
 
     @cached_property
     def actionable(self) -> NDArray[np.int64]:

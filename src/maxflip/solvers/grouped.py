@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,9 +37,7 @@ class Grouped:
         wanted = run.candidates_wanted(problem)
         must = problem.include[~run.standing.already[problem.include]]
         rows, changes, parts = [wanted[:0]], [np.empty((0, problem.width))], []
-        for group in np.unique(self.groups[wanted]):
-            inside = wanted[self.groups[wanted] == group]
-            part = problem.restricted(inside, len(inside) / len(wanted))
+        for inside, part in self._parts(problem, run):
             proposal = self.solver.propose(part, run)
             ok = admissible(part, proposal.rows, proposal.changes)
             found, moves = proposal.rows[ok], proposal.changes[ok]
@@ -60,6 +59,18 @@ class Grouped:
             ),
             trace=_traces([p.trace for p in parts]),
         )
+
+    def fits(self, problem: Problem, run: Run, rows: Rows, changes: Floats) -> bool:
+        """Whether every group pays for its own of these changes (c, K) of the samples `rows`."""
+        bill_of = [(part, np.isin(rows, inside)) for inside, part in self._parts(problem, run)]
+        return all(part.bill(rows[own], changes[own]).fits() for part, own in bill_of)
+
+    def _parts(self, problem: Problem, run: Run) -> Iterator[tuple[Rows, Problem]]:
+        """The samples of each group that are to be won, and the problem of these alone."""
+        wanted = run.candidates_wanted(problem)
+        for group in np.unique(self.groups[wanted]):
+            inside = wanted[self.groups[wanted] == group]
+            yield inside, problem.restricted(inside, len(inside) / len(wanted))
 
 
 def _too_few(problem: Problem, shares: Floats) -> list[str]:

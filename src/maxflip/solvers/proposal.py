@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import numpy as np
-
+from maxflip.bracket import Ceiling
 from maxflip.engine import Engine, Rows
 from maxflip.errors import InputError
 from maxflip.exact import Floats
 from maxflip.judge import Standing
 from maxflip.plan import Columns, Plan
+from maxflip.pool import Pool, no_rows
 from maxflip.problem import Problem
 from maxflip.streams import Streams
 from maxflip.suggest import shown
@@ -21,23 +21,24 @@ from maxflip.watch import Watch
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One solve: where chance, progress, workers and a warm start come from, and where everyone stands."""
+    """One solve: where chance, progress, workers and a warm start come from, and where everyone stands.
+
+    start: an earlier plan   pool: all its flips that are flips of this problem too, judged, in the problem's order of
+    samples; None without a start. They are offered for choice in any case.
+    """
 
     streams: Streams
     watch: Watch
     engine: Engine
     standing: Standing
     start: Plan | None = None
+    pool: Pool | None = None
 
     def candidates_wanted(self, problem: Problem) -> Rows:
         """Rows worth a flip, in the order in which they are worked: open, and not excluded."""
         wanted = self.standing.open.copy()
         wanted[problem.exclude] = False
         return problem.cohort.order[wanted[problem.cohort.order]]
-
-
-def no_rows() -> Rows:
-    return np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -48,6 +49,8 @@ class Proposal:
     unreachable, unusable: rows, and only what is proved or seen
     prices: by budget name   bound: proved for any plan   estimate: not proved
     notices: sentences about the run that belong in the plan
+    ceilings: what bound and estimate are at other budgets
+    pool: all flips found that may be of use for another question; None: those offered here
     """
 
     rows: Rows
@@ -60,6 +63,8 @@ class Proposal:
     bound: float | None = None
     estimate: float | None = None
     notices: tuple[str, ...] = ()
+    ceilings: tuple[Ceiling, ...] = ()
+    pool: Pool | None = None
     trace: Columns = field(default_factory=dict)
 
 

@@ -12,12 +12,13 @@ import numpy as np
 import torch
 
 from maxflip.engine import Rows
+from maxflip.pool import no_rows
 from maxflip.problem import Problem
 from maxflip.solvers.paper.multipliers import Multipliers
 from maxflip.solvers.paper.search import Search
 from maxflip.solvers.paper.settings import Loops
 from maxflip.solvers.paper.solution import Finisher, Solution
-from maxflip.solvers.proposal import Proposal, Run, no_rows
+from maxflip.solvers.proposal import Proposal, Run
 from maxflip.suggest import counted
 from maxflip.watch import Advanced, Finished, Notice, Started
 

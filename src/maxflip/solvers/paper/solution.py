@@ -92,7 +92,7 @@ class Finisher:
     def _choose(self, rows: Rows, changes: Floats) -> Rows:
         must = self.must[np.isin(self.must, rows)]
         try:
-            return choose(self.problem, rows, changes, must)
+            return choose(self.problem, rows, changes, must, thrifty=False)
         except ProblemError:  # not with these flips; a later iterate may have cheaper ones, and the pipeline asks again
             return np.empty(0, dtype=np.int64)
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maxflip.bracket import ROUNDING, Ceiling
 from maxflip.engine import Held
 from maxflip.exact import Floats
 from maxflip.flips.gradient import FINISH, TOUCH_UP
@@ -182,17 +183,19 @@ class Market:
         spent = float(prices[prices > 0] @ self.amounts[prices > 0])
         return spent + math.fsum(self.held.ask(lambda shard: shard.value(prices)))
 
-    def proved(self) -> float | None:
-        """An upper bound on any plan's worth: D with lower bounds for C_j; None where there are none."""
-        amounts, prices = self.amounts, self.prices
+    def ceiling(self) -> Ceiling:
+        """What no plan is worth more than, at any budgets: D with lower bounds for C_j where there are any, else with
+        the flips known."""
+        prices, problem = self.prices, self.problem
         gains = [g.tolist() for g in self.held.ask(lambda shard: shard.proved_gains(prices)) if g is not None]
-        if not gains:
-            return None
-        parts = [*chain.from_iterable(gains), *(prices[prices > 0] * amounts[prices > 0]).tolist()]
-        # Every part may be off by a rounding error of its own; fsum adds none.
-        total = math.fsum(parts) + 1e-15 * math.fsum(map(abs, parts))
-        worth = self.problem.worth
-        return float(math.floor(total)) if np.all(worth == np.floor(worth)) else total
+        if gains:
+            parts = [*chain.from_iterable(gains)]
+            # Every part may be off by a rounding error of its own; fsum adds none.
+            rest = math.fsum(parts) + ROUNDING * math.fsum(map(abs, parts))
+        else:
+            rest = math.fsum(self.held.ask(lambda shard: shard.value(prices)))
+        closed = frozenset(name for name, budget in problem.budgets.items() if budget.amount == 0)
+        return Ceiling(dict(zip(problem.ledger.names, prices.tolist(), strict=True)), rest, bool(gains), closed)
 
     def _evaluate(self, prices: Floats, softness: float) -> Terms:
         return Terms.total(self.held.ask(lambda shard: shard.terms(prices, softness)), len(prices))

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from maxflip.bracket import most_allowed
 from maxflip.engine import Rows
 from maxflip.errors import ProblemError
 from maxflip.exact import Floats
@@ -79,7 +80,8 @@ class Prices:
                 closing.fill(FILLS)
         columns = closing.columns()
         market.close()
-        bound = market.proved()
+        ceiling = market.ceiling()
+        most = most_allowed([ceiling], {name: b.amount for name, b in problem.budgets.items()}, problem.worth)
         found = np.concatenate([rows[:0], *market.held.ask(lambda shard: shard.rows_found())])
         return Proposal(
             rows=columns.rows,
@@ -89,8 +91,9 @@ class Prices:
             unusable=np.concatenate([rows[:0], *market.held.ask(lambda shard: shard.rows_unusable())]),
             prices=market.shown_prices(),
             price_ranges=market.ranges(),
-            bound=bound,
-            estimate=market.value if bound is None and len(found) else None,  # without a flip nothing is known
+            bound=most if ceiling.proved else None,
+            estimate=most if not ceiling.proved and len(found) else None,  # without a flip nothing is known
+            ceilings=(ceiling,) if ceiling.proved or len(found) else (),
             trace=market.trace,
         )
 
