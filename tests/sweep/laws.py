@@ -364,6 +364,33 @@ def more_budget_is_never_worth_less(answers: Answers) -> Broken:
             yield f"{solver}: {smaller.worth!r} with less budget is above the bound {plan.bound!r}"
 
 
+@law(every=6)
+def what_if_brackets_what_resolve_finds(answers: Answers) -> Broken:
+    """Its lower end is a plan that is known, and its upper end a bound, where one is proved. Both only rise."""
+    question, solver = answers.question, answers.best_solver
+    plan = answers.plan(solver)
+    if plan is None or question.groups is not None:
+        return
+    limited = {name: b.amount for name, b in question.budgets.items() if b.amount < math.inf}
+    scales = (0.3, 0.97, 1.0, 1.1, 2.5)
+    brackets = [plan.what_if({name: amount * (scale - 1.0) for name, amount in limited.items()}) for scale in scales]
+    if brackets[2].at_least < plan.worth:
+        yield f"{solver}: at least {brackets[2].at_least!r} with the budgets as they are, of {plan.worth!r}"
+    for words in ("at_least", "at_most"):
+        ends = [getattr(bracket, words) for bracket in brackets]
+        if ends != sorted(ends):
+            yield f"{solver}: {words} at scales {scales}: {ends}"
+    place = question.seed % len(scales)
+    if question.include and scales[place] < 1.0:  # what must be picked may not fit
+        return
+    amounts = {name: amount + amount * (scales[place] - 1.0) for name, amount in limited.items()}
+    again = resolve(answers.problem, plan, solver, budgets=amounts)
+    if again.worth < brackets[place].at_least:
+        yield f"{solver}: resolve finds {again.worth!r} at {scales[place]}, what_if {brackets[place]}"
+    if plan.bound is not None and again.worth > brackets[place].at_most:
+        yield f"{solver}: resolve finds {again.worth!r} at {scales[place]}, what_if {brackets[place]}"
+
+
 @law(every=12)
 def a_frontier_never_falls(answers: Answers) -> Broken:
     question, solver = answers.question, answers.best_solver
