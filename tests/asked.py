@@ -24,20 +24,22 @@ def linear_questions(draw: st.DrawFn) -> Problem:
     """2 to 12 samples of 1 to 3 features, one linear score; budgets, caps, worths, limits, includes and excludes."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n, features = draw(st.integers(2, 12)), draw(st.integers(1, 3))
-    kind = draw(st.sampled_from(KINDS))
-    budgets = budgets_of(kind, [draw(st.sampled_from(AMOUNTS)) * rng.uniform(0.5, 2.0) for _ in range(features)])
-    if draw(st.booleans()):
-        budgets["people"] = Budget(draw(st.sampled_from([0.5, 1.0, 2.5, 3.0, 7.0, math.inf])), cost="count")
+    kind, includes = draw(st.sampled_from(KINDS)), draw(st.integers(0, 3)) == 0
+    amounts = [draw(st.sampled_from(AMOUNTS)) * rng.uniform(0.5, 2.0) for _ in range(features)]
+    caps = [0.5, 1.0, 2.5, 3.0, 7.0, math.inf]
     options: dict[str, Any] = {"worth": worths_of(draw(st.sampled_from(WORTHS)), n, rng)}
+    if includes:  # there is enough for any one sample, of a third of the budgets too
+        amounts, caps, options["include"] = [a + 40.0 for a in amounts], [4.0, 7.0], [0]
+    budgets = budgets_of(kind, amounts)
     if draw(st.booleans()):
+        budgets["people"] = Budget(draw(st.sampled_from(caps)), cost="count")
+    if draw(st.booleans()) and not includes:
         options["limits"] = {"x0": (-2.5, 0.4)}
     if draw(st.booleans()):
         options["exclude"] = [n - 1]
     x = -rng.uniform(-0.3, 2.0, size=(n, features))
     if draw(st.booleans()):
         x[1] = x[0]
-    if draw(st.booleans()) and all(budget.amount == math.inf for budget in budgets.values()):
-        options["include"] = [0]
     return linear_problem(rng.uniform(0.3, 1.5, size=features), x, budgets, **options)
 
 

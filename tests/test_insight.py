@@ -37,19 +37,40 @@ def test_at_scale_one_stands_the_plan_itself(asked: tuple[Problem, Plan]) -> Non
     assert ahead.counts[0] < plan.count < ahead.counts[2]
 
 
+class Idle:
+    """Finds nothing."""
+
+    def propose(self, problem: Problem, run: Any) -> Any:
+        from maxflip.solvers.proposal import Proposal
+
+        return Proposal(rows=np.empty(0, np.int64), changes=np.empty((0, problem.width)))
+
+
 def test_more_of_all_budgets_is_never_worth_less_than_the_plan(asked: tuple[Problem, Plan]) -> None:
-    """A solver that does nothing still has the plan to begin with."""
+    """A solver that does nothing still has the plan to begin with, and all flips that it keeps."""
     problem, plan = asked
-
-    class Idle:
-        def propose(self, problem: Problem, run: Any) -> Any:
-            from maxflip.solvers.proposal import Proposal
-
-            return Proposal(rows=np.empty(0, np.int64), changes=np.empty((0, problem.width)))
-
-    ahead = look(problem, plan, scales=[1.5, 3.0], solver=Idle()).frontier
+    ahead = look(problem, replace(plan, pool=None), scales=[1.5, 3.0], solver=Idle()).frontier
     assert ahead is not None
     assert ahead.counts == (plan.count, plan.count)
+    more = look(problem, plan, scales=[1.5, 3.0], solver=Idle()).frontier
+    assert more is not None
+    assert plan.count < more.counts[0] < more.counts[1]
+
+
+def test_a_better_plan_that_is_found_on_the_way_takes_the_place_of_the_plan() -> None:
+    """Of five at distance 1 with a budget for three, a plan that knows one flip alone makes way for three."""
+    problem = linear_problem([1.0], np.full((5, 1), 2 * math.atanh(0.1) - 1.0), [3.5])
+    poor = replace(solve(problem.changed(budgets={"x0": 1.5})), budgets=problem.budgets, pool=None, bound=None)
+    assert poor.count == 1
+    found = look(problem, poor, scales=[0.5, 1.0, 2.0], group={"kind": list("abbba")})
+    assert found.plan is not None
+    assert found.frontier is not None
+    assert found.groups is not None
+    assert found.frontier.counts == (1, 3, 5)
+    assert found.plan.count == 3
+    assert sum(group.picked for group in found.groups.groups) == 3
+    assert found.plan.spend["x0"] <= 3.5
+    assert found.plan.status == "optimal"
 
 
 def test_linear_flips_that_cost_one_each_are_counted_by_hand() -> None:

@@ -50,7 +50,7 @@ def as_dict(plan: Plan) -> dict[str, Any]:
     return {
         name: value.tolist() if isinstance(value, np.ndarray) else value
         for name, value in vars(plan).items()
-        if name in Plan.__dataclass_fields__ and name not in ("before",)
+        if name in Plan.__dataclass_fields__ and name not in ("before", "pool")
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import maxflip.jobs
-from maxflip import InputError, Insight, Plan, look, solve
+from maxflip import InputError, Insight, Plan, Problem, look, solve
 from maxflip.cli import app
 from maxflip.errors import ProblemError, Terminated
 from maxflip.files.insight_file import insight_bytes
@@ -252,6 +253,30 @@ def test_what_stops_the_frontier_leaves_the_audited_plan(
     assert Plan.load(folder / "plan").count > 0
     assert invoke("verify", folder / "plan").exit_code == 0
     assert sorted(p.name for p in folder.iterdir()) == ["cohort.csv", "job.toml", "model.pt2", "plan"]
+
+
+def test_a_better_plan_that_the_frontier_shows_is_the_one_released(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first plan spends a quarter of the budgets; the flips of all scales make a better one of the same job."""
+    first: list[Plan] = []
+
+    def sparing(problem: Problem, *args: Any, **options: Any) -> Plan:
+        quarter = problem.changed(budgets={name: b.amount / 4 for name, b in problem.budgets.items()})
+        first.append(replace(solve(quarter, *args, **options), budgets=problem.budgets))
+        return first[0]
+
+    monkeypatch.setattr(maxflip.jobs, "solve", sparing)
+    done = solved(folder, 'frontier = [0.5, 1.0]\ngroup = "sex"')
+    assert done.exit_code == 0, done.stderr
+    plan, insight = Plan.load(folder / "plan"), Insight.load(folder / "plan")
+    assert insight is not None
+    assert insight.frontier is not None
+    assert insight.groups is not None
+    assert plan.worth > first[0].worth
+    assert insight.frontier.worths[1] == plan.worth
+    assert sum(group.picked for group in insight.groups.groups) == plan.count
+    assert invoke("verify", folder / "plan").exit_code == 0
 
 
 def test_a_reference_that_the_model_cannot_take_leaves_the_plan(folder: Path) -> None:

@@ -41,7 +41,7 @@ class Bracket(NamedTuple):
         return f"between {self.at_least:.10g} and {self.at_most:.10g}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Ceiling:
     """No plan with budgets B is worth more than  rest + sum_r price_r B_r.
 
@@ -58,6 +58,10 @@ class Ceiling:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prices", FrozenMap(self.prices))
+
+    @property
+    def is_finite(self) -> bool:
+        return math.isfinite(self.rest) and all(map(math.isfinite, self.prices.values()))
 
     def at(self, amounts: Mapping[str, float]) -> float:
         """The most that a plan is worth with these amounts, rounded up; inf where it says nothing of them."""

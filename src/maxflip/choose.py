@@ -27,7 +27,7 @@ from maxflip.exact import Floats
 from maxflip.parts import filled, lowest, rows_of
 from maxflip.problem import Problem
 from maxflip.program import TOLERANCE, solve_whole
-from maxflip.relaxation import Candidates, Options, Relaxed, relaxed
+from maxflip.relaxation import Candidates, Mask, Options, Relaxed, relaxed
 from maxflip.suggest import counted
 from maxflip.swaps import reach
 from maxflip.thrift import thriftier
@@ -39,9 +39,12 @@ LESS = (
     4 * TOLERANCE
 )  # of a budget: what it is given less after such a selection, where there are more samples than EXACT
 WIDEST = 2000  # samples: a wider band that is known to be feasible is not tried
+FEW = 40  # samples up to which branching is all that is tried
 EXACT = 300  # samples up to which the optimum itself is sought
 SWAPPED = 2  # times the first band: samples among which swaps are tried
-MANY = 10_000  # samples: of more, one is not worth a long search
+BRANCHED = 8  # budgets: with more of them branching does not close the gap that swaps leave
+NEARLY = 0.99  # of the bound: where swaps over so many budgets find as much, branching would take long to find more
+LESS_WORTH = (0.0, 1.0, 2.0, 4.0)  # samples less than the bound: aims of the swaps, until one is reached
 EXACT_TERMS = 1_000_000  # numbers that may be summed exactly for insertions that fail by a rounding error
 ORDINARY = 10  # worths up to 2 to this power stay as they are; with 20, HiGHS's simplex gave up on worths of 1 to 1e6
 GAVE_UP = (
@@ -138,14 +141,15 @@ def _unit_prices(ledger: Ledger, offer: _Offer, limit: Relaxed | None) -> Floats
 
 
 def _worth_more(offer: _Offer, picked: Chosen, known: Chosen) -> Chosen:
-    """`known` counts the candidates given to `choice`; those that were not offered have a twin that was."""
-    position = np.full(int(max(offer.place.max(initial=0), known.max(initial=0))) + 1, -1)
-    position[offer.place] = np.arange(len(offer.place))
-    there = position[known]
-    worth = offer.candidates.worth
-    if (there < 0).any() or worth[there].sum() <= worth[picked].sum() or offer.bill.of(there).overspent():
+    """`known` or `picked`, whichever is worth more and fits.   known: places among the candidates given to `choice`;
+    one that is not offered is dominated by another of its sample."""
+    there = np.flatnonzero(np.isin(offer.place, known))
+    candidates = offer.candidates
+    once = len(np.unique(candidates.sample[there])) == len(there)
+    covers = candidates.must[there].sum() == candidates.must_samples.sum()
+    if candidates.worth[there].sum() <= candidates.worth[picked].sum() or not once or not covers:
         return picked
-    return np.sort(there)
+    return picked if offer.bill.of(there).overspent() else there
 
 
 def _thrifty(offer: _Offer, picked: Chosen, limit: Relaxed | None) -> Chosen:
@@ -342,22 +346,37 @@ def _pick(candidates: Candidates, limit: Relaxed, room: Floats, cuts: list[tuple
     ceiling = float(np.floor(limit.bound + 1e-6)) if is_whole else limit.bound * (1 - 1e-9)
     doubt = Options.at(limit.prices, candidates).doubt
     doubt[candidates.sample[np.abs(limit.x - np.round(limit.x)) > 1e-7]] = 0.0
-    band = BAND + PER_BUDGET * candidates.share.shape[1]
+    m = candidates.share.shape[1]
+    band, largest = BAND + PER_BUDGET * m, float(worth.max())
     best: Chosen | None = None
-    if len(doubt) <= EXACT:
-        enough, gap = ceiling, 1.0 - 1e-6 if is_whole else 1e-9 * max(1.0, limit.bound)
-    else:
-        enough = ceiling - float(worth.max())
-        gap = limit.bound - enough
-        will_do = enough if len(doubt) > MANY else ceiling
-        best = reach(candidates, limit, room, _among(doubt, SWAPPED * band), ceiling, will_do)
+    enough, gap, nodes = ceiling, 1.0 - 1e-6 if is_whole else 1e-9 * max(1.0, limit.bound), NODES
+    if len(doubt) > FEW:
+        best = _by_swaps(candidates, limit, room, _among(doubt, SWAPPED * band), ceiling)
+    if len(doubt) > EXACT or (len(doubt) > FEW and m > BRANCHED):
+        enough = ceiling - largest if m <= BRANCHED else min(ceiling - largest, NEARLY * ceiling)
+        gap, nodes = limit.bound - enough, max(1, NODES // max(1, m))
     while best is None or worth[best].sum() < enough:
-        picked = _pick_in_band(candidates, limit, room, cuts, _among(doubt, band)[candidates.sample], gap)
+        picked = _pick_in_band(candidates, limit, room, cuts, _among(doubt, band)[candidates.sample], gap, nodes)
         if picked is not None and (best is None or worth[picked].sum() > worth[best].sum()):
             best = picked
         if band >= len(doubt) or (best is not None and band >= WIDEST):
             break
         band *= 8
+    return best
+
+
+def _by_swaps(candidates: Candidates, limit: Relaxed, room: Floats, free: Mask, ceiling: float) -> Chosen | None:
+    """The best selection found on the way to the ceiling, or to a little less where that is not reached."""
+    worth = candidates.worth
+    size = float(np.median(worth[worth > 0])) if (worth > 0).any() else 1.0
+    best: Chosen | None = None
+    for less in LESS_WORTH:
+        aim = ceiling - less * size
+        if best is not None and worth[best].sum() >= aim:
+            break
+        found = reach(candidates, limit, room, free, aim, aim)
+        if found is not None and (best is None or worth[found].sum() > worth[best].sum()):
+            best = found
     return best
 
 
@@ -375,13 +394,14 @@ def _pick_in_band(
     cuts: list[tuple[Floats, float]],
     free: NDArray[np.bool_],
     gap: float,
+    nodes: int,
 ) -> Chosen | None:
     """The 0/1 program over the free candidates, all others as the relaxation has them."""
     whole = np.where(free, 0.0, np.round(limit.x))
     left = np.maximum(room - candidates.share.T @ whole, 0.0)
     program = candidates.of(free).program(left)
     program = program.with_rows([(row[free], max(0.0, most - float(row @ whole))) for row, most in cuts])
-    answer = solve_whole(program, gap=gap, bound=limit.bound - float(candidates.worth @ whole), nodes=NODES)
+    answer = solve_whole(program, gap=gap, bound=limit.bound - float(candidates.worth @ whole), nodes=nodes)
     if answer is None:
         return None
     whole[free] = np.round(answer.x)

@@ -97,7 +97,11 @@ def _looked(
     try:
         insight = look(problem, plan, scales=None, group=group, reference=reference)
         if scales is not None:
-            insight = replace(insight, frontier=outlook_of(problem, plan, scales, solver=solver, watch=watch))
+            ahead, better = outlook_of(problem, plan, scales, solver=solver, watch=watch)
+            looked = insight
+            if better.worth > plan.worth:
+                looked = look(problem, better, scales=None, group=group, reference=reference)
+            plan, insight = better, replace(looked, frontier=ahead, plan=better)
         return _Answer(plan, insight)
     except (KeyboardInterrupt, Terminated) as came:
         signal, ended, reason = came, "was interrupted", "interrupted."

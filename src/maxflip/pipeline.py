@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from maxflip import judge
 from maxflip.bracket import Ceiling, most_allowed, most_worth
-from maxflip.choose import choose
+from maxflip.choose import choice, choose
 from maxflip.engine import Engine, Local, Rows, one_torch_thread, threads_of
 from maxflip.errors import InputError, ModelError
 from maxflip.exact import Floats, fsum
@@ -76,15 +76,17 @@ def solve(
         must = problem.include[~where.already[problem.include]]
         # Groups that have parts of the budgets to themselves chose already; flips of an earlier plan would mix them.
         shared = offered if isinstance(alone, Grouped) else found
-        choices = [shared.those(choose(problem, shared.rows, shared.changes, must, proposal.prices))]
+        known = None if proposal.picked is None else shared.places_of(proposal.picked)
+        chosen = choice(problem, shared.rows, shared.changes, must, proposal.prices, known=known)
+        choices = [shared.those(chosen.picked)]
         if earlier is not None:
-            choices += [known for known in earlier.selections if _allowed(problem, run, alone, must, known)]
+            choices += [some for some in earlier.selections if _allowed(problem, run, alone, must, some)]
         selection = _best(problem, choices)
         if not np.isin(must, selection.rows).all():
             raise ModelError("include: a flip that must be picked does not hold when the model sees the sample alone.")
         if proposal.pool is not None:
             found = Pool.union([found, _admitted(problem, proposal.pool)])
-        pool = _in_order(problem, _without(found, selection.dropped))
+        pool = _in_order(problem, Pool.union([_without(found, selection.dropped)]))
         plan = _plan(problem, run, proposal, selection, pool)
     return replace(plan, solver=repr(used), seconds=time.monotonic() - began)
 
@@ -103,7 +105,8 @@ def choose_again(
     Args:
         problem: the one that `plan` is of.
         plan: what it is to be worth at least.
-        pool: flips of the same question with any budgets, to choose from; None: nothing is chosen.
+        pool: flips of the same question with any budgets, those of the plan among them, to choose from in the slots of
+            the problem; None: nothing is chosen.
         others: plans of the same question with other budgets; one that fits and is worth more takes the plan's place.
         ceilings: of the same question with any budgets; they may lower the bound.
         engine: who does the work; None: this process.
@@ -114,9 +117,10 @@ def choose_again(
         must = problem.include[fates[problem.include] != Fate.ALREADY.value]
         choices = [_mapped(problem, other.picked, other)[0] for other in others]
         choices = [known for known in choices if problem.bill(known.rows, known.changes).fits()]
-        known = _mapped(problem, plan.flips, plan)[0]
-        if pool is not None:
-            known = _in_order(problem, Pool.union([known, pool.those(judge.lawful(problem, pool.rows, pool.changes))]))
+        if pool is None:
+            known = _mapped(problem, plan.flips, plan)[0]
+        else:
+            known = pool.those(judge.lawful(problem, pool.rows, pool.changes))
             choices.insert(0, known.those(choose(problem, known.rows, known.changes, must, plan.prices)))
         better = [choice for choice in choices if _worth(problem, choice) > plan.worth]
         selection = _best(problem, better) if better else None
@@ -158,6 +162,11 @@ def _mapped(problem: Problem, flips: Pool, plan: Plan) -> tuple[Pool, Rows]:
 
 def _admitted(problem: Problem, flips: Pool) -> Pool:
     return flips.those(judge.admissible(problem, flips.rows, flips.changes))
+
+
+def pooled(problem: Problem, plans: Sequence[Plan]) -> Pool:
+    """All flips of plans of the same question with any budgets."""
+    return _in_order(problem, Pool.union([_mapped(problem, plan.flips, plan)[0] for plan in plans]))
 
 
 def _in_order(problem: Problem, pool: Pool) -> Pool:
@@ -233,12 +242,13 @@ def _known(problem: Problem, proposal: Proposal, pool: Pool) -> Rows:
 
 
 def _finite(proposal: Proposal) -> Proposal:
-    """Without an estimate or prices that are no numbers: nothing can be read from them, and no file can hold them."""
+    """Without an estimate, prices or ceilings that are no numbers: nothing can be read from them, and no file can hold
+    them."""
     if proposal.estimate is not None and not math.isfinite(proposal.estimate):
         proposal = replace(proposal, estimate=None)
     if proposal.prices is not None and not all(map(math.isfinite, proposal.prices.values())):
         proposal = replace(proposal, prices=None)
-    return proposal
+    return replace(proposal, ceilings=tuple(ceiling for ceiling in proposal.ceilings if ceiling.is_finite))
 
 
 def _check_arguments(problem: Any, solver: Any, seed: Any, start: Any, engine: Any, watch: Any) -> None:
@@ -337,7 +347,7 @@ def _with_shared(problem: Problem, plan: Plan, pool: Pool, ceilings: Sequence[Ce
     found[pool.rows] = True
     lost = (fates == Fate.NOT_FOUND.value) | ((fates == Fate.UNUSABLE.value) & np.isfinite(plan.confidence_before))
     fates[found & lost] = Fate.LEFT_OUT.value
-    shared = tuple(dict.fromkeys((*plan.ceilings, *(ceiling for ceiling in ceilings if ceiling.proved))))
+    shared = (*plan.ceilings, *(c for c in ceilings if c.proved and c not in plan.ceilings))
     amounts = {name: budget.amount for name, budget in problem.budgets.items()}
     most = most_allowed(shared, amounts, problem.worth) if any(c.proved for c in shared) else math.inf
     plain = _plain_bound(problem, fates)

@@ -256,7 +256,7 @@ class Plan:
         """
         amounts = self._amounts_with(more)
         at_least = math.fsum(self.worths[self.flips.rows[self.fitting(amounts)]])
-        return Bracket(at_least, max(at_least, self._at_most(amounts)))
+        return Bracket(at_least, max(at_least, self.at_most(amounts)))
 
     def _amounts_with(self, more: Mapping[str, float]) -> dict[str, float]:
         if not isinstance(more, Mapping):
@@ -302,7 +302,8 @@ class Plan:
         prices = self.prices
         return offers, offers.orders(None if prices is None else np.array([prices[name] for name in plain]))
 
-    def _at_most(self, amounts: Mapping[str, float]) -> float:
+    def at_most(self, amounts: Mapping[str, float]) -> float:
+        """The bound with these amounts of the budgets, or the estimate where there is no bound."""
         most = most_allowed(self.ceilings, amounts, self.worths)
         thawed = any(budget.amount == 0 < amounts[name] for name, budget in self.budgets.items())
         return max(0.0, min(most, self._worth_within_caps(amounts, everyone=thawed)))
@@ -380,17 +381,19 @@ class Plan:
         model: str | Path | None = None,
         insight: Insight | None = None,
         people: People = "full",
+        pool: bool = False,
         overwrite: bool = False,
     ) -> None:
         """Write the plan folder of docs/formats.md.
 
         So that it can be audited, say what it was made from: `inputs` names the files of cohort, model and job; or
         give the `problem` and the path of its `model` as a .pt2, .skops or .safetensors file, and cohort and job are
-        written too. `insight` is what `look` found; it and `people` are for the report, as in `plan.report`.
+        written too. `insight` is what `look` found; it and `people` are for the report, as in `plan.report`. `pool`:
+        also all flips that were found, so that `resolve` can go on from them when the plan is loaded again.
         """
         from maxflip.files.plan_folder import save_asked, save_plan
 
-        page: Any = {"insight": insight, "people": people}
+        page: Any = {"insight": insight, "people": people, "pool": pool}
         if problem is None and model is None:
             save_plan(self, folder, inputs=inputs, overwrite=overwrite, **page)
         elif problem is None or model is None or inputs is not None:

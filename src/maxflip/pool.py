@@ -63,7 +63,8 @@ class Pool(Frozen):
             whole = _stacked(pools)
         else:
             whole = _side_by_side(pools)
-        return whole.those(_first_of_each(whole))
+        steps = [] if whole.step is None else [whole.step]
+        return whole.those(first_of_each(whole.rows, whole.changes, *steps))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -76,6 +77,13 @@ class Pool(Frozen):
         places = np.flatnonzero(which) if which.dtype == bool else which
         step = None if self.step is None else self.step[places]
         return Pool(self.rows[places], rows_of(self.changes, places), self.feature, step)
+
+    def places_of(self, others: Pool) -> Rows:
+        """Where flips of a pool with the same slots stand in this one; those that do not are left out."""
+        wanted = {(row, change.tobytes()) for row, change in zip(others.rows.tolist(), others.changes + 0.0, strict=True)}
+        some = np.flatnonzero(np.isin(self.rows, others.rows))
+        known = zip(some.tolist(), self.rows[some].tolist(), self.changes[some] + 0.0, strict=True)
+        return np.array([place for place, row, change in known if (row, change.tobytes()) in wanted], dtype=np.int64)
 
     def in_problem(
         self, problem: Problem, ids: NDArray[np.object_], features: tuple[str, ...]
@@ -134,16 +142,16 @@ def _side_by_side(pools: Sequence[Pool]) -> Pool:
     return Pool(np.concatenate([pool.rows for pool in pools]), changes, feature, step)
 
 
-def _first_of_each(pool: Pool) -> NDArray[np.int64]:
-    """Ascending places of the flips that equal no earlier one. Only samples with several flips are compared."""
-    rows = pool.rows
+def first_of_each(rows: Rows, *content: Floats | NDArray[np.int64]) -> NDArray[np.int64]:
+    """Ascending places of the flips that equal no earlier one.   rows (c,)   content (c, .): of each
+
+    Only samples with several flips are compared.
+    """
     is_first = np.bincount(rows)[rows] == 1 if len(rows) else np.empty(0, dtype=bool)
     several = np.flatnonzero(~is_first)
     if len(several):
-        parts = [rows[several, None], pool.changes[several] + 0.0]  # -0.0 becomes 0.0
-        if pool.step is not None:
-            parts.append(pool.step[several])
-        content = np.ascontiguousarray(np.hstack(parts), dtype=np.float64)
-        as_bytes = content.view(np.dtype((np.void, content.itemsize * content.shape[1]))).ravel()
+        parts = [rows[several, None], *(part[several] + 0.0 for part in content)]  # -0.0 becomes 0.0
+        whole = np.ascontiguousarray(np.hstack(parts), dtype=np.float64)
+        as_bytes = whole.view(np.dtype((np.void, whole.itemsize * whole.shape[1]))).ravel()
         is_first[several[np.unique(as_bytes, return_index=True)[1]]] = True
     return np.flatnonzero(is_first)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +12,10 @@ import numpy as np
 from maxflip.budgets import Budget
 from maxflip.engine import Engine
 from maxflip.errors import InputError
-from maxflip.pipeline import solve
+from maxflip.pipeline import choose_again, pooled, solve
 from maxflip.plan import Plan
 from maxflip.problem import Problem
-from maxflip.solvers import Solver
+from maxflip.solvers import Grouped, Solver
 from maxflip.suggest import shown
 from maxflip.watch import Watch
 
@@ -39,8 +39,9 @@ def resolve(
 ) -> Plan:
     """The problem again, with these budgets replaced and this margin or threshold, starting from its plan.
 
-    With larger budgets it is never worth less than `plan`. With a smaller margin nobody whom `plan` moves is lost, but
-    those who pass at the start now are `already` there and count no more.
+    It chooses from all flips that `plan` keeps as well. With larger budgets it is never worth less than `plan`; with
+    any others, never less than `plan.what_if` says that there is at least. With a smaller margin nobody whom `plan`
+    moves is lost, but those who pass at the start now are `already` there and count no more.
 
     Args:
         problem: what was asked.
@@ -65,7 +66,7 @@ class Frontier:
 
     Attributes:
         scales: what all budgets were multiplied by, ascending.
-        plans: one for each scale.
+        plans: one for each scale; none is worth less than the one before.
     """
 
     scales: tuple[float, ...]
@@ -91,28 +92,65 @@ def frontier(
     scales: Iterable[float],
     solver: Solver | None = None,
     *,
+    plan: Plan | None = None,
     seed: int = 0,
     engine: Engine | None = None,
     watch: Watch | None = None,
 ) -> Frontier:
-    """Solve with every budget multiplied by each of the scales, from the smallest up, each from the one before.
+    """Solve with every budget multiplied by each of the scales; more of all budgets is never worth less.
+
+    From the smallest up, each from the one before. Then every plan is chosen again from the flips of all, and the plan
+    of a smaller scale takes the place of a larger one's where it is worth more.
 
     Args:
         problem: what is asked.
         scales: finite numbers > 0, in any order.
         solver: an object such as Prices(); None: Prices().
+        plan: of the problem, if it was solved already: it stands at scale 1, or makes way there for a better one.
         seed: as of `solve`, like engine and watch.
         engine: who does the work.
         watch: who is told.
     """
+
+    def solved(asked: Problem, start: Plan | None) -> Plan:
+        return solve(asked, solver, seed=seed, start=start, engine=engine, watch=watch)
+
     ascending = sorted(set(checked_scales(scales)))
+    is_joint = not isinstance(solver, Grouped)
+    return Frontier(tuple(ascending), along(problem, ascending, solved, plan, is_joint=is_joint, engine=engine))
+
+
+def along(
+    problem: Problem,
+    scales: Sequence[float],
+    solved: Callable[[Problem, Plan | None], Plan],
+    plan: Plan | None,
+    *,
+    is_joint: bool,
+    engine: Engine | None = None,
+) -> tuple[Plan, ...]:
+    """A plan for each of the scales, which ascend, none worth less than the one before.
+
+    solved: makes a plan of a problem, from an earlier one   plan: of the problem itself, if there is one
+    is_joint: whether all samples share every budget, so that a plan may be made up of flips of any others
+    """
+    asked = [_scaled(problem, scale) for scale in scales]
+    found: list[Plan] = []
+    for scale, one in zip(scales, asked, strict=True):
+        known = found[-1] if found else plan
+        found.append(plan if plan is not None and scale == 1.0 else solved(one, known))
+    given = [] if plan is None else [plan]
+    pool = pooled(problem, [*found, *given]) if is_joint else None
+    ceilings = [ceiling for known in (*found, *given) for ceiling in known.ceilings]
     plans: list[Plan] = []
-    for scale in ascending:
-        scaled = {n: Budget(b.amount * scale, b.uses, b.cost) for n, b in problem.budgets.items()}
-        start = plans[-1] if plans else None
-        asked = problem.changed(budgets=scaled)
-        plans.append(solve(asked, solver, seed=seed, start=start, engine=engine, watch=watch))
-    return Frontier(tuple(ascending), tuple(plans))
+    for one, known in zip(asked, found, strict=True):
+        others = [*plans[-1:], *given]
+        plans.append(choose_again(one, known, pool, others=others, ceilings=ceilings, engine=engine))
+    return tuple(plans)
+
+
+def _scaled(problem: Problem, scale: float) -> Problem:
+    return problem.changed(budgets={n: Budget(b.amount * scale, b.uses, b.cost) for n, b in problem.budgets.items()})
 
 
 def checked_scales(scales: Any) -> list[float]:

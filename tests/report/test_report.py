@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from maxflip.bracket import Ceiling
 from maxflip.budgets import Budget
 from maxflip.plan import Fate, Places, Plan, Status
 from maxflip.report import render
@@ -168,7 +169,7 @@ def test_budgets_in_words() -> None:
         "bmi": Budget(math.inf, {"bmi": 1.0}, "absolute"),
         "hours": Budget(8.0, {"bmi": 0.5, "bp": 0.25}, "absolute"),
         "both": Budget(1e9, {"bmi": 1.0, "bp": 1.0}),
-        "people": Budget(2, None, "count"),
+        "people": Budget(4, None, "count"),
         "none": Budget(0.0, {"bp": 0.0}),
     }
     text = read(make(budgets=budgets, prices={"bp": 0.031, "people": 0.0}, price_ranges={"bp": (300.0, 450.0)}))
@@ -179,7 +180,7 @@ def test_budgets_in_words() -> None:
     assert "bmichanges of this feature4.4 kg/m² (no limit)nothing more" in text
     assert "hourschanges: 0.5 per kg/m² of bmi, 0.25 per mmHg of bp5.2 of 8 (65.0%)not known" in text
     assert "bothsquared changes: bmi, bp156.1 of 1,000,000,000 (<0.1%)" in text
-    assert "peopleeach person picked2 of 2 people (100%)nothing more" in text
+    assert "peopleeach person picked2 of 4 people (50.0%)nothing more" in text
     assert "nonenothing0 of 0 (–)" in text
     assert "a change of 3 mmHg costs 9 squared mmHg" in text
     assert "What holds the plan back is bp. Each" in text  # nothing is known of some of the others
@@ -192,10 +193,36 @@ def test_what_holds_the_plan_back_is_said_as_far_as_prices_are_known() -> None:
     assert said(bmi=1.0, bp=0.5) == "What holds the plan back are bmi and bp."
     assert (
         said(bmi=1.0, bp=0.0)
-        == "What holds the plan back is bmi. More of the other one alone would bring next to nothing."
+        == "What holds the plan back is bmi. The other one does not: more of it alone brings nothing."
     )
     assert said(bmi=0.0, bp=0.0).startswith("By their prices none of the budgets holds the plan back")
     assert said(bmi=0.0) == ""
+
+
+def test_a_tenth_more_of_a_budget_promises_no_more_than_the_bound() -> None:
+    """2 of 5 are picked; D = 1 + 0.01 x 100 of bp + 0.2 x 3 people = 2.6, and 2.7 with 110 of bp."""
+    given: dict[str, Any] = {
+        "budgets": {"bp": Budget(100.0, {"bp": 1.0}), "people": Budget(3, None, "count")},
+        "prices": {"bp": 0.01, "people": 0.3},
+    }
+
+    def said(proved: bool, **prices: float) -> str:
+        return read(make(**given, ceilings=(Ceiling(prices, 1.0, proved),)))
+
+    assert "10% more: nobody more" in said(True, bp=0.01, people=0.2)
+    assert "10% more: at most 1 more person" in said(True, bp=0.2, people=0.0)
+    assert "10% more: at most about 1 more person" in said(False, bp=0.2, people=0.0)  # there are three places
+    assert "10% more: at most about 0.7 more people" in said(False, bp=0.01, people=0.2)
+    assert "one more place: at most 1 more person" in said(True, bp=0.01, people=0.3)
+    assert "10% more" not in read(make(**given))
+
+
+def test_a_budget_does_not_hold_back_a_plan_that_uses_up_its_places() -> None:
+    """Whatever the solver says of its price."""
+    budgets = {"bp": Budget(400.0, {"bp": 1.0}), "people": Budget(2, None, "count")}
+    text = read(make(budgets=budgets, prices={"bp": 0.091, "people": 1.0}))
+    assert "What holds the plan back is people. The other one does not: more of it alone brings nothing." in text
+    assert "(36.0%)nothing more" in text
 
 
 def test_features_of_one_unit_share_it_in_their_budget() -> None:

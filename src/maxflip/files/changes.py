@@ -1,4 +1,4 @@
-"""The rows of plan.parquet: a plan's changes on their way to disk, and back into its slots."""
+"""The rows of plan.parquet and pool.parquet: changes on their way to disk, and back into slots."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from maxflip.exact import Floats
 from maxflip.plan import Places, Plan
+from maxflip.pool import Pool
 
 
 class Slotted(NamedTuple):
@@ -51,6 +53,51 @@ def slotted(
     step[row, slot] = steps
     time[row, slot] = changes["time"].to_numpy()
     return Slotted(moves, before, Places(of_slots, step, time, lengths))
+
+
+def pool_table(pool: Pool, ids: NDArray[Any], features: tuple[str, ...]) -> pa.Table:
+    """flip, id, step, feature, change: a row per change that is not zero, flip by flip; ids (n,): of the cohort"""
+    flip, slot = np.nonzero(pool.changes)
+    feature = slot if pool.feature is None else pool.feature[slot]
+    step = np.zeros(len(flip), dtype=np.int64) if pool.step is None else pool.step[flip, slot]
+    order = np.lexsort((feature, step, flip))
+    flip, slot, feature = flip[order], slot[order], feature[order]
+    return pa.table(
+        {
+            "flip": pa.array(flip, pa.int32()),
+            "id": pa.array(ids[pool.rows[flip]], pa.string()),
+            "step": pa.array(step[order], pa.int32()),
+            "feature": pa.array(np.array(features, dtype=object)[feature], pa.string()),
+            "change": pa.array(pool.changes[flip, slot], pa.float64()),
+        }
+    )
+
+
+def pooled(table: pa.Table, ids: NDArray[Any], features: tuple[str, ...], *, of_sequences: bool) -> Pool:
+    """From the rows of pool.parquet."""
+    flip, step = table["flip"].to_numpy(), table["step"].to_numpy()
+    row = _places_in(table["id"], ids, "id")
+    feature = _places_in(table["feature"], features, "feature")
+    count = int(flip.max(initial=-1)) + 1
+    rows = np.full(count, -1, dtype=np.int64)
+    rows[flip] = row
+    if not np.isfinite(table["change"].to_numpy()).all() or (rows < 0).any() or (rows[flip] != row).any():
+        raise ValueError("pool.parquet: a change is not finite, or a flip is missing or has several ids")
+    slot, of_slots = _slots(table, flip, feature, count) if of_sequences else (feature, np.arange(len(features)))
+    changes = np.zeros((count, len(of_slots)))
+    changes[flip, slot] = table["change"].to_numpy()
+    if not of_sequences:
+        return Pool(rows, changes)
+    steps = np.full(changes.shape, -1, dtype=np.int64)
+    steps[flip, slot] = step
+    return Pool(rows, changes, of_slots, steps)
+
+
+def _places_in(column: pa.ChunkedArray, known: Any, what: str) -> NDArray[np.int64]:
+    found = pc.index_in(column, value_set=pa.array(known, pa.string()))
+    if found.null_count:
+        raise ValueError(f"pool.parquet: has a {what} that the plan does not have")
+    return np.asarray(found.to_numpy(), dtype=np.int64)
 
 
 def _slots(

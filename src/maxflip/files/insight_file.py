@@ -117,7 +117,8 @@ def parse_insight(data: bytes, plan: Plan, source: str) -> Insight:
             f"{source}: plausibility.typical: has the quantiles {quantiles}; wanted {list(QUANTILES)}. "
             "Solve the job again."
         )
-    found = Insight(_outlook(read.frontier), _near(read.plausibility), _divided(read.groups), tuple(read.notices))
+    notices = tuple(read.notices)
+    found = Insight(_outlook(read.frontier), _near(read.plausibility), _divided(read.groups), notices, plan)
     faults = [f"{source}: {fault} Solve the job again." for fault in misfits(found, plan)]
     if faults:
         raise InputError(faults)

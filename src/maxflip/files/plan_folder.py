@@ -20,10 +20,11 @@ import pyarrow.parquet as pq
 
 import maxflip_verify
 import maxflip_wall
+from maxflip.bracket import Ceiling
 from maxflip.budgets import Budget
 from maxflip.errors import InputError, OutputError, VerifyError
 from maxflip.files.atomic import output_errors, put_bytes, sync_folder
-from maxflip.files.changes import changes_table, slotted
+from maxflip.files.changes import changes_table, pool_table, pooled, slotted
 from maxflip.files.insight_file import insight_bytes, parse_insight
 from maxflip.files.job_out import relative_path, write_job
 from maxflip.files.models import as_ours
@@ -31,6 +32,7 @@ from maxflip.files.opening import missing_file
 from maxflip.files.page import check_people, page
 from maxflip.insight import Insight, People
 from maxflip.plan import Fate, Plan, Status
+from maxflip.pool import Pool
 from maxflip.problem import Problem
 from maxflip.question import asked
 from maxflip.report import is_report
@@ -38,11 +40,13 @@ from maxflip.suggest import listed
 
 FORMAT = 1
 INSIGHT = "insight.json"
+POOL = "pool.parquet"
 FILES = ("summary.json", "plan.parquet", "fates.parquet", "trace.parquet", "report.html")
 INPUTS = ("cohort", "model", "job", "static")  # the last one of sequences alone, and not of all
 OURS = {
     *FILES,
     INSIGHT,
+    POOL,
     "job.toml",
     "cohort.parquet",
     "static.parquet",
@@ -58,6 +62,7 @@ def save_plan(
     overwrite: bool = False,
     insight: Insight | None = None,
     people: People = "full",
+    pool: bool = False,
 ) -> None:
     """`inputs` maps "cohort", "model" and "job" to the files the plan was made from, so that it can be audited; of
     sequences also "static", where there is such a file."""
@@ -72,7 +77,7 @@ def save_plan(
     target = Path(folder)
     check_target(target, overwrite=overwrite)
     with staged(target, overwrite=overwrite) as stage:
-        write_plan(plan, stage, {name: Path(path) for name, path in (inputs or {}).items()}, insight, people)
+        write_plan(plan, stage, {name: Path(path) for name, path in (inputs or {}).items()}, insight, people, pool=pool)
 
 
 def save_asked(
@@ -84,6 +89,7 @@ def save_asked(
     overwrite: bool,
     insight: Insight | None,
     people: People,
+    pool: bool,
 ) -> None:
     """With the cohort and a job that asks what the problem asks, so that it can be audited."""
     _refuse_functions(plan, "problem and model")
@@ -101,7 +107,7 @@ def save_asked(
         )
     check_target(target, overwrite=overwrite)
     with staged(target, overwrite=overwrite) as stage:
-        write_plan(plan, stage, write_job(problem, plan, file, stage), insight, people)
+        write_plan(plan, stage, write_job(problem, plan, file, stage), insight, people, pool=pool)
         _audited(stage)
 
 
@@ -127,9 +133,15 @@ def _audited(stage: Path) -> None:
 
 
 def write_plan(
-    plan: Plan, folder: Path, inputs: Mapping[str, Path], insight: Insight | None = None, people: People = "full"
+    plan: Plan,
+    folder: Path,
+    inputs: Mapping[str, Path],
+    insight: Insight | None = None,
+    people: People = "full",
+    *,
+    pool: bool = False,
 ) -> None:
-    """All files of a plan into an existing folder, with a copy of the job where there is one."""
+    """All files of a plan into an existing folder, with a copy of the job where there is one; pool: its flips too"""
     if "job" in inputs:
         put_bytes(folder / "job.toml", inputs["job"].read_bytes())
         inputs = {**inputs, "job": folder / "job.toml"}
@@ -144,6 +156,10 @@ def write_plan(
         beside = insight_bytes(insight)
         put_bytes(folder / INSIGHT, beside)
         summary_of["insight"] = hashlib.sha256(beside).hexdigest()
+    if pool:
+        flips = _parquet(pool_table(plan.flips, plan.all_ids, plan.features))
+        put_bytes(folder / POOL, flips)
+        summary_of["pool"] = hashlib.sha256(flips).hexdigest()
     summary = json.dumps(summary_of, indent=2, ensure_ascii=False, allow_nan=False)
     put_bytes(folder / "summary.json", (summary + "\n").encode())
 
@@ -161,13 +177,27 @@ def load_plan(folder: str | Path) -> Plan:
         trace = pq.read_table(place / "trace.parquet").to_pydict()
         if summary["format"] != FORMAT:
             raise InputError(f"{place}: plan format {summary['format']!r}; this version reads format {FORMAT}.")
-        return _assemble(summary, changes, fates, trace)
+        return _assemble(summary, changes, fates, trace, _read_pool(place, summary))
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
         if isinstance(error, InputError):
             raise
         if isinstance(error, PermissionError):
             raise OutputError(f"{place}: cannot be read: {error.strerror}. Check its permissions.") from error
         raise InputError(f"{place}: is no readable plan folder: {error}") from error
+
+
+def _read_pool(place: Path, summary: Mapping[str, Any]) -> pa.Table | None:
+    if "pool" not in summary:
+        return None
+    if not (place / POOL).is_file():
+        raise InputError(f"{place}: has no {POOL}, which its summary.json names. Save the plan again.")
+    data = (place / POOL).read_bytes()
+    if hashlib.sha256(data).hexdigest() != summary["pool"]:
+        raise InputError(
+            f"{place / POOL}: is not the one that the plan was saved with: its SHA-256 is not what summary.json says. "
+            "Save the plan again."
+        )
+    return pq.read_table(io.BytesIO(data))
 
 
 def load_people(folder: str | Path) -> People:
@@ -339,7 +369,14 @@ def _summary(plan: Plan, inputs: dict[str, dict[str, str]] | None) -> dict[str, 
         "made": plan.made,
         "inputs": inputs,
         **({} if plan.places is None else {"kind": "sequences", "lengths": plan.places.lengths.tolist()}),
+        **{name: rows.tolist() for name in ("include", "exclude") if len(rows := getattr(plan, name))},
+        **({"ceilings": [_ceiling(ceiling) for ceiling in plan.ceilings]} if plan.ceilings else {}),
     }
+
+
+def _ceiling(ceiling: Ceiling) -> dict[str, Any]:
+    closed = sorted(ceiling.closed)
+    return {"prices": dict(ceiling.prices), "rest": ceiling.rest, "proved": ceiling.proved, "closed": closed}
 
 
 def _input(folder: Path, path: Path) -> dict[str, str]:
@@ -348,7 +385,9 @@ def _input(folder: Path, path: Path) -> dict[str, str]:
     return {"path": relative_path(folder, path), "sha256": digest}
 
 
-def _assemble(summary: dict[str, Any], changes: pa.Table, fates: pa.Table, trace: dict[str, Any]) -> Plan:
+def _assemble(
+    summary: dict[str, Any], changes: pa.Table, fates: pa.Table, trace: dict[str, Any], flips: pa.Table | None
+) -> Plan:
     features = tuple(summary["features"])
     all_ids = np.array(fates["id"].to_pylist(), dtype=object)
     fate = np.array(fates["fate"].to_pylist(), dtype=object)
@@ -356,6 +395,9 @@ def _assemble(summary: dict[str, Any], changes: pa.Table, fates: pa.Table, trace
     lengths = np.array(summary["lengths"], dtype=np.int64) if summary.get("kind") == "sequences" else None
     of_slots = slotted(changes, all_ids[selected], features, lengths)
     prices = {name: b["price"] for name, b in summary["budgets"].items()}
+    pool: Pool | None = None
+    if flips is not None:
+        pool = pooled(flips, all_ids, features, of_sequences=lengths is not None)
     return Plan(
         features=features,
         units=summary["units"],
@@ -388,4 +430,10 @@ def _assemble(summary: dict[str, Any], changes: pa.Table, fates: pa.Table, trace
         question=summary["question"],
         made=summary["made"],
         inputs={name: entry["sha256"] for name, entry in (summary["inputs"] or {}).items()},
+        include=np.array(summary.get("include", []), dtype=np.int64),
+        exclude=np.array(summary.get("exclude", []), dtype=np.int64),
+        ceilings=tuple(
+            Ceiling(c["prices"], c["rest"], c["proved"], frozenset(c["closed"])) for c in summary.get("ceilings", [])
+        ),
+        pool=pool,
     )

@@ -42,12 +42,16 @@ People = Literal["none", "pseudonyms", "full"]  # what a report shows of single 
 @dataclass(frozen=True, eq=False)
 class Insight:
     """What a plan alone does not know; None where it was not asked for or could not be said, and then `notices` may
-    say why."""
+    say why.
+
+    plan: the one that all this is about: the plan given, or a better one for the same budgets that was found on the way
+    """
 
     frontier: Outlook | None = None
     plausibility: Plausibility | None = None
     groups: Groups | None = None
     notices: tuple[str, ...] = ()
+    plan: Plan | None = None
 
     @classmethod
     def load(cls, folder: str | Path) -> Insight | None:
@@ -67,7 +71,9 @@ def look(
     solver: Solver | None = None,
     watch: Watch | None = None,
 ) -> Insight:
-    """What the plan alone does not know of itself, for `plan.report(path, insight=...)`.
+    """What the plan alone does not know of itself, for `insight.plan.report(path, insight=insight)`.
+
+    Solving with other budgets may show a better plan for these. Then all is about that one, which is `insight.plan`.
 
     Args:
         problem: the one that the plan was made for.
@@ -82,11 +88,14 @@ def look(
         watch: function that is told what happens (maxflip.watch.Event); None: nobody.
     """
     _check(problem, plan)
-    groups = None if group is None else groups_of(plan, *read_group(group, problem.cohort))
+    grouping = None if group is None else read_group(group, problem.cohort)
     real = None if reference is None else read_reference(reference, problem.cohort)
+    ahead: Outlook | None = None
+    if scales is not None:
+        ahead, plan = outlook_of(problem, plan, scales, solver=solver, watch=watch)
     plausibility, notices = plausibility_of(problem, plan, real)
-    ahead = None if scales is None else outlook_of(problem, plan, scales, solver=solver, watch=watch)
-    return Insight(ahead, plausibility, groups, notices)
+    groups = None if grouping is None else groups_of(plan, *grouping)
+    return Insight(ahead, plausibility, groups, notices, plan)
 
 
 def _check(problem: Any, plan: Any) -> None:

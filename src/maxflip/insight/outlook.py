@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from maxflip.budgets import Budget
 from maxflip.pipeline import solve
 from maxflip.plan import Plan
 from maxflip.problem import Problem
-from maxflip.solvers import Solver
-from maxflip.study import checked_scales
+from maxflip.solvers import Grouped, Solver
+from maxflip.study import along, checked_scales
 from maxflip.watch import Advanced, Finished, Started, Watch, silent
 
 SCALES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
@@ -34,25 +33,24 @@ def outlook_of(
     *,
     solver: Solver | None = None,
     watch: Watch | None = None,
-) -> Outlook:
-    """Ascending, each from the one before; at scale 1 stands the plan itself."""
+) -> tuple[Outlook, Plan]:
+    """What each scale buys, and the plan at scale 1: the one given, or a better one that the others showed."""
     tell, stage = watch or silent, "Asking what other budgets buy"
     ascending = sorted(set(checked_scales(scales)))
     tell(Started(stage, sum(scale != 1.0 for scale in ascending)))
-    plans: list[Plan] = []
-    for scale in ascending:
-        if scale == 1.0:
-            plans.append(plan)
-            continue
-        scaled = {n: Budget(b.amount * scale, b.uses, b.cost) for n, b in problem.budgets.items()}
-        start = plans[-1] if plans else plan if scale > 1.0 else None
-        plans.append(solve(problem.changed(budgets=scaled), solver, seed=plan.seed, start=start))
+
+    def solved(asked: Problem, start: Plan | None) -> Plan:
+        found = solve(asked, solver, seed=plan.seed, start=start)
         tell(Advanced(stage, 1))
+        return found
+
+    plans = along(problem, ascending, solved, plan, is_joint=not isinstance(solver, Grouped))
     tell(Finished(stage))
-    return Outlook(
+    outlook = Outlook(
         scales=tuple(ascending),
         counts=tuple(p.count for p in plans),
         worths=tuple(p.worth for p in plans),
         bounds=tuple(p.bound for p in plans),
         estimates=tuple(p.estimate for p in plans),
     )
+    return outlook, plans[ascending.index(1.0)] if 1.0 in ascending else plan

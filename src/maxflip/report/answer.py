@@ -111,12 +111,15 @@ def is_proved_best(plan: Plan) -> bool:
 def price_of(plan: Plan, budget: str) -> float | None:
     """What one more unit of the budget would bring; None if that is not known.
 
-    Solvers keep prices a little above 0: where all of a budget is not worth a millionth of the plan, it is 0. A budget
-    of 0 freezes its features, so no solver has seen what a first unit would bring.
+    Solvers keep prices a little above 0: where all of a budget is not worth a millionth of the plan, it is 0. So it is
+    where no amount of the budget would allow a better plan. A budget of 0 freezes its features, so no solver has seen
+    what a first unit would bring.
     """
     price = None if plan.prices is None else plan.prices.get(budget)
     if price is None or plan.budgets[budget].amount == 0:
         return None
+    if plan.at_most({name: b.amount for name, b in plan.budgets.items()} | {budget: math.inf}) <= plan.worth:
+        return 0.0
     return price if price * plan.budgets[budget].amount > NOTHING * plan.worth else 0.0
 
 

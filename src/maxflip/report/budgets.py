@@ -19,11 +19,12 @@ from maxflip.report.texts import isolated
 MOST_ROWS = 200
 MOST_USES = 6  # features named per budget
 MOST_NAMED = 30  # budgets, among what was asked
+TENTH = 0.1  # of a budget: so much more of it is an example
 
 
 @dataclass(frozen=True)
 class Row:
-    """`bar`: None where nothing limits the budget   `price`, `holds`: empty where they are not known
+    """`bar`: None where nothing limits the budget   `price`, `tenth`, `holds`: empty where they are not known
     `is_hidden`: what is spent would be what single people are changed by"""
 
     name: Markup
@@ -34,6 +35,7 @@ class Row:
     amount: str
     unit: Markup
     price: Markup
+    tenth: Markup
     holds: Markup
     is_hidden: bool
 
@@ -86,6 +88,7 @@ def _row(plan: Plan, name: str, fewest: int) -> Row:
         amount=number(budget.amount) if limited else "no limit",
         unit=unit_of(name, budget, plan.units),
         price=_price(plan, name),
+        tenth=_tenth(plan, name),
         holds=_holds(plan, name),
         is_hidden=budget.cost != "count" and 0 < _drawing(plan, name) < fewest,
     )
@@ -111,9 +114,30 @@ def _price(plan: Plan, name: str) -> Markup:
     left = _left(plan)
     said, end = ("at most", ": nobody else is left") if price > left else ("about", "")
     shown = number(min(price, left), 6 if end else 2)
-    what = "more worth" if has_worths(plan) else "more person" if shown == "1" else "more people"
+    what = _more_of_what(plan, shown)
     unit = unit_of(name, plan.budgets[name], plan.units, one=True)
     return Markup("{} <b>{}</b> {} per {}{}").format(said, shown, what, unit or "unit", end)
+
+
+def _more_of_what(plan: Plan, shown: str) -> str:
+    return "more worth" if has_worths(plan) else "more person" if shown == "1" else "more people"
+
+
+def _tenth(plan: Plan, name: str) -> Markup:
+    """The most that a tenth more of the budget can win, by the bound or by the estimate, all else being equal."""
+    amount = plan.budgets[name].amount
+    if not price_of(plan, name) or not plan.ceilings or not math.isfinite(amount):
+        return Markup("")
+    is_count = plan.budgets[name].cost == "count"
+    more = float(math.ceil(TENTH * amount)) if is_count else TENTH * amount
+    most = plan.at_most({n: b.amount for n, b in plan.budgets.items()} | {name: amount + more})
+    is_proved = any(ceiling.proved for ceiling in plan.ceilings)
+    shown = number(max(0.0, most - plan.worth), 6 if is_proved else 2, up=is_proved)
+    with_this = "10% more" if not is_count else "one more place" if more == 1.0 else f"{whole(int(more))} more places"
+    if shown == "0":
+        return Markup("{}: {} more").format(with_this, "nothing" if has_worths(plan) else "nobody")
+    said = "at most" if is_proved else "at most about"
+    return Markup("{}: {} {} {}").format(with_this, said, shown, _more_of_what(plan, shown))
 
 
 def _left(plan: Plan) -> float:
@@ -150,9 +174,8 @@ def _scarce(plan: Plan, names: Sequence[str]) -> Markup:
     said = Markup("What holds the plan back {} {}.").format("is" if len(scarce) == 1 else "are", _in_words(scarce))
     idle = prices.count(0.0)
     if idle and None not in prices:
-        said += Markup(" More of the other {} alone would bring next to nothing.").format(
-            "one" if idle == 1 else whole(idle)
-        )
+        others, do = ("one does", "it") if idle == 1 else (f"{whole(idle)} do", "any of them")
+        said += Markup(" The other {} not: more of {} alone brings nothing.").format(others, do)
     return said
 
 

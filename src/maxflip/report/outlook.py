@@ -68,10 +68,12 @@ def _numbers(values: tuple[float | None, ...]) -> list[float]:
 
 
 def _estimates(outlook: Outlook, reached: list[float], weighted: bool) -> list[float]:
-    """Never below what is reached, and in whole people: more digits would say more than is known."""
+    """Never below what is reached nor above what is proved, and in whole people: more digits would say more than is
+    known."""
+    most = [math.inf if bound is None else bound for bound in outlook.bounds]
     return [
-        math.nan if not math.isfinite(e) else max(there, e if weighted else round(e))
-        for e, there in zip(_numbers(outlook.estimates), reached, strict=True)
+        math.nan if not math.isfinite(e) else max(there, min(e if weighted else round(e), bound))
+        for e, there, bound in zip(_numbers(outlook.estimates), reached, most, strict=True)
     ]
 
 

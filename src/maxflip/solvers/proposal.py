@@ -51,6 +51,7 @@ class Proposal:
     notices: sentences about the run that belong in the plan
     ceilings: what bound and estimate are at other budgets
     pool: all flips found that may be of use for another question; None: those offered here
+    picked: a selection that the solver has made; where it is within the budgets the plan is worth no less
     """
 
     rows: Rows
@@ -65,6 +66,7 @@ class Proposal:
     notices: tuple[str, ...] = ()
     ceilings: tuple[Ceiling, ...] = ()
     pool: Pool | None = None
+    picked: Pool | None = None
     trace: Columns = field(default_factory=dict)
 
 

@@ -1,7 +1,10 @@
-"""Close the last samples: column generation, where there are few enough samples for a linear program of their flips.
+"""Close the last samples by column generation: the best mixture of flips seen, and whole samples out of it.
 
-The best mixture of the flips seen, by a linear program, is worth at most D; where it is worth less, some flip is
-missing. The program's own prices tell which to look for.
+A linear program mixes the flips seen; its worth is at most D. Where it is less, flips are missing, and the program's
+own prices say which to look for. A mixture takes some samples in part: one of them after the other is taken whole,
+while the prices follow, until all but less than one are whole. Then flips are sought with which these samples draw
+least together. Flips that are mixed for one sample have an average, which draws no more than the mixture and often
+passes too.
 """
 
 from __future__ import annotations
@@ -14,12 +17,12 @@ import numpy as np
 from maxflip.choose import choose, in_order_of_appearance, unit_of
 from maxflip.engine import Rows
 from maxflip.exact import Floats
-from maxflip.judge import admissible
+from maxflip.judge import Mask, admissible
 from maxflip.relaxation import Candidates, relaxed
 from maxflip.solvers.prices.market import Market
 from maxflip.solvers.prices.shard import LATEST, Columns
 
-FEW = 3000  # samples
+FEW = 1000  # samples: of more, every flip of those near the margin is mixed, and one of all others
 TINY = 100  # samples
 BAND = 0.1  # of their worth: what a flip may cost more than another and still be mixed
 CHOICE = 0.02  # of their worth: the same, and still be chosen beside those of the best mixture
@@ -33,15 +36,48 @@ NEARBY = 1.05  # of their worth: samples that cost more are not
 EVERY = 10**6  # flips of a sample
 TURNS, BEST, DEARER = 5, 5, 0.2  # price changes in search of what fits, by so many samples, by such a factor
 SCRAPS = 1e-6  # of a budget: what is as good as nothing left
+DIVES = 12  # samples that are taken whole, one after the other
+SURE = 0.9  # samples of which the mixture takes so much are taken whole together
+SAVINGS, SAVED = 4, 1e-2  # searches for flips that draw less, while they save so much of one budget
+TILT = 0.02  # of a sample's worth: what all budgets together cost more where there are many samples
+STRETCHES = (1.0, 1.003, 1.01, 1.03, 1.1)  # an average that does not pass is lengthened by these factors
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """The best mixture of some columns.   parts (c,): of each flip   worth: of all   prices (m,): of the budgets"""
+
+    columns: Columns
+    parts: Floats
+    worth: float
+    prices: Floats
+
+    @cached_property
+    def samples(self) -> tuple[Rows, Floats]:
+        """Rows of which it takes something, ascending, and how much of each."""
+        some = self.parts > MIXED
+        rows, place = np.unique(self.columns.rows[some], return_inverse=True)
+        return rows, np.bincount(place, weights=self.parts[some], minlength=len(rows))
+
+    @property
+    def whole(self) -> Rows:
+        rows, taken = self.samples
+        return rows[taken > 1 - MIXED]
+
+    @property
+    def used(self) -> Columns:
+        return self.columns.of(self.parts > MIXED)
 
 
 @dataclass(eq=False)
 class Closing:
-    """merged: flips that no shard has seen, made of mixtures or of scraps   used: those of the best mixture"""
+    """merged: flips that no shard keeps: averages, and those that were looked for   used: those of the best mixture
+    picked: the best selection that was made"""
 
     market: Market
     merged: list[Columns] = field(default_factory=list)
     used: list[Columns] = field(default_factory=list)
+    picked: Columns | None = None
 
     def run(self, rounds: int, nearly: float = 0.0) -> None:
         """Until the gap is closed, up to a part `nearly` of all, or a few rounds in a row close little of it."""
@@ -49,37 +85,93 @@ class Closing:
         close = max((CLOSED_TINY if self.tiny else CLOSED) * market.typical_worth, nearly * market.value)
         smallest, idle = np.inf, 0
         for _ in range(rounds):
-            found = self._mixture(Columns.all([self._columns(np.inf, EVERY), *self.used]))
+            found = self._mixture(self._to_mix())
             if found is None:
                 return
-            worth, prices = found
-            gap = market.value - worth
+            self.used = [found.used]
+            self._average(found)
+            gap = market.value - found.worth
             idle = 0 if gap < smallest - close else idle + 1
             smallest = min(gap, smallest)
             if gap <= close or idle == PATIENCE:
                 return
-            # The program's prices jump about as long as flips are missing: go half way, and not far.
-            half, best = (prices + market.prices) / 2, market.prices
-            market.visit(np.clip(half, best / NEXT, best * NEXT), NEARBY)
+            self._follow(found.prices)
+
+    def _follow(self, prices: Floats) -> None:
+        """The program's prices jump about as long as flips are missing: go half way, and not far."""
+        half, best = (prices + self.market.prices) / 2, self.market.prices
+        self.market.visit(np.clip(half, best / NEXT, best * NEXT), NEARBY)
+
+    def make_whole(self) -> None:
+        """Take samples whole until what the mixture takes in part is worth less than one of them."""
+        worth, kept = self.market.problem.worth, np.empty(0, dtype=np.int64)
+        best, aim = kept, np.inf
+        for _ in range(DIVES if self.few else 0):
+            found = self._mixture(self._to_mix(), kept)
+            if found is None:
+                break
+            self._average(found)
+            rows, taken = found.samples
+            parted = taken <= 1 - MIXED
+            aim = min(aim, found.worth)
+            if worth[found.whole].sum() > worth[best].sum():
+                best = found.whole
+            if not parted.any():
+                return
+            if worth[best].sum() > aim - self.market.least_worth:
+                break
+            surest = rows[parted][taken[parted].argmax()]
+            kept = np.unique([*kept, surest, *rows[parted & (taken > SURE)]])
+            self._follow(found.prices)
+        self.draw_less(best)
+
+    def draw_less(self, rows: Rows) -> None:
+        """Look for flips with which these samples draw less together, at the prices of the program
+
+        min  sum_c t_c x_c    s.t.  sum_c a_rc x_c <= B_r,   every sample whole          t_c: shares of the budgets
+        """
+        problem, traded = self.market.problem, self.market.traded
+        weights = np.where(traded, problem.thrift_weights / np.where(traded, self.market.amounts, 1.0), 0.0)
+        if not self.few:
+            tilt = TILT * self.market.typical_worth / max(float(problem.thrift_weights[traded].sum()), 1e-300)
+            self._look(self.market.prices + tilt * weights, rows)
+            return
+        least = np.inf
+        for _ in range(SAVINGS):
+            columns = self._to_mix()
+            found = self._mixture(columns.of(np.isin(columns.rows, rows)), rows, thrifty=True)
+            if found is None or -found.worth > least - SAVED:
+                return
+            least = -found.worth
+            self._average(found)
+            self._look(weights + found.prices, rows)
+
+    def _look(self, prices: Floats, rows: Rows) -> None:
+        """Flips of these rows at these prices join the columns."""
+        found = self.market.held.ask(lambda shard: shard.flips_at(prices, np.inf, np.setdiff1d(shard.rows, rows)))
+        self._keep(Columns.all(found))
 
     def fill(self, rounds: int) -> None:
-        """Look for flips that fit into what a selection leaves over, as long as that wins something."""
+        """Look for flips that fit into what a selection leaves over, as long as that wins something; then for flips
+        with which the selection draws less."""
         problem, market = self.market.problem, self.market
         won = -1.0
         for _ in range(rounds):
             columns = self.columns()
             flips = admissible(problem, columns.rows, columns.changes)
             rows, changes = columns.rows[flips], columns.changes[flips]
-            chosen = choose(problem, rows, changes, np.intersect1d(problem.include, rows))
+            chosen = choose(problem, rows, changes, np.intersect1d(problem.include, rows), thrifty=False)
             worth = float(problem.worth[rows[chosen]].sum())
-            if worth <= won or market.value - worth < market.least_worth * (1 - 1e-9):
-                return
-            won = worth
+            is_best = market.value - worth < market.least_worth * (1 - 1e-9)
             left = np.maximum(market.amounts - problem.ledger.spent(changes[chosen]), SCRAPS * market.amounts)
-            found = self._fitting(left, rows[chosen])
-            if not len(found.rows):
-                return
-            self.merged.append(found)
+            found = None if worth <= won or is_best else self._fitting(left, rows[chosen])
+            if worth > won:
+                self.picked, won = Columns(rows[chosen], changes[chosen]), worth
+            if found is None or not len(found.rows):
+                break
+            self._keep(found)
+        if self.picked is not None:
+            self.draw_less(np.unique(self.picked.rows))
 
     def _fitting(self, left: Floats, taken: Rows) -> Columns:
         """Flips of others that fit into `left` (m,).
@@ -103,24 +195,43 @@ class Closing:
     def _flips_at(self, prices: Floats, taken: Rows) -> Columns:
         return Columns.all(self.market.held.ask(lambda shard: shard.flips_at(prices, 1.0, taken)))
 
+    def _keep(self, flips: Columns) -> None:
+        self.merged.append(flips)
+        self.market.held.ask(lambda shard: shard.tell(flips))
+
     def columns(self) -> Columns:
         """What to choose from."""
         if not self.used:
             return self._columns(BAND, dearest=np.inf if self.tiny else DEAREST)
-        return Columns.all([self._columns(np.inf if self.tiny else CHOICE), *self.used])
+        chosen = [] if self.picked is None else [self.picked]
+        return Columns.all([self._columns(np.inf if self.few else CHOICE), *self.used, *chosen]).once
+
+    def _to_mix(self) -> Columns:
+        return Columns.all([self._columns(np.inf if self.few else BAND, EVERY), *self.used]).once
 
     @cached_property
+    def _samples(self) -> int:
+        return sum(self.market.held.ask(lambda shard: len(shard.rows)))
+
+    @property
     def tiny(self) -> bool:
         """Whether every flip seen may be the one that fits."""
-        return sum(self.market.held.ask(lambda shard: len(shard.rows))) <= TINY
+        return self._samples <= TINY
+
+    @property
+    def few(self) -> bool:
+        return self._samples <= FEW
 
     def _columns(self, most: float, latest: int = LATEST, dearest: float = np.inf) -> Columns:
         prices, band = self.market.prices, np.inf if self.tiny else BAND
         parts = self.market.held.ask(lambda shard: shard.columns(prices, band, most, latest, dearest))
         return Columns.all([*parts, *self.merged])
 
-    def _mixture(self, columns: Columns) -> tuple[float, Floats] | None:
-        """(worth, prices (m,)) of the best mixture, of which a note is taken. None if none exists."""
+    def _mixture(self, columns: Columns, kept: Rows | None = None, *, thrifty: bool = False) -> Mixture | None:
+        """The mixture that is worth most and has all of the samples `kept`; None if there is none.
+
+        thrifty: the one that draws least of the budgets instead
+        """
         if not len(columns.rows):
             return None
         problem, traded = self.market.problem, self.market.traded
@@ -128,18 +239,23 @@ class Closing:
         share = problem.ledger.consumption(columns.changes)[:, traded] / (amounts * SPARED)
         sample = in_order_of_appearance(columns.rows)
         must = np.isin(columns.rows, problem.include)
-        unit = unit_of(problem.worth[columns.rows])
-        best = relaxed(Candidates(problem.worth[columns.rows] / unit, share, sample, must))
+        if kept is not None:
+            must |= np.isin(columns.rows, kept)
+        worth = problem.worth[columns.rows]
+        unit = unit_of(worth)
+        value = -(share @ problem.thrift_weights[traded]) if thrifty else worth / unit
+        guess = None if thrifty else self.market.prices[traded] * amounts / unit
+        best = relaxed(Candidates(value, share, sample, must), guess)
         if best is None:
             return None
-        self.used = [Columns(columns.rows[best.x > MIXED], columns.changes[best.x > MIXED])]
-        self._merge(columns, best.x)
         prices = np.zeros(len(traded))
         prices[traded] = unit * best.prices / amounts
-        return unit * best.bound, prices
+        return Mixture(columns, best.x, unit * best.bound, prices)
 
-    def _merge(self, columns: Columns, part: Floats) -> None:
-        """The average of a sample's flips draws no more than the mixture; one that is no flip is left aside."""
+    def _average(self, mixture: Mixture) -> tuple[Columns, Floats]:
+        """The averages of flips that are mixed for one sample, each lengthened by a factor until it passes; and these
+        factors. What passes by none is left aside. The others are kept as columns."""
+        columns, part = mixture.columns, mixture.parts
         some = np.flatnonzero((part > MIXED) & (part < 1 - MIXED))
         sample = in_order_of_appearance(columns.rows[some])
         rows = np.empty(int(sample.max(initial=-1)) + 1, dtype=np.int64)
@@ -148,8 +264,15 @@ class Closing:
         several = np.bincount(sample, minlength=len(rows)) > 1
         changes = np.zeros((len(rows), columns.changes.shape[1]))
         np.add.at(changes, sample, part[some, None] * columns.changes[some])
-        problem, rows = self.market.problem, rows[several]
-        changes = problem.settle(rows, changes[several] / whole[several, None])
-        flips = admissible(problem, rows, changes)
-        if flips.any():
-            self.merged.append(Columns(rows[flips], changes[flips]))
+        rows, changes = rows[several], changes[several] / whole[several, None]
+        found, factors = [Columns(rows[:0], changes[:0])], [np.empty(0)]
+        for factor in STRETCHES:
+            longer = self.market.problem.settle(rows, factor * changes)
+            flips: Mask = admissible(self.market.problem, rows, longer)
+            found.append(Columns(rows[flips], longer[flips]))
+            factors.append(np.full(int(flips.sum()), factor))
+            rows, changes = rows[~flips], changes[~flips]
+        averages = Columns.all(found)
+        if len(averages.rows):
+            self._keep(averages)
+        return averages, np.concatenate(factors)

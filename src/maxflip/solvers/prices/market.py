@@ -104,6 +104,16 @@ class Market:
         return traded(self.problem)
 
     @cached_property
+    def weighs(self) -> bool:
+        """Whether any change draws on a budget that has a price."""
+        return bool(self.problem.ledger.draws[self.traded].any())
+
+    @cached_property
+    def has_kinks(self) -> bool:
+        """Whether some feature draws on absolute budgets alone."""
+        return any(self.held.ask(lambda shard: shard.has_kinks))
+
+    @cached_property
     def least_worth(self) -> float:
         """The smallest that anyone has, other than 0."""
         return float(self.problem.worth[self.problem.worth > 0].min(initial=np.inf))

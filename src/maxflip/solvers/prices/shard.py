@@ -13,12 +13,13 @@ import torch
 
 from maxflip.engine import Rows
 from maxflip.exact import Floats
-from maxflip.flips import gradient, linear
+from maxflip.flips import gradient, linear, trust
 from maxflip.flips.halfspace import cheapest_into_halfspace, cost
 from maxflip.flips.prices import FeaturePrices
 from maxflip.flips.surface import Evaluations, Surface
 from maxflip.judge import Mask
 from maxflip.parts import filled, joined
+from maxflip.pool import first_of_each
 from maxflip.problem import Problem
 from maxflip.solvers.prices.clearing import FINAL, Terms
 
@@ -26,6 +27,7 @@ BEND = 0.1  # times the softness: within this part of a feature's spread the mod
 # what is bought changes smoothly with the prices
 KINKED = 0.98  # the cosine below which a gradient does not explain why a flip is the cheapest
 DESCENTS = 3
+TRUSTED = 0.1  # of what a sample's worth buys of a feature: the first trust region
 SOME, MANY, PAYS = 256, 1024, 1e-3  # samples, and the part of their worth that they must win for all to follow
 LATEST = 4  # flips of a sample, out of all that were seen
 
@@ -43,6 +45,12 @@ class Columns:
     @classmethod
     def all(cls, parts: list[Columns]) -> Columns:
         return cls(joined([p.rows for p in parts]), joined([p.changes for p in parts]))
+
+    @property
+    def once(self) -> Columns:
+        """Without flips that equal an earlier one."""
+        first = first_of_each(self.rows, self.changes)
+        return self if len(first) == len(self.rows) else Columns(self.rows[first], self.changes[first])
 
 
 class Shard:
@@ -67,6 +75,11 @@ class Shard:
         self.g = torch.zeros_like(self.surface.low)
         self.r = torch.zeros_like(self.worth)
         self.seen: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self.told: list[tuple[torch.Tensor, torch.Tensor]] = []  # flips that were not found here
+
+    @property
+    def has_kinks(self) -> bool:
+        return bool(self.bent.any())
 
     @property
     def evaluations(self) -> Evaluations:
@@ -139,7 +152,12 @@ class Shard:
     def touch_up(self, prices: Floats, reach: float, gait: gradient.Gait) -> None:
         """Flips that are cheaper at these prices, close to the present ones."""
         surface, best, at = self._known(prices, reach)
-        gradient.touch_up(surface, best, at, gait)
+        if self.has_kinks:
+            straight = self._at(prices, softness=0.0)
+            best = self._best(straight)
+            trust.shrink(straight, best, at, self.worth.clamp_min(1e-300), gait.steps, TRUSTED)
+        else:
+            gradient.touch_up(surface, best, at, gait)
         self._keep(surface, best, at)
 
     def _known(self, prices: Floats, reach: float) -> tuple[Surface, gradient.Best, torch.Tensor]:
@@ -254,11 +272,11 @@ class Shard:
         costs = self._costs(self._at(prices, softness=0.0))
         best = self._cheapest(costs)
         slack = band * self.worth
-        gain = self.worth - best.cost - float(prices @ self.problem.ledger.count)
+        gain = self.worth - self._charged(best.cost, prices)
         near = (gain >= -slack) & (gain <= most * self.worth)
         offered = best.found & (self.must | (gain >= -dearest * self.worth))
         rows, changes = [self.rows[offered.cpu().numpy()]], [best.change[offered]]
-        known = list(zip(self.seen, costs, strict=True))
+        known = list(zip(self.seen, costs[: len(self.seen)], strict=True))
         for (at, change), price in [*known[:1], *known[1:][-latest:]]:
             other = near[at] & (price <= (best.cost + slack)[at]) & (change != best.change[at]).any(dim=1)
             rows.append(self.rows[at[other].cpu().numpy()])
@@ -294,19 +312,40 @@ class Shard:
         """What is known, at the surface's prices: a flip that was the cheapest at others need not be so here."""
         return self._cheapest(self._costs(surface))
 
+    def tell(self, flips: Columns) -> None:
+        """Flips of samples of this or other shards, by which costs are known better."""
+        row_at = np.argsort(self.rows, kind="stable")
+        own = np.flatnonzero(np.isin(flips.rows, self.rows))
+        at = row_at[np.searchsorted(self.rows, flips.rows[own], sorter=row_at)]
+        changes = flips.changes[own][:, self.problem.actionable]
+        device = self.worth.device
+        # A sample may have several among them; each part has one of each.
+        turn = _turns(at)
+        for k in range(int(turn.max(initial=-1)) + 1):
+            part = turn == k
+            self.told.append((torch.as_tensor(at[part], device=device), torch.as_tensor(changes[part], device=device)))
+
     def _costs(self, surface: Surface) -> list[torch.Tensor]:
-        """Of all flips seen."""
-        return [cost(change, surface.squared, surface.absolute) for _, change in self.seen]
+        """Of all flips known."""
+        return [cost(change, surface.squared, surface.absolute) for _, change in (*self.seen, *self.told)]
 
     def _cheapest(self, costs: list[torch.Tensor]) -> gradient.Best:
         best = gradient.Best.none(self.change)
-        for (at, change), price in zip(self.seen, costs, strict=True):
+        for (at, change), price in zip((*self.seen, *self.told), costs, strict=True):
             best.record(at, change, price, torch.zeros_like(price))
         return best
 
     def _competitive(self, price: torch.Tensor, prices: Floats, reach: float) -> torch.Tensor:
-        whole = price + float(prices @ self.problem.ledger.count)
-        return torch.nonzero(self.found & (self.must | (whole <= reach * self.worth))).flatten()
+        affordable = self._charged(price, prices) <= reach * self.worth
+        return torch.nonzero(self.found & (self.must | affordable)).flatten()
+
+    def _charged(self, price: torch.Tensor, prices: Floats) -> torch.Tensor:
+        """What flips of this price cost, the count included. Where every feature is free they cost nothing: the price
+        that a search puts on free features only keeps it from going on for ever."""
+        ledger, columns = self.problem.ledger, self.problem.actionable
+        is_free = not (prices @ (ledger.squared + ledger.absolute)[:, columns]).any()
+        at_all = torch.where(torch.isfinite(price), 0.0, price) if is_free else price
+        return at_all + float(prices @ ledger.count)
 
     def _keep(self, surface: Surface, best: gradient.Best, at: torch.Tensor) -> None:
         self.change, self.found = best.change, best.found
@@ -325,6 +364,15 @@ class Shard:
         self.change[at], self.g[at], self.r[at] = exact.change[at], exact.pull[at], exact.offset[at]
         self.found |= exact.found
         self.seen.append((at, exact.change[at]))
+
+
+def _turns(at: Rows) -> Rows:
+    """(c,): how many equal numbers stand before each"""
+    order = np.argsort(at, kind="stable")
+    begins = np.flatnonzero(np.append(True, at[order][1:] != at[order][:-1])[: len(at)])
+    turn = np.empty(len(at), dtype=np.int64)
+    turn[order] = np.arange(len(at)) - np.repeat(begins, np.diff(np.append(begins, len(at))))
+    return turn
 
 
 def _supporting(surface: Surface, at: torch.Tensor, d: torch.Tensor, g: torch.Tensor) -> torch.Tensor:

@@ -19,8 +19,9 @@ from maxflip.engine import Rows
 from maxflip.errors import ProblemError
 from maxflip.exact import Floats
 from maxflip.flips import linear
+from maxflip.pool import Pool
 from maxflip.problem import Problem
-from maxflip.solvers.prices.closing import FEW, Closing
+from maxflip.solvers.prices.closing import Closing
 from maxflip.solvers.prices.market import LARGEST, SMALLEST, Market, traded
 from maxflip.solvers.prices.shard import Shard
 from maxflip.solvers.proposal import Proposal, Run, check_whole_option
@@ -72,12 +73,11 @@ class Prices:
         closing = Closing(market)
         if sold.any():
             market.settle(self.rounds)
-            few = len(rows) <= FEW
             if not exact:
-                self._mend(market, closing if few else None)
-            if few:
-                closing.run(self.rounds)
-                closing.fill(FILLS)
+                self._mend(market, closing)
+            closing.run(self.rounds)
+            closing.make_whole()
+            closing.fill(FILLS)
         columns = closing.columns()
         market.close()
         ceiling = market.ceiling()
@@ -94,17 +94,12 @@ class Prices:
             bound=most if ceiling.proved else None,
             estimate=most if not ceiling.proved and len(found) else None,  # without a flip nothing is known
             ceilings=(ceiling,) if ceiling.proved or len(found) else (),
+            picked=None if closing.picked is None else Pool.of(problem, closing.picked.rows, closing.picked.changes),
             trace=market.trace,
         )
 
-    def _mend(self, market: Market, closing: Closing | None) -> None:
-        """Cheaper flips at prices that are about right.   closing: None where there are too many samples to mix"""
-
-        if closing is None:
-            for step in (market.follow, market.touch_up):
-                step()
-                market.settle(2)
-            return
+    def _mend(self, market: Market, closing: Closing) -> None:
+        """Cheaper flips at prices that are about right."""
 
         def won_at(gap: float, *steps: Callable[[], None]) -> float:
             """What the dual rises by, at the prices as they are: so much more is there to be had."""
@@ -116,8 +111,11 @@ class Prices:
             market.settle(2)
             return won
 
-        won_at(GAP_TO_FOLLOW, market.follow)
-        won_at(GAP_TO_MEND_AGAIN, market.follow, market.touch_up)
+        if market.has_kinks:  # shrinking trust regions find what others' directions would
+            won_at(GAP_TO_FOLLOW, market.touch_up)
+        else:
+            won_at(GAP_TO_FOLLOW, market.follow)
+            won_at(GAP_TO_MEND_AGAIN, market.follow, market.touch_up)
         while won_at(GAP_TO_FINISH, market.finish) > WON * market.value:
             if market.gradients_per_sample > SPARING:
                 break
@@ -127,7 +125,7 @@ class Prices:
     ) -> Market:
         held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), problem.chunks(rows, self.chunk))
         market = Market(problem, held, run, start, part)
-        market.open(scaled=scaled, polished=len(rows) <= SMALL)
+        market.open(scaled=scaled, polished=len(rows) <= SMALL or not market.weighs)
         return market
 
     def _prices_of_some(self, problem: Problem, run: Run, rows: Rows, start: Floats, *, scaled: bool) -> Floats:
