@@ -51,7 +51,7 @@ def largest_by_default() -> Problem:
 def measured(name: str, problem: Problem) -> dict[str, Any]:
     plan, solving = seconds_of(lambda: solve(problem))
     _, looking = seconds_of(lambda: look(problem, plan, scales=None))
-    ahead, scaling = seconds_of(lambda: outlook_of(problem, plan, SCALES))
+    (ahead, _), scaling = seconds_of(lambda: outlook_of(problem, plan, SCALES))
     sizes = {"case": name, "samples": len(problem), "features": len(problem.cohort.features), "picked": plan.count}
     times = {"solve_seconds": solving, "plausibility_seconds": looking, "frontier_seconds": scaling}
     return sizes | times | {"frontier_counts": list(ahead.counts)}

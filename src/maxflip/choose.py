@@ -58,11 +58,9 @@ Chosen = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """picked: indices of the chosen candidates, ascending   prices (m,): of the relaxation, 0 for infinite budgets; None
-    where its program gave up   notices: sentences for the plan"""
+    """picked: indices of the chosen candidates, ascending   notices: sentences for the plan"""
 
     picked: Chosen
-    prices: Floats | None = None
     notices: tuple[str, ...] = ()
 
 
@@ -110,7 +108,7 @@ def choice(
         )
     offer = _offered(problem, rows, bill, needed)
     if not len(offer.place):
-        return Choice(offer.place, np.zeros(len(problem.ledger.names)))
+        return Choice(offer.place)
     limit = relaxed(offer.candidates, _per_share(problem.ledger, prices))
     picked = None if limit is None else _within(offer, limit)
     gave_up = picked is None and not len(needed)
@@ -127,17 +125,7 @@ def choice(
     if thrifty:
         picked = _thrifty(offer, picked, limit)
     chosen = np.sort(offer.place[_first_of_equals(offer, picked)])
-    return Choice(chosen, _unit_prices(problem.ledger, offer, limit), (GAVE_UP,) if gave_up else ())
-
-
-def _unit_prices(ledger: Ledger, offer: _Offer, limit: Relaxed | None) -> Floats | None:
-    """(m,): what one more unit of each budget is worth to the relaxation"""
-    if limit is None:
-        return None
-    finite = np.isfinite(ledger.amounts) & (ledger.amounts > 0)
-    found = np.zeros(len(ledger.names))
-    found[finite] = offer.unit * limit.prices[finite[np.isfinite(ledger.amounts)]] / ledger.amounts[finite]
-    return found
+    return Choice(chosen, (GAVE_UP,) if gave_up else ())
 
 
 def _worth_more(offer: _Offer, picked: Chosen, known: Chosen) -> Chosen:
@@ -170,14 +158,13 @@ def _thrifty(offer: _Offer, picked: Chosen, limit: Relaxed | None) -> Chosen:
 class _Offer:
     """What there is to choose from.   place (c,): which of the flips given each candidate is   bill: the candidates'
 
-    draws (c,): what each draws, in shares of the budgets   unit: the worth that counts 1 in `candidates`
+    draws (c,): what each draws, in shares of the budgets
     """
 
     candidates: Candidates
     place: Chosen
     bill: Bill
     draws: Floats
-    unit: float
 
 
 def _offered(problem: Problem, rows: Rows, bill: Bill, must: Rows) -> _Offer:
@@ -196,10 +183,9 @@ def _offered(problem: Problem, rows: Rows, bill: Bill, must: Rows) -> _Offer:
         share = np.minimum(_shares(bill.of(place)), 2.0)
     sample = in_order_of_appearance(rows[place])
     worth = problem.worth[rows[place]]
-    unit = unit_of(worth)
-    candidates = Candidates(worth / unit, share, sample, is_must[place])
+    candidates = Candidates(worth / unit_of(worth), share, sample, is_must[place])
     own = bill.of(place)
-    return _Offer(candidates, place, own, _draws(problem, own, share), unit)
+    return _Offer(candidates, place, own, _draws(problem, own, share))
 
 
 def _draws(problem: Problem, bill: Bill, share: Floats) -> Floats:

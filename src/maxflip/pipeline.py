@@ -26,6 +26,7 @@ from maxflip.plan import Fate, Places, Plan, Status
 from maxflip.pool import Pool
 from maxflip.problem import Problem
 from maxflip.question import asked
+from maxflip.scarcity import true_prices
 from maxflip.solvers import Grouped, Prices, Proposal, Run, Solver, read_groups
 from maxflip.streams import Streams
 from maxflip.suggest import shown
@@ -49,7 +50,8 @@ def solve(
         problem: what is asked.
         solver: an object such as Prices(); None: Prices().
         seed: whole number; the same seed gives the same plan.
-        start: an earlier Plan, for solvers that can go on from one; None: from nothing.
+        start: an earlier Plan: all flips that it keeps are chosen from too, and solvers that can go on from it; None:
+            from nothing.
         engine: who does the work; None: this process.
         watch: function that is told what happens (maxflip.watch.Event); None: nobody.
         allocation: "joint": all samples share every budget; "proportional" (the paper, for sequences): each group has
@@ -72,7 +74,7 @@ def solve(
         alone = used if allocation == "joint" else Grouped(used, read_groups(groups, problem.cohort))
         proposal = _finite(alone.propose(problem, run))
         offered = _admitted(problem, Pool.of(problem, proposal.rows, proposal.changes))
-        found = offered if earlier is None else Pool.union([offered, earlier.pool])
+        found = offered if earlier is None else _in_order(problem, Pool.union([offered, earlier.pool]))
         must = problem.include[~where.already[problem.include]]
         # Groups that have parts of the budgets to themselves chose already; flips of an earlier plan would mix them.
         shared = offered if isinstance(alone, Grouped) else found
@@ -87,6 +89,8 @@ def solve(
         if proposal.pool is not None:
             found = Pool.union([found, _admitted(problem, proposal.pool)])
         pool = _in_order(problem, Pool.union([_without(found, selection.dropped)]))
+        proposal = replace(proposal, notices=(*proposal.notices, *chosen.notices))
+        proposal = _with_true_prices(problem, proposal, shared, selection)
         plan = _plan(problem, run, proposal, selection, pool)
     return replace(plan, solver=repr(used), seconds=time.monotonic() - began)
 
@@ -128,6 +132,18 @@ def choose_again(
             plan = _replaced(problem, plan, selection)
             known = _without(known, selection.dropped)
         return _with_shared(problem, plan, known, ceilings)
+
+
+def _with_true_prices(problem: Problem, proposal: Proposal, offered: Pool, selection: _Selection) -> Proposal:
+    """Without prices of budgets of which the plan leaves enough."""
+    if proposal.prices is None:
+        return proposal
+    names = problem.ledger.names
+    known = np.array([proposal.prices[name] for name in names])
+    held = true_prices(problem, known, offered, Pool.of(problem, selection.rows, selection.changes))
+    shown = dict(zip(names, held.tolist(), strict=True))
+    ranges = {name: span for name, span in proposal.price_ranges.items() if shown[name] > 0}
+    return replace(proposal, prices=shown, price_ranges=ranges)
 
 
 @contextmanager

@@ -252,7 +252,8 @@ class Plan:
                        and no more than all who can be won, or than a count budget has places for
 
         Neither falls when a budget grows. With nothing more, at_least is the plan's worth or above, and at_most its
-        bound or estimate. `resolve` finds a plan that is worth at_least or more.
+        bound or estimate. `resolve` finds a plan that is worth at_least or more. All samples share every budget here,
+        also where the plan was made with a proportional allocation.
         """
         amounts = self._amounts_with(more)
         at_least = math.fsum(self.worths[self.flips.rows[self.fitting(amounts)]])

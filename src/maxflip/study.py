@@ -140,6 +140,8 @@ def along(
         known = found[-1] if found else plan
         found.append(plan if plan is not None and scale == 1.0 else solved(one, known))
     given = [] if plan is None else [plan]
+    if len({id(known) for known in (*found, *given)}) == 1:
+        return tuple(found)
     pool = pooled(problem, [*found, *given]) if is_joint else None
     ceilings = [ceiling for known in (*found, *given) for ceiling in known.ceilings]
     plans: list[Plan] = []

@@ -72,12 +72,14 @@ class Mixture:
 @dataclass(eq=False)
 class Closing:
     """merged: flips that no shard keeps: averages, and those that were looked for   used: those of the best mixture
-    picked: the best selection that was made"""
+    picked: the best selection that was made   left (m,): what it leaves of each budget, if it draws as little as it can
+    """
 
     market: Market
     merged: list[Columns] = field(default_factory=list)
     used: list[Columns] = field(default_factory=list)
     picked: Columns | None = None
+    left: Floats | None = None
 
     def run(self, rounds: int, nearly: float = 0.0) -> None:
         """Until the gap is closed, up to a part `nearly` of all, or a few rounds in a row close little of it."""
@@ -143,6 +145,8 @@ class Closing:
             if found is None or -found.worth > least - SAVED:
                 return
             least = -found.worth
+            drawn = problem.ledger.consumption(found.columns.changes).T @ found.parts
+            self.left = np.where(np.isfinite(self.market.amounts), self.market.amounts - drawn, 0.0)
             self._average(found)
             self._look(weights + found.prices, rows)
 
@@ -171,6 +175,7 @@ class Closing:
                 break
             self._keep(found)
         if self.picked is not None:
+            self.left = market.amounts - problem.ledger.spent(self.picked.changes)
             self.draw_less(np.unique(self.picked.rows))
 
     def _fitting(self, left: Floats, taken: Rows) -> Columns:
@@ -194,6 +199,13 @@ class Closing:
 
     def _flips_at(self, prices: Floats, taken: Rows) -> Columns:
         return Columns.all(self.market.held.ask(lambda shard: shard.flips_at(prices, 1.0, taken)))
+
+    @property
+    def outcome(self) -> tuple[Floats, float]:
+        """What the selection leaves of each budget, (m,), and what it is worth; nothing was bought without one."""
+        if self.picked is None or self.left is None:
+            return np.zeros(len(self.market.amounts)), 0.0
+        return self.left, float(self.market.problem.worth[self.picked.rows].sum())
 
     def _keep(self, flips: Columns) -> None:
         self.merged.append(flips)

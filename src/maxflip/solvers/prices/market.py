@@ -18,7 +18,7 @@ from maxflip.engine import Held
 from maxflip.exact import Floats
 from maxflip.flips.gradient import FINISH, TOUCH_UP
 from maxflip.problem import Problem
-from maxflip.solvers.prices.clearing import ANNEALED, NOTHING, WARM, Cleared, Terms, clear
+from maxflip.solvers.prices.clearing import ANNEALED, NOTHING, SHARP, WARM, Cleared, Terms, clear
 from maxflip.solvers.prices.shard import Shard
 from maxflip.solvers.proposal import Run
 
@@ -28,6 +28,8 @@ ENOUGH = 1e-4  # rounds end when the model promises less than this part of the d
 SMALLEST, LARGEST = 1e-100, 1e100  # budgets beyond these are as good as empty and as unlimited
 SHY = 1 - 1e-6  # of each budget is sold, so that rounding does not stand between a flip and its budget
 STEADY = 0.1  # by how much a price may change and still be said to hold
+LEFT = 0.01  # of a budget: where less is left over it is used up
+FLAT = 0.05  # of a sample's worth: by so much more D is as low as before
 SHORTER, SHORTEST = 0.3, 0.02  # parts of the way to go where the model led astray
 
 
@@ -155,11 +157,37 @@ class Market:
         self.value = self.dual(self.prices)
         self._note("end")
 
-    def shown_prices(self) -> dict[str, float]:
-        """By budget; one that is as low as prices go is 0."""
+    def scarce_prices(self, left: Floats, won: float) -> Floats:
+        """(m,): prices at which the market clears, 0 for budgets that hold nothing back.
+
+        Where D is nearly flat in a price, rounds end before it has fallen to 0. So the budgets of which most is left
+        over lose their price, as many as can: without it the market, cleared again, must still promise less than one
+        sample more than the plan has won, or hardly more than before.
+
+        left (m,): what the plan leaves of each budget   won: its worth
+        """
         prices = self.prices.copy()
         prices[self.traded] *= self._counts
-        return dict(zip(self.problem.ledger.names, prices.tolist(), strict=True))
+        share = np.where(prices > 0, left / np.where(prices > 0, self.amounts, 1.0), 0.0)
+        emptied = np.argsort(-share, kind="stable")[: int((share > LEFT).sum())]
+        enough = max(won + self.least_worth * (1 - 1e-6), self.value + FLAT * self.typical_worth)
+        low, high = 0, len(emptied)
+        while low < high:
+            middle = (low + high + 1) // 2
+            start = prices.copy()
+            start[emptied[:middle]] = 0.0
+            found = self._cleared_from(start)
+            if found.value <= enough:
+                low, best = middle, found.prices
+            else:
+                high = middle - 1
+        return best if low else prices
+
+    def _cleared_from(self, prices: Floats) -> Cleared:
+        """Budgets without a price keep having none."""
+        if prices.any():
+            return clear(self._evaluate, SHY * self.amounts, prices, self.typical_worth, SHARP)
+        return Cleared(prices, self._evaluate(prices, 0.0).value, np.zeros((len(prices), len(prices))))
 
     @property
     def _counts(self) -> NDArray[np.bool_]:

@@ -80,6 +80,7 @@ class Prices:
             closing.fill(FILLS)
         columns = closing.columns()
         market.close()
+        prices = market.scarce_prices(*closing.outcome) if closing.picked is not None else market.prices
         ceiling = market.ceiling()
         most = most_allowed([ceiling], {name: b.amount for name, b in problem.budgets.items()}, problem.worth)
         found = np.concatenate([rows[:0], *market.held.ask(lambda shard: shard.rows_found())])
@@ -89,7 +90,7 @@ class Prices:
             known=found,
             unreachable=np.concatenate([rows[:0], *market.held.ask(lambda shard: shard.rows_unreachable())]),
             unusable=np.concatenate([rows[:0], *market.held.ask(lambda shard: shard.rows_unusable())]),
-            prices=market.shown_prices(),
+            prices=dict(zip(problem.ledger.names, prices.tolist(), strict=True)),
             price_ranges=market.ranges(),
             bound=most if ceiling.proved else None,
             estimate=most if not ceiling.proved and len(found) else None,  # without a flip nothing is known
