@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from maxflip import Budget, Cohort, Fate, Nearest, Prices, Problem, TorchClassifier, solve
-from tests.examples import linear_net, linear_problem
+from tests.examples import linear_net, linear_problem, net_problem
 
 SOLVERS = [Prices(), Nearest(), Nearest(prices="unit")]
 
@@ -60,3 +60,13 @@ def test_a_budget_of_ones_own_draws_the_same_in_any_order_of_rows() -> None:
         )
         found.append(problem.as_squares.tolist())
     assert found[0] == found[1] == found[2]
+
+
+def test_the_guard_is_the_same_in_any_order_of_rows() -> None:
+    """It comes from what a model rounds on some rows, tried as one batch, in threes and alone."""
+    rng = np.random.default_rng(0)
+    x, ids = 30.0 * rng.normal(size=(7, 4)), [f"P{j}" for j in range(7)]
+    orders = [rng.permutation(7) for _ in range(6)]
+    cohorts = [Cohort.table(x[order], ids=[ids[j] for j in order]) for order in orders]
+    for seed in range(4):
+        assert len({net_problem(seed=seed, cohort=cohort).guard for cohort in cohorts}) == 1
