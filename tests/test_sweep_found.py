@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from maxflip import Budget, Cohort, Fate, Nearest, Prices, Problem, TorchClassifier, solve
+from maxflip.solvers import Solver
 from tests.examples import linear_net, linear_problem, net_problem
 
-SOLVERS = [Prices(), Nearest(), Nearest(prices="unit")]
+SOLVERS: list[Solver] = [Prices(), Nearest(), Nearest(prices="unit")]
 
 
 @pytest.mark.parametrize("n", [101, 300])

@@ -65,7 +65,7 @@ class Sample:
 
     @classmethod
     def of_table(cls, values: Floats, order: Rows | None = None) -> Sample:
-        """values (n, F)   order (n,): rows by id, so that a file in any order gets the same guard; None: as they stand"""
+        """values (n, F)   order (n,): rows by id, so that any order of a file gives the same guard; None: as given"""
         chosen = chosen_rows(len(values))
         rows = chosen if order is None else order[chosen]
         some = values[rows]
