@@ -20,7 +20,7 @@ from tests.sweep.recount import changes_of, outside_limits, spent, start_of
 
 Broken = Iterator[str]
 ALONE = 200  # flips of a plan that are asked of the plain model one at a time, those that pass most narrowly first
-RARER = 4  # times: dear laws in the ordinary run
+RARER = 6  # times: dear laws in the ordinary run
 ESTIMATED = 5e-3  # of an estimate: what it may promise too much
 NEAR = 1e-5  # of confidences: so near to what is required, rounding decides who is there already
 
