@@ -24,7 +24,12 @@ Floats = NDArray[np.float64]
 Random = np.random.Generator
 
 TABLES = ("linear", "linear", "network", "network", "logistic", "mlp", "ensemble", "decision", "ridge", "tempered")
-LIGHT_TABLES = (*TABLES, "linear", "linear", "linear", "logistic", "decision", "ridge")  # more of those that are quick
+LIGHT_TABLES = (
+    *TABLES,
+    *("linear",) * 6,
+    *("logistic", "decision") * 3,
+    *("ridge",) * 2,
+)  # more of those that are quick
 SEQUENCES = ("total", "recurrent", "grud")
 LINEAR = ("linear", "logistic", "decision", "ridge", "tempered", "total")
 DECISION = ("decision", "ridge")

@@ -205,7 +205,7 @@ def ask(seed: int) -> Question:
     """The question of a seed."""
     rng = np.random.default_rng(seed)
     is_light = seed < LIGHT
-    is_sequences = rng.random() < (0.05 if is_light else 0.1)
+    is_sequences = rng.random() < (0.04 if is_light else 0.1)
     model_kind = str(rng.choice(SEQUENCES if is_sequences else LIGHT_TABLES if is_light else TABLES))
     amounts = str(rng.choice(["ordinary", "no limit", "one limit", "any"], p=[0.5, 0.14, 0.12, 0.24]))
     n = _size(rng, is_light, is_sequences, amounts == "no limit")
@@ -215,7 +215,7 @@ def ask(seed: int) -> Question:
         scale = 10.0 ** rng.uniform(-1, 2, width)
         shift = rng.normal(size=width) * 3 * scale
     values = _values(rng, n, is_sequences, shift, scale)
-    k = 2 if model_kind == "ridge" or (is_light and rng.random() < 0.6) else int(rng.choice([2, 2, 2, 3, 4, 5]))
+    k = 2 if model_kind == "ridge" or (is_light and rng.random() < 0.75) else int(rng.choice([2, 2, 2, 3, 4, 5]))
     model = draw_model(rng, model_kind, k, shift, scale, values)
     target, target_kind = _target(rng, model, n)
     required, is_threshold = _requirement(rng, model)
