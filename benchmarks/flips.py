@@ -90,14 +90,14 @@ def synthetic(classes: int) -> tuple[Floats, NDArray[np.int64]]:
         return x, ((z - z.mean(0)) / z.std(0)).argmax(1).numpy()
 
 
-def trained(x: Floats, y: NDArray[np.int64], activation: type[nn.Module], classes: int) -> nn.Module:
+def trained(x: Floats, y: NDArray[np.int64], activation: type[nn.Module], classes: int, epochs: int = 8) -> nn.Module:
     torch.manual_seed(0)
     width = x.shape[1]
     layers = [nn.Linear(width, 64), activation(), nn.Linear(64, 64), activation(), nn.Linear(64, classes)]
     net = nn.Sequential(*layers)
     optimizer = torch.optim.Adam(net.parameters(), lr=3e-3)
     inputs, labels = torch.tensor(x, dtype=torch.float32), torch.tensor(y)
-    for _ in range(8):
+    for _ in range(epochs):
         for start in range(0, len(x), 256):
             batch = torch.arange(start, min(start + 256, len(x)))
             optimizer.zero_grad()

@@ -26,7 +26,7 @@ ROOMS = [
     ["inputs", "networks"],
     ["classifiers", "budgets", "engine"],
     ["costs", "goal", "limits"],
-    ["arguments"],
+    ["arguments", "sanity"],
     ["problem"],
     ["judge", "pool", "bracket"],
     ["plan", "flips", "program", "question"],

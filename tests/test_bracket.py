@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maxflip import Bracket, Budget, InputError, Nearest, Prices, Problem, ProblemError, resolve, solve
+from maxflip import Bracket, Budget, InputError, Nearest, Plan, Prices, Problem, ProblemError, resolve, solve
 from maxflip.bracket import Ceiling, most_allowed
 from tests.asked import (
     Solved,
@@ -176,32 +176,16 @@ def test_the_best_of_all_sets_of_samples_lies_inside(asked: Solved, factors: lis
 
 
 @law
-@given(linear_questions(), steps_of_budgets(), st.sampled_from([Prices(), Prices(), Nearest()]))
-def test_what_a_solve_finds_lies_inside(problem: Problem, factors: list[float], solver: Prices | Nearest) -> None:
-    """At the budgets as they are, it is the plan's worth and bound."""
+@given(linear_questions(), steps_of_budgets(), steps_of_budgets(), st.sampled_from([Prices(), Prices(), Nearest()]))
+def test_what_a_solve_finds_lies_inside_and_neither_end_falls(
+    problem: Problem, factors: list[float], others: list[float], solver: Prices | Nearest
+) -> None:
     plan = solve(problem, solver)
     here = plan.what_if({})
     assert here.at_least >= plan.worth
     if plan.bound is not None:
         assert here.at_most == plan.bound
-    more = more_of(problem, factors)
-    found = plan.what_if(more)
-    try:
-        again = resolve(problem, plan, budgets=amounts_after(problem, more))
-    except ProblemError:  # the budgets do not suffice for the one who must be picked
-        assert len(problem.include)
-        assert found.at_least == 0.0
-        return
-    assert found.at_least <= again.worth <= found.at_most
-    assert again.bound is None or again.worth <= again.bound
-
-
-@law
-@given(linear_questions(), steps_of_budgets(), steps_of_budgets(), st.sampled_from([Prices(), Nearest()]))
-def test_neither_side_falls_when_a_budget_grows(
-    problem: Problem, factors: list[float], others: list[float], solver: Prices | Nearest
-) -> None:
-    plan = solve(problem, solver)
+    lies_inside(problem, plan, more_of(problem, factors))
     less = more_of(problem, [min(pair) for pair in zip(factors, others, strict=True)])
     more = more_of(problem, [max(pair) for pair in zip(factors, others, strict=True)])
     low, high = plan.what_if(less), plan.what_if(more)
@@ -211,3 +195,15 @@ def test_neither_side_falls_when_a_budget_grows(
         one = plan.what_if({**less, name: amount})
         assert low.at_least <= one.at_least <= high.at_least
         assert low.at_most <= one.at_most <= high.at_most
+
+
+def lies_inside(problem: Problem, plan: Plan, more: dict[str, float]) -> None:
+    found = plan.what_if(more)
+    try:
+        again = resolve(problem, plan, budgets=amounts_after(problem, more))
+    except ProblemError:  # the budgets do not suffice for the one who must be picked
+        assert len(problem.include)
+        assert found.at_least == 0.0
+    else:
+        assert found.at_least <= again.worth <= found.at_most
+        assert again.bound is None or again.worth <= again.bound

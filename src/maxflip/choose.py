@@ -29,7 +29,7 @@ from maxflip.problem import Problem
 from maxflip.program import TOLERANCE, solve_whole
 from maxflip.relaxation import Candidates, Mask, Options, Relaxed, relaxed
 from maxflip.suggest import counted
-from maxflip.swaps import reach
+from maxflip.swaps import exchanged, reach
 from maxflip.thrift import thriftier
 
 NODES = 500
@@ -44,7 +44,7 @@ EXACT = 300  # samples up to which the optimum itself is sought
 SWAPPED = 2  # times the first band: samples among which swaps are tried
 BRANCHED = 8  # budgets: with more of them branching does not close the gap that swaps leave
 NEARLY = 0.99  # of the bound: where swaps over so many budgets find as much, branching would take long to find more
-LESS_WORTH = (0.0, 1.0, 2.0, 4.0)  # samples less than the bound: aims of the swaps, until one is reached
+AIMS, CLOSE = 5, 1e-3  # of the swaps, and how near they are, of the bound, where worths are not whole
 EXACT_TERMS = 1_000_000  # numbers that may be summed exactly for insertions that fail by a rounding error
 ORDINARY = 10  # worths up to 2 to this power stay as they are; with 20, HiGHS's simplex gave up on worths of 1 to 1e6
 GAVE_UP = (
@@ -352,17 +352,21 @@ def _pick(candidates: Candidates, limit: Relaxed, room: Floats, cuts: list[tuple
 
 
 def _by_swaps(candidates: Candidates, limit: Relaxed, room: Floats, free: Mask, ceiling: float) -> Chosen | None:
-    """The best selection found on the way to the ceiling, or to a little less where that is not reached."""
-    worth = candidates.worth
-    size = float(np.median(worth[worth > 0])) if (worth > 0).any() else 1.0
-    best: Chosen | None = None
-    for less in LESS_WORTH:
-        aim = ceiling - less * size
-        if best is not None and worth[best].sum() >= aim:
+    """The best selection that swaps find. They aim at the ceiling, then half way between it and the best, and so on."""
+    worth, most = candidates.worth, ceiling
+    best = exchanged(candidates, limit, room)
+    have = -np.inf if best is None else float(worth[best].sum())
+    step = float(worth[worth > 0].min(initial=np.inf)) if (worth == np.floor(worth)).all() else CLOSE * ceiling
+    aim = most
+    for _ in range(AIMS):
+        if have >= most - 0.5 * step:
             break
         found = reach(candidates, limit, room, free, aim, aim)
-        if found is not None and (best is None or worth[found].sum() > worth[best].sum()):
-            best = found
+        if found is not None and worth[found].sum() > have:
+            best, have = found, float(worth[found].sum())
+        if have < aim:
+            most = aim - step
+        aim = most if not np.isfinite(have) else most - np.floor((most - have) / (2 * step)) * step
     return best
 
 

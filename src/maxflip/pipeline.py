@@ -26,6 +26,7 @@ from maxflip.plan import Fate, Places, Plan, Status
 from maxflip.pool import Pool
 from maxflip.problem import Problem
 from maxflip.question import asked
+from maxflip.sanity import outcome_notices
 from maxflip.scarcity import true_prices
 from maxflip.solvers import Grouped, Prices, Proposal, Run, Solver, read_groups
 from maxflip.streams import Streams
@@ -300,10 +301,15 @@ def _check_allocation(allocation: Any, groups: Any) -> None:
 
 def _plan(problem: Problem, run: Run, proposal: Proposal, selection: _Selection, pool: Pool) -> Plan:
     where, selected = run.standing, selection.rows
-    fates = _fates(problem, proposal, where, _known(problem, proposal, pool), selected)
+    known = _known(problem, proposal, pool)
+    fates = _fates(problem, proposal, where, known, selected)
     plain = _plain_bound(problem, _FATES[fates])
     bound = plain if proposal.bound is None else min(plain, proposal.bound)
     worth = fsum(problem.worth[selected])
+    not_found = fates == _CODE[Fate.NOT_FOUND]
+    doubts = outcome_notices(problem.cohort, problem.goal, where.confidence, where.already, not_found, len(known))
+    for text in doubts:
+        run.watch(Notice(text))
     return Plan(
         features=problem.cohort.features,
         units=problem.cohort.units,
@@ -323,7 +329,7 @@ def _plan(problem: Problem, run: Run, proposal: Proposal, selection: _Selection,
         seed=run.streams.seed,
         seconds=0.0,
         guard=problem.guard,
-        notices=(*problem.notices, *proposal.notices),
+        notices=(*problem.notices, *proposal.notices, *doubts),
         trace=proposal.trace,
         versions=_versions(),
         question=asked(problem),

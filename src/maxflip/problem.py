@@ -37,6 +37,7 @@ from maxflip.inputs import Inputs, SequenceInputs, TableInputs, as_tensor, simil
 from maxflip.limits import Limits, read_limits
 from maxflip.parts import filled
 from maxflip.ragged import Ragged
+from maxflip.sanity import input_notices
 from maxflip.slots import Slots, read_steps, steps_in_words
 from maxflip.spread import spread_of
 from maxflip.suggest import counted, did_you_mean
@@ -183,7 +184,9 @@ class Problem(Frozen):
         settle(self, "include", read_only(picked))
         settle(self, "exclude", read_only(barred))
         settle(self, "guard", probed.guard)
-        settle(self, "notices", (*_notices(self, weighed, steps), *probed.notices, *_function_notices(functions)))
+        doubts = input_notices(classifier, people)
+        told = (*_notices(self, weighed, steps), *probed.notices, *doubts, *_function_notices(functions))
+        settle(self, "notices", told)
 
     def changed(
         self,

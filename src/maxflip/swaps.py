@@ -23,6 +23,8 @@ ROUNDING = 1e-12  # of a budget; what it lets slip is decided exactly elsewhere
 LEAST_PRICE = 1e-3  # of the highest: a budget that suffices has no price, and must be kept all the same
 WAIT, WAIT_MORE = 4, 11  # steps, and up to so many more
 LOUDER = 0.1  # of the mean weight
+WHOLE, HALF = 1e-6, 0.5  # what is missing of a candidate that counts as taken; the part of one that must be
+NEAR, PASSES = 0.5, 5  # of a worth: candidates that cost so much more are not exchanged; how often all are tried
 
 
 def reach(
@@ -40,6 +42,44 @@ def reach(
     options = _Options(candidates.of(free[candidates.sample]), limit.x[inside], limit.prices)
     found = options.search(np.append(spare, -still), still - (aim - enough))
     return None if found is None else np.sort(np.concatenate([outside, inside[found]]))
+
+
+def exchanged(candidates: Candidates, limit: Relaxed, room: Floats) -> Indices | None:
+    """A selection within the budgets, from what the relaxation takes whole: others join it where they fit, or take the
+    place of one that is worth less; None if those who must be picked do not fit."""
+    share, sample, worth = candidates.share, candidates.sample, candidates.worth
+    chosen = (limit.x > 1 - WHOLE) | (candidates.must & (limit.x > HALF))
+    left = room - candidates.drawn_by(np.flatnonzero(chosen))
+    covered = np.bincount(sample[chosen], minlength=candidates.samples)
+    if (left < 0).any() or (covered > 1).any() or (candidates.must_samples & (covered == 0)).any():
+        return None
+    net = candidates.net(limit.prices)
+    line = np.argsort(-net, kind="stable")[: int((net > -NEAR * worth).sum())]
+    for _ in range(PASSES):
+        won = 0.0
+        for new in line[~chosen[line]]:
+            picked = np.flatnonzero(chosen)
+            own = picked[sample[picked] == sample[new]]  # its sample's present candidate has to go in any case
+            gives = share[own].sum(axis=0)
+            if (share[new] <= left + gives).all():
+                gone = own
+            elif len(own):
+                continue
+            else:
+                cheap = picked[(worth[picked] < worth[new]) & ~candidates.must[picked]]
+                cheap = cheap[(share[new] <= left + share[cheap]).all(axis=1)]
+                gone = cheap[worth[cheap].argsort(kind="stable")[:1]]
+                if not len(gone):
+                    continue
+            gain = float(worth[new] - worth[gone].sum())
+            if gain <= 0 and not (gain == 0 and net[new] > net[gone].sum()):
+                continue
+            chosen[gone], chosen[new] = False, True
+            left = left + share[gone].sum(axis=0) - share[new]
+            won += gain
+        if won <= 0:
+            break
+    return np.flatnonzero(chosen)
 
 
 class _Options:

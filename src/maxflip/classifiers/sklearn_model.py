@@ -47,6 +47,7 @@ class SklearnClassifier(TorchClassifier):
     n_features: int
     feature_names: tuple[str, ...] | None
     frozen_columns: tuple[int, ...]
+    seen: Seen
 
     def __init__(
         self,
@@ -78,6 +79,7 @@ class SklearnClassifier(TorchClassifier):
         settle(self, "n_features", converted.seen.width)
         settle(self, "feature_names", converted.names)
         settle(self, "frozen_columns", tuple(sorted(converted.seen.categories)))
+        settle(self, "seen", converted.seen)
         settle(self, "apart", converted.apart)
 
     def sequence_faults(self, *, some_missing: bool, static_features: Sequence[str]) -> list[str]:  # noqa: ARG002

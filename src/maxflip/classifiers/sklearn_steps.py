@@ -59,16 +59,21 @@ def _robust(part: Part, raw: Raw, seen: Seen) -> Step:
 
 
 def _centred(centre: Any, scale: Any, raw: Raw, seen: Seen) -> Step:
+    is_whole = centre is not None and scale is not None
     centre = np.zeros(len(raw)) if centre is None else centre
     scale = np.ones(len(raw)) if scale is None else scale
-    seen.note(raw, centre, scale)
+    if is_whole:
+        seen.note_scaler(raw, centre, scale, is_range=False)
+    else:
+        seen.note(raw, centre, scale)
     return Standardised(centre, scale), _computed(len(raw))
 
 
 def _min_max(part: Part, raw: Raw, seen: Seen) -> Step:
     """x scale_ + min_, clipped to feature_range where clip=True"""
     scale, shift = part.fitted("scale_"), part.estimator.min_
-    seen.note(raw, (part.estimator.data_max_ + part.estimator.data_min_) / 2, part.estimator.data_range_ / 4)
+    middle, quarter = (part.estimator.data_max_ + part.estimator.data_min_) / 2, part.estimator.data_range_ / 4
+    seen.note_scaler(raw, middle, quarter, is_range=True)
     layer: nn.Module = Stretched(scale, shift)
     if part.estimator.clip:
         layer = nn.Sequential(layer, Clipped(*part.estimator.feature_range))
@@ -78,7 +83,7 @@ def _min_max(part: Part, raw: Raw, seen: Seen) -> Step:
 def _max_abs(part: Part, raw: Raw, seen: Seen) -> Step:
     """x / scale_, clipped to [-1, 1] where clip=True"""
     scale = part.fitted("scale_")
-    seen.note(raw, np.zeros(len(raw)), scale / 2)
+    seen.note_scaler(raw, np.zeros(len(raw)), scale / 2, is_range=True)
     layer: nn.Module = Standardised(np.zeros(len(raw)), scale)
     if getattr(part.estimator, "clip", False):
         layer = nn.Sequential(layer, Clipped(-1.0, 1.0))

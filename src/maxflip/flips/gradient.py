@@ -5,8 +5,11 @@
 1. Walk. Steps of a normalised length along the gradient of m, kept on a sphere around the start; the sphere shrinks
    when the sample has crossed and grows when it has not (the idea of DDN, in the metric of the prices). A
    full Newton-like step from the start lands in a far basin; walking finds near ones.
-2. Samples that have not crossed climb m from where they stand.
-3. Bisect between the start and the flip.
+2. Samples that have not crossed climb m from where they stand; then they go where others went, and walk and climb as
+   if every feature cost the same per spread.
+3. Samples without a flip, and those with limits that had to climb, try where others end; those that still have none
+   try the corners of their limits, and climb from the best of these (last_resort). Then bisect between start and
+   flip.
 4. Follow. A direction that flips one person often leads another to a basin that no local method sees from the second
    one's start: try those of some others, and walk again from where the most promising one leads.
 5. Walk once more from the flip with small steps, then descend: SQP steps onto the linearised surface, damped by a
@@ -21,10 +24,11 @@ from dataclasses import dataclass
 import torch
 
 from maxflip.flips.halfspace import cheapest_into_halfspace, cost
+from maxflip.flips.last_resort import LastResort
 from maxflip.flips.prices import FeaturePrices
 from maxflip.flips.surface import Surface
 
-CLIMBS = 40
+CLIMBS, PATIENCE = 40, 4  # steps; within limits, so many in a row that do not raise m
 OVERSHOOT = 1.2
 BRIEFLY, ROUGHLY, CLOSELY = 3, 5, 10  # bisections
 DESCENTS = 6
@@ -103,7 +107,7 @@ def search(surface: Surface, start: torch.Tensor | None = None) -> Best:
 
 def explore(surface: Surface, best: Best, at: torch.Tensor) -> None:
     """A first flip for each of `at`: steps 1 to 3."""
-    _first(surface, best, at)
+    strayed = _first(surface, best, at)
     _be_led(surface, best, at[~best.found[at]], among=torch.nonzero(best.found).flatten())
     lost = at[~best.found[at]]
     if len(lost):  # at very unlike prices everyone goes where it is cheap, also those who must go elsewhere
@@ -115,6 +119,9 @@ def explore(surface: Surface, best: Best, at: torch.Tensor) -> None:
             found, other.change[found], _price(surface, other.change[found]), torch.zeros_like(best.cost[found])
         )
         _be_led(surface, best, lost[~best.found[lost]], among=found)
+    strayed = strayed[_is_limited(surface)[strayed] | ~best.found[strayed]]
+    if len(strayed):
+        _resort(surface, best, strayed, searched=len(at))
     _bisect(surface, best, at[best.found[at]], ROUGHLY)
 
 
@@ -149,10 +156,10 @@ def _price(surface: Surface, d: torch.Tensor) -> torch.Tensor:
     return cost(d, surface.squared, surface.absolute)
 
 
-def _first(surface: Surface, best: Best, at: torch.Tensor) -> None:
-    """A walk from the start, then whatever else crosses."""
+def _first(surface: Surface, best: Best, at: torch.Tensor) -> torch.Tensor:
+    """A walk from the start, then whatever else crosses. Returns the samples whose walk has not crossed."""
     if not len(at):
-        return
+        return at
     origin = torch.zeros_like(surface.low[at])
     m, g = surface.margin_and_gradient(origin, at)
     away = (-m).clamp_min(TINY).nan_to_num(posinf=1.0)
@@ -165,7 +172,24 @@ def _first(surface: Surface, best: Best, at: torch.Tensor) -> None:
     d = torch.zeros_like(surface.low)
     d[at] = _walk(surface, best, at, first.clamp(low, high), weight, EXPLORE)
     _stretch(surface, best, d, at[~best.found[at]])
-    _climb(surface, best, d, at[~best.found[at]])
+    strayed = at[~best.found[at]]
+    _climb(surface, best, d, strayed)
+    return strayed
+
+
+def _is_limited(surface: Surface) -> torch.Tensor:
+    """(B,): whether some feature that may change has a limit."""
+    ends = surface.low.isfinite() | surface.high.isfinite()
+    return (ends & ~surface.pinned).any(dim=1)
+
+
+def _resort(surface: Surface, best: Best, strayed: torch.Tensor, searched: int) -> None:
+    """Flips of those who strayed, by the last resort; of those who climbed to one, if it is cheaper."""
+    flipped = torch.nonzero(best.found).flatten()
+    flipped = flipped[torch.argsort(best.cost[flipped], stable=True)]
+    search = LastResort.of(surface, strayed, best.change[strayed], best.cost[strayed])
+    search.run(flipped, best.change[flipped], searched)
+    best.record(strayed, search.change, search.cost, torch.zeros_like(search.cost))
 
 
 def _walk(
@@ -336,8 +360,13 @@ def _stretch(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor) ->
 
 
 def _climb(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor) -> None:
-    """Raise m from d[at], in place: each time the cheapest step that would cross if the surface were flat."""
-    for _ in range(CLIMBS):
+    """Raise m from d[at], in place: each time the cheapest step that would cross if the surface were flat.
+
+    Within limits, a sample whose m does not rise for PATIENCE steps goes back and forth between corners, and leaves.
+    """
+    highest = torch.full_like(best.cost, -torch.inf)
+    rose = torch.where(_is_limited(surface), 0.0, torch.inf)  # the last step at which m rose
+    for k in range(CLIMBS):
         if not len(at):
             return
         here = d[at]
@@ -347,7 +376,9 @@ def _climb(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor) -> N
         step = cheapest_into_halfspace(g, -OVERSHOOT * m, surface.squared, surface.absolute, low, high)
         d[at] = (here + step.change).clamp(surface.low[at], surface.high[at])
         moves = (step.change != 0).any(dim=1) & torch.isfinite(d[at]).all(dim=1)
-        at = at[~best.found[at] & moves]
+        rose[at] = torch.where(m > highest[at], rose[at].clamp_min(k), rose[at])
+        highest[at] = torch.maximum(highest[at], m)
+        at = at[~best.found[at] & moves & (k - rose[at] < PATIENCE)]
     if len(at):
         best.record(at, d[at], _price(surface, d[at]), surface.margin(d[at], at))
 
