@@ -260,7 +260,7 @@ class Problem(Frozen):
     def _sample(self) -> Sample:
         """What the model is tried on."""
         if self.cohort.ragged is None:
-            return Sample.of_table(self.cohort.values)
+            return Sample.of_table(self.cohort.values, self.cohort.order)
         # By length, the shortest and the longest among them: else it may happen that padding is never tried.
         rows = self.cohort.order[chosen_rows(len(self))]
         everywhere = np.arange(self.width)
@@ -359,7 +359,7 @@ class Problem(Frozen):
         if self.cohort.ragged is not None:
             return None
         forms = []
-        x = torch.tensor(self.cohort.values[:: max(1, len(self) // AGREE_ON)])
+        x = torch.tensor(self.cohort.values[self.cohort.order[:: max(1, len(self) // AGREE_ON)]])
         x = torch.cat([x, x.flip(0) * 1.5 - x * 0.5])  # also between and beyond the samples
         for member in self.classifier.members:
             form = member.linear(len(self.cohort.features))
