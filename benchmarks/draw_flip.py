@@ -20,7 +20,7 @@ from evidence.files import ROOT, made_here
 from evidence.report import report
 from maxflip import Problem, TorchClassifier
 from maxflip.flips import FeaturePrices, cheapest_flips
-from maxflip.judge import confidence_after, passes
+from maxflip.judge import confidence_after, is_flip
 
 Floats = NDArray[np.float64]
 MARGIN = 0.1
@@ -115,7 +115,7 @@ def cheapest_on_grid(problem: Problem, prices: Floats) -> float:
     low, high = problem.box(np.array([0]))
     changes = grid(FINE, FINE).reshape(-1, 2) - START
     changes = changes[((changes >= low) & (changes <= high)).all(axis=1)]
-    passing = passes(problem, confidence_after(problem, np.zeros(len(changes), np.int64), changes))
+    passing = is_flip(problem, np.zeros(len(changes), np.int64), changes)
     return float((changes[passing] ** 2 @ prices).min())
 
 

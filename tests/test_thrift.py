@@ -78,7 +78,9 @@ def test_with_a_binding_cap_and_ample_budgets_the_cheapest_are_picked(n: int, ca
     assert plan.selected.tolist() == nearest.tolist()
     best = solve(problem.changed(budgets={"people": n}), Nearest())
     own = {str(i): change for i, change in zip(best.ids, best.moves, strict=True)}
-    assert drawn(problem, plan.moves) == pytest.approx(drawn(problem, np.array([own[str(i)] for i in plan.ids])), rel=1e-6)
+    assert drawn(problem, plan.moves) == pytest.approx(
+        drawn(problem, np.array([own[str(i)] for i in plan.ids])), rel=1e-6
+    )
 
 
 def test_weights_change_what_is_saved() -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         VerifyError,
     )
     from maxflip.insight import Insight, look
+    from maxflip.must_hold import Rounded, Uptake
     from maxflip.pipeline import solve
     from maxflip.plan import Fate, Plan, Status
     from maxflip.problem import Problem
@@ -53,12 +54,14 @@ __all__ = [
     "Problem",
     "ProblemError",
     "ResourceError",
+    "Rounded",
     "SklearnClassifier",
     "Status",
     "Tempered",
     "TorchClassifier",
     "Tuned",
     "UnsafeError",
+    "Uptake",
     "VerifyError",
     "frontier",
     "look",
@@ -73,6 +76,7 @@ _HOMES = {
     "classifiers": ["Ensemble", "SklearnClassifier", "Tempered", "TorchClassifier"],
     "cohort": ["Cohort"],
     "insight": ["Insight", "look"],
+    "must_hold": ["Rounded", "Uptake"],
     "pipeline": ["solve"],
     "plan": ["Fate", "Plan", "Status"],
     "problem": ["Problem"],

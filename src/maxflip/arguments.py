@@ -125,10 +125,13 @@ def rows_to_try(cohort: Cohort) -> Rows:
 
 
 def spread_for(functions: Sequence[FunctionCost], cohort: Cohort) -> Floats:
-    """(F,): the spread of each feature that a function is given, 0 elsewhere"""
+    """(F,): the spread of each feature that a function is given, 0 elsewhere
+
+    Rows are taken in the order of their ids: a mean rounds otherwise in another order.
+    """
     spread = np.zeros(len(cohort.features))
     columns = np.unique(np.concatenate([function.columns for function in functions]))
-    spread[columns] = spread_of(cohort.values[:, columns])
+    spread[columns] = spread_of(cohort.values[np.ix_(cohort.order, columns)])
     return spread
 
 

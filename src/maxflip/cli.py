@@ -235,13 +235,16 @@ def _show(released: Any, quiet: bool) -> None:
     if quiet:
         return
     from maxflip.report.answer import answer, headline
+    from maxflip.report.hold import headline as hold_line
 
     plan, folder = released.plan, one_line(str(released.folder))
     worth = "" if (plan.worths == 1).all() else f" The worth moved is {plan.worth:,.6g}."
+    held = f"Holds: {line}\n" if (line := hold_line(plan)) else ""
     claims = "".join(f"{claim.label}: {claim.sentence}\n" for claim in answer(plan).claims)
     _say(
         f"{headline(plan)}{worth}\n"
         f"{claims}"
+        f"{held}"
         f"{CAVEAT}\n"
         f"\n{_budget_lines(plan)}\n\n"
         f"Plan:   {folder} (passed its audit)\n"

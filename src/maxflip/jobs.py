@@ -10,6 +10,7 @@ from typing import Any
 
 import maxflip_verify
 import maxflip_wall
+from maxflip.classifiers import Classifier
 from maxflip.cohort import Cohort
 from maxflip.demo import is_demo, write_demo_inputs
 from maxflip.errors import MaxflipError, OutputError, Terminated, VerifyError
@@ -78,12 +79,19 @@ def _solve(job: Job, watch: Watch) -> _Answer:
     job = job.with_classes_of(classifier)
     reading, reference = job.read_cohort(), job.read_reference()
     problem = job.problem(reading, classifier)
+    judges = job.load_judges(problem)
     plan = solve(problem, job.solver, seed=job.seed, watch=watch, allocation=job.allocation, groups=job.groups)
-    return _looked(plan, job, problem, job.group(reading), reference, watch)
+    return _looked(plan, job, problem, job.group(reading), reference, judges, watch)
 
 
 def _looked(
-    plan: Plan, job: Job, problem: Problem, group: dict[str, Any] | None, reference: Cohort | None, watch: Watch
+    plan: Plan,
+    job: Job,
+    problem: Problem,
+    group: dict[str, Any] | None,
+    reference: Cohort | None,
+    judges: dict[str, Classifier] | None,
+    watch: Watch,
 ) -> _Answer:
     """What goes wrong here costs no plan, which is made and judged: the report says that something is not known.
 
@@ -95,7 +103,7 @@ def _looked(
     if job.groups is not None:
         solver = Grouped(solver, read_groups(job.groups, problem.cohort))
     try:
-        insight = look(problem, plan, scales=None, group=group, reference=reference)
+        insight = look(problem, plan, scales=None, group=group, reference=reference, judges=judges)
         if scales is not None:
             ahead, better = outlook_of(problem, plan, scales, solver=solver, watch=watch)
             looked = insight

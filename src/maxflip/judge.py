@@ -99,9 +99,30 @@ def confidence_after(problem: Problem, rows: Rows, changes: Floats) -> Floats:
     return confidence
 
 
-def passes(problem: Problem, confidence: Floats) -> Mask:
+def least_confidence(problem: Problem, rows: Rows, changes: Floats, full: Floats) -> Floats:
+    """(B,): the smallest confidence of each sample over the scenarios of `must_hold`; NaN if one is not finite.
+
+    full (B,): its confidence after the full change, which is one of them.
+    """
+    least = full
+    for carried_out in problem.scenarios.carried_out(problem.start[rows], changes):
+        least = np.minimum(least, confidence_after(problem, rows, carried_out))
+    return least
+
+
+def _passes(problem: Problem, confidence: Floats) -> Mask:
     """A flip counts when it passes by the guard, so that it also passes in another batch, or alone."""
     return np.asarray(confidence >= problem.goal.required + problem.guard)
+
+
+def is_flip(problem: Problem, rows: Rows, changes: Floats) -> Mask:
+    """(B,): whether the sample passes by the guard in every scenario. Those that fail the full change need no other."""
+    full = confidence_after(problem, rows, changes)
+    found = _passes(problem, full)
+    if problem.scenarios.requirements and found.any():
+        least = least_confidence(problem, rows[found], changes[found], full[found])
+        found[found] = _passes(problem, least)
+    return found
 
 
 def lawful(problem: Problem, rows: Rows, changes: Floats) -> Mask:
@@ -124,14 +145,14 @@ def admissible(problem: Problem, rows: Rows, changes: Floats) -> Mask:
     """(c,): candidates that are lawful and are flips. The paper's filter before its final program."""
     ok = lawful(problem, rows, changes)
     if ok.all():
-        return passes(problem, confidence_after(problem, rows, changes))
-    ok[ok] = passes(problem, confidence_after(problem, rows[ok], changes[ok]))
+        return is_flip(problem, rows, changes)
+    ok[ok] = is_flip(problem, rows[ok], changes[ok])
     return ok
 
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """What stands of a selection: kept (c,), and the confidence of each after its change."""
+    """What stands of a selection: kept (c,), and the confidence of each after its full change."""
 
     kept: Mask
     confidence: Floats
@@ -143,15 +164,17 @@ def verdict(problem: Problem, rows: Rows, changes: Floats) -> Verdict:
     Raises RuntimeError if the selection overspends: that is a bug of `choose`, and no plan comes of it.
     """
     confidence = confidence_after(problem, rows, changes)
-    kept = lawful(problem, rows, changes) & passes(problem, confidence)
-    narrow = lowest(confidence, ALONE)
+    least = least_confidence(problem, rows, changes, confidence)
+    kept = lawful(problem, rows, changes) & _passes(problem, least)
+    narrow = lowest(least, ALONE)
     narrow = narrow[kept[narrow]]
     for begin in range(0, len(narrow), AT_A_TIME):
         apart = 0.0
         for c in narrow[begin : begin + AT_A_TIME]:
-            alone = float(confidence_after(problem, rows[c : c + 1], changes[c : c + 1])[0])
+            one = rows[c : c + 1], changes[c : c + 1]
+            alone = float(least_confidence(problem, *one, confidence_after(problem, *one))[0])
             kept[c] = alone >= problem.goal.required
-            apart = max(apart, abs(alone - confidence[c]))
+            apart = max(apart, abs(alone - least[c]))
         if apart <= HARMLESS * problem.guard:
             break  # a hundred that rounding moves so little speak for the rest
     over = problem.bill(rows, changes).of(kept).overspent()

@@ -21,6 +21,7 @@ from maxflip.choose import choice, choose
 from maxflip.engine import Engine, Local, Rows, one_torch_thread, threads_of
 from maxflip.errors import InputError, ModelError
 from maxflip.exact import Floats, fsum
+from maxflip.holds import holds_of
 from maxflip.parts import filled, threads
 from maxflip.plan import Fate, Places, Plan, Status
 from maxflip.pool import Pool
@@ -164,6 +165,8 @@ class _Earlier:
     @classmethod
     def of(cls, problem: Problem, where: judge.Standing, start: Plan) -> _Earlier:
         flips, which = _mapped(problem, start.flips, start)
+        if problem.scenarios.step is not None:  # budgets count what is done: the rounded change
+            flips = Pool.of(problem, flips.rows, problem.settle(flips.rows, flips.changes))
         asked = where.open[flips.rows] & ~np.isin(flips.rows, problem.exclude)
         asked[asked] = judge.admissible(problem, flips.rows[asked], flips.changes[asked])
         known = [np.arange(start.count)]
@@ -230,10 +233,10 @@ def _best(problem: Problem, choices: Sequence[Pool]) -> _Selection:
     """The choice that is worth most when it is judged once more; of equals the first."""
     best: _Selection | None = None
     most = -math.inf
-    for choice in sorted(choices, key=lambda choice: -_worth(problem, choice)):
-        if _worth(problem, choice) <= most:
+    for some in sorted(choices, key=lambda some: -_worth(problem, some)):
+        if _worth(problem, some) <= most:
             break
-        judged = _judged(problem, choice)
+        judged = _judged(problem, some)
         worth = fsum(problem.worth[judged.rows])
         if worth > most:
             best, most = judged, worth
@@ -338,6 +341,7 @@ def _plan(problem: Problem, run: Run, proposal: Proposal, selection: _Selection,
         exclude=problem.exclude,
         ceilings=proposal.ceilings,
         pool=pool,
+        must_hold=problem.scenarios.requirements,
     )
 
 
@@ -351,6 +355,7 @@ def _selected(problem: Problem, selection: _Selection) -> dict[str, Any]:
         "places": _places(problem, rows),
         "confidence_after": selection.confidence,
         "spend": dict(zip(problem.ledger.names, problem.bill(rows, changes).spent().tolist(), strict=True)),
+        "holds": holds_of(problem, rows, changes),
     }
 
 

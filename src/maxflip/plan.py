@@ -18,6 +18,8 @@ from maxflip.bracket import Bracket, Ceiling, Offers, most_allowed, most_worth
 from maxflip.budgets import Budget, Ledger, Rows
 from maxflip.errors import InputError
 from maxflip.exact import Floats
+from maxflip.holds import Holds
+from maxflip.must_hold import Requirement
 from maxflip.pool import Pool, no_rows
 from maxflip.suggest import did_you_mean, shown
 
@@ -130,6 +132,8 @@ class Plan:
         exclude: row numbers of those that must not be.
         ceilings: what the bound or estimate is at other budgets, for `what_if`.
         pool: all flips that were found, the picked ones among them; None for a plan that was saved without.
+        must_hold: what flips had to hold in, beside the full change.
+        holds: how many flips still pass if changes are not carried out to the letter; None: not known.
     """
 
     features: tuple[str, ...]
@@ -165,6 +169,8 @@ class Plan:
     exclude: Rows = field(default_factory=no_rows)
     ceilings: tuple[Ceiling, ...] = ()
     pool: Pool | None = field(default=None, repr=False)
+    must_hold: tuple[Requirement, ...] = ()
+    holds: Holds | None = None
 
     def __post_init__(self) -> None:
         """What is handed out cannot be written to; and a budget without a limit has the price 0, if there are any."""

@@ -80,7 +80,9 @@ class Pool(Frozen):
 
     def places_of(self, others: Pool) -> Rows:
         """Where flips of a pool with the same slots stand in this one; those that do not are left out."""
-        wanted = {(row, change.tobytes()) for row, change in zip(others.rows.tolist(), others.changes + 0.0, strict=True)}
+        wanted = {
+            (row, change.tobytes()) for row, change in zip(others.rows.tolist(), others.changes + 0.0, strict=True)
+        }
         some = np.flatnonzero(np.isin(self.rows, others.rows))
         known = zip(some.tolist(), self.rows[some].tolist(), self.changes[some] + 0.0, strict=True)
         return np.array([place for place, row, change in known if (row, change.tobytes()) in wanted], dtype=np.int64)

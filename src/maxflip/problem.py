@@ -35,6 +35,7 @@ from maxflip.frozen import Frozen, FrozenMap, read_only
 from maxflip.goal import Goal, requirement_faults
 from maxflip.inputs import Inputs, SequenceInputs, TableInputs, as_tensor, similar
 from maxflip.limits import Limits, read_limits
+from maxflip.must_hold import Requirement, Scenarios, read_must_hold, scenarios_of
 from maxflip.parts import filled
 from maxflip.ragged import Ragged
 from maxflip.sanity import input_notices
@@ -74,11 +75,14 @@ class Problem(Frozen):
             weight x share spent is sought; budgets that are not named weigh 1.
         include: ids that must be picked; those in the wanted class already are left alone.
         exclude: ids that must never be picked.
+        must_hold: a list of Uptake(share) and Rounded({feature: step}), at most one of each: flips must also pass when
+            changes are carried out like that. None: the full change alone counts.
 
     The program, for n samples of K slots each (the features of a table, or those values of a sequence that may change):
 
         max sum_j v_j z_j   s.t.  sum_j z_j a_r(d_j) <= B_r,   confidence(x_j + d_j) >= required where z_j = 1,
                                   x_j + d_j inside its limits,   z_j in {0, 1}
+                                  the same confidence at x_j + c(d_j) for every scenario c of `must_hold`
 
         d_j: the change of sample j, (K,)   x: start, (n, K)   v: worth, (n,)   B, a: ledger
         confidence, required: goal   include, exclude: row numbers
@@ -97,6 +101,7 @@ class Problem(Frozen):
     thrift: Mapping[str, float]  # by budget; 1 where it is not named
     include: Rows
     exclude: Rows
+    scenarios: Scenarios  # of must_hold
     guard: float  # a flip must pass by this much more than asked: rounding differs between batch sizes
     notices: tuple[str, ...]
 
@@ -118,6 +123,7 @@ class Problem(Frozen):
         thrift: Mapping[str, float] | None = None,
         include: Iterable[str | int] | None = None,
         exclude: Iterable[str | int] | None = None,
+        must_hold: Requirement | Sequence[Requirement] | None = None,
     ) -> None:
         check_classifier(classifier)
         people = as_cohort(cohort, features, units)
@@ -145,6 +151,8 @@ class Problem(Frozen):
             faults += classifier.sequence_faults(
                 some_missing=bool(np.isnan(people.values).any()), static_features=people.ragged.static_features
             )
+        requirements, hold_faults = read_must_hold(must_hold, people.features, changeable)
+        faults += hold_faults
         faults += overflow_faults(people, classifier)
         faults += size_faults(people, weighed)
         if not budget_faults and not weighed:
@@ -183,6 +191,7 @@ class Problem(Frozen):
         settle(self, "thrift", FrozenMap(weights))
         settle(self, "include", read_only(picked))
         settle(self, "exclude", read_only(barred))
+        settle(self, "scenarios", scenarios_of(requirements, people.features, slots.feature))
         settle(self, "guard", probed.guard)
         doubts = input_notices(classifier, people)
         told = (*_notices(self, weighed, steps), *probed.notices, *doubts, *_function_notices(functions))
@@ -251,7 +260,7 @@ class Problem(Frozen):
     def _sample(self) -> Sample:
         """What the model is tried on."""
         if self.cohort.ragged is None:
-            return Sample.of_table(self.cohort.values)
+            return Sample.of_table(self.cohort.values, self.cohort.order)
         # By length, the shortest and the longest among them: else it may happen that padding is never tried.
         rows = self.cohort.order[chosen_rows(len(self))]
         everywhere = np.arange(self.width)
@@ -350,7 +359,7 @@ class Problem(Frozen):
         if self.cohort.ragged is not None:
             return None
         forms = []
-        x = torch.tensor(self.cohort.values[:: max(1, len(self) // AGREE_ON)])
+        x = torch.tensor(self.cohort.values[self.cohort.order[:: max(1, len(self) // AGREE_ON)]])
         x = torch.cat([x, x.flip(0) * 1.5 - x * 0.5])  # also between and beyond the samples
         for member in self.classifier.members:
             form = member.linear(len(self.cohort.features))
@@ -408,14 +417,21 @@ class Problem(Frozen):
         return low, high
 
     def settle(self, rows: Rows, changes: Floats) -> Floats:
-        """Changes as they may be stored: x + change inside the limits in float64, frozen ones exactly +0.0."""
+        """Changes as they may be stored: x + change inside the limits in float64, frozen ones exactly +0.0.
+
+        Values that `must_hold` rounds become the multiples of their steps that they would be rounded to.
+        """
         return filled(lambda part: self._settled(rows[part], changes[part]), changes.shape)
 
     def _settled(self, rows: Rows, changes: Floats) -> Floats:
-        if self.is_boundless:
+        if self.is_boundless and self.scenarios.step is None:
             return np.where(self.ledger.actionable, changes, 0.0) + 0.0  # -0.0 becomes 0.0
         low, high = self.box(rows)
-        return self.limits.settle(self.start[rows], np.clip(changes, low, high), rows)
+        inside = self.limits.settle(self.start[rows], np.clip(changes, low, high), rows)
+        if self.scenarios.step is None:
+            return inside
+        on_grid = self.scenarios.onto_grid(self.start[rows], inside, low, high)
+        return self.limits.settle(self.start[rows], on_grid, rows)
 
 
 def _function_notices(functions: Sequence[FunctionCost]) -> list[str]:

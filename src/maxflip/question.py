@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from maxflip.must_hold import Requirement, Uptake
 from maxflip.problem import Problem
 from maxflip.suggest import listed
 
@@ -17,12 +18,21 @@ def asked(problem: Problem) -> dict[str, str]:
     Limits are those that were given: a start value outside them widens them for that sample.
     """
     lines = {"Wanted class": _wanted(problem), "Confidence": _confidence(problem), "May change": _changeable(problem)}
+    if problem.scenarios.requirements:
+        lines["Must hold"] = "; ".join(map(_in_words, problem.scenarios.requirements))
     if problem.steps:
         lines["Steps that may change"] = problem.steps
     for name, rows in (("Must be picked", problem.include), ("Must not be picked", problem.exclude)):
         if len(rows):
             lines[name] = listed(problem.cohort.ids[rows])
     return lines
+
+
+def _in_words(requirement: Requirement) -> str:
+    if isinstance(requirement, Uptake):
+        return f"if only {100 * requirement.share:.15g} % of each change is carried out"
+    steps = ", ".join(f"{name!r} to multiples of {step:.15g}" for name, step in requirement.steps.items())
+    return f"if values are rounded: {steps}"
 
 
 def _wanted(problem: Problem) -> str:

@@ -43,9 +43,7 @@ def thriftier(candidates: Candidates, draws: Floats, picked: Indices, free: Indi
     return _exchanged(candidates, draws, best, room)
 
 
-def _proposed(
-    candidates: Candidates, draws: Floats, picked: Indices, free: Indices, room: Floats
-) -> list[Indices]:
+def _proposed(candidates: Candidates, draws: Floats, picked: Indices, free: Indices, room: Floats) -> list[Indices]:
     if candidates.samples <= FEW:
         found = _program(candidates, draws, picked, room)
         return [] if found is None else [found]

@@ -79,6 +79,12 @@ def read_job(data: bytes) -> dict[str, Any]:
         names = asked["features"] + asked.get("static_features", []), job["model"].get("classes", "-")
         if any(not some or len(set(some)) < len(some) for some in names):
             raise Unreadable("features and classes must each be some names, none of them twice")
+        held = job.get("must_hold", {})
+        steps = held.get("rounded", {"": 1.0})
+        if not 0 < held.get("uptake", 1.0) <= 1 or not steps or any(not 1e-100 <= s <= 1e100 for s in steps.values()):
+            raise Unreadable(f"must_hold: got {held}, wanted an uptake in (0, 1] and steps from 1e-100 to 1e100")
+        if odd := sorted(held.get("rounded", {}).keys() - set(asked["features"])):
+            raise Unreadable(f"must_hold: rounded: got {odd}, wanted some of {asked['features']}")
         return job
 
 

@@ -14,6 +14,8 @@ from maxflip_verify.exact import consumption
 from maxflip_verify.inputs import Case, Columns
 
 FATES = ["already", "left_out", "not_found", "unreachable", "unusable"]  # and "flipped", the `count` of the summary
+HELD = "must_hold: "  # in front of the name of every case in which flips must pass
+TOLD = "holds: "  # ... and of every case in which summary.json says how many do
 ROUNDING, SHOWN = 1e-12, 100  # of two softmaxes in float64; findings of a kind
 
 
@@ -83,7 +85,9 @@ def fate_rules(case: Case, plan: Columns, fates: Columns, guard: float) -> Itera
     off = {key: ~(np.abs(fates[f"confidence_{key}"] - fates[key]) <= guard + ROUNDING) for key in ("before", "after")}
     off["before"] &= ~(np.isnan(before) & np.isnan(fates["confidence_before"]))
     finite = np.isfinite(before) & (exclude | (before >= line + guard))  # nobody searched those for a flip
+    held = [key for key in fates if key.startswith(HELD)]
     for what, wrong, got, wanted in (
+        *((key, flipped & ~(fates[key] >= line), fates[key], f"confidence of at least {line}") for key in held),
         ("fate", ~np.isin(fate, [*FATES, "flipped"]), fate, "a known one"),
         ("plan", flipped != np.isin(np.arange(len(ids)), plan["sample"]), fate, "flipped if and only if changed"),
         ("include", include & ~flipped & ~already, fate, "flipped or already"),
@@ -121,6 +125,13 @@ def summary_rules(case: Case, plan: Columns, fates: Columns, said: dict[str, Any
         yield check(f"summary.json: budget {name!r}", got != stated, got, stated)
     free = [budget["price"] for budget in said["budgets"].values() if budget["amount"] == "inf" and budget["price"]]
     yield check("summary.json: price", bool(free), free, "0 or null, as nothing limits it")
+    line = case.job["goal"].get("margin", case.job["goal"].get("threshold"))
+    for name in (key for key in fates if key.startswith(TOLD)):
+        got = said["holds"]["rounded"] if name == f"{TOLD}rounded" else said["holds"]["uptake"][name[len(TOLD) :]]
+        few, many = (int((fates[name] >= line + side * said["guard"]).sum()) for side in (1, -1))
+        yield check(f"summary.json: {name}", not few <= got <= many, got, f"{few} to {many}")
+    if "must_hold" in case.job or "must_hold" in said:
+        wanted["must_hold"] = case.job.get("must_hold") or None
     if case.is_long:
         wanted |= {"kind": "sequences", "lengths": np.diff(case.begin)[fates["flipped"]].tolist()}
     stray = sorted({"kind", "lengths"} & said.keys() - wanted.keys())

@@ -1,9 +1,11 @@
 """From a plan folder to its Audit: read every file once, run the model afresh, apply the rules."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +15,7 @@ from maxflip_verify.exact import Floats
 from maxflip_verify.forms import FORMS, misfits
 from maxflip_verify.inputs import Case, Columns, complete, positions, read_case, read_columns, read_job
 from maxflip_verify.networks import Network
-from maxflip_verify.rules import SHOWN, Check, check, fate_rules, plan_rules, summary_rules
+from maxflip_verify.rules import HELD, SHOWN, TOLD, Check, check, fate_rules, plan_rules, summary_rules
 from maxflip_wall import Broken, Loaded, Unreadable, is_safetensors, load_model, read, reading, unique_keys
 
 BATCH, ALONE, TRIED = 1024, 1000, 256
@@ -77,7 +79,7 @@ def audit(
     plan |= _places(case, plan)
     order = positions(case.ids, fates["id"])  # -1, the last, where a sample has no row
     fates |= {key: np.append(fates[key], "" if key == "fate" else np.nan)[order] for key in fates if key != "id"}
-    fates |= _run(loaded, case, plan, fates["fate"] == "flipped")
+    fates |= _run(loaded, case, plan, fates["fate"] == "flipped", said.get("holds", {}))
     unit = fates["size"][np.linspace(0, len(case.ids) - 1, min(TRIED, len(case.ids))).astype(int)].max() or 1.0
     dtype = torch.float64 if isinstance(loaded, Network) else loaded.dtype
     eps, least = torch.finfo(dtype).eps, 1e-9 if dtype == torch.float64 else 1e-6
@@ -95,15 +97,45 @@ def _places(case: Case, plan: Columns) -> Columns:
     return {"sample": sample, "place": place, "exists": exists, "known": known, "row": row, "time": time}
 
 
-def _run(model: Loaded | Network, case: Case, plan: Columns, flipped: NDArray[np.bool_]) -> Columns:
-    """Confidence before and after: in batches, and once more alone for the flips that are closest to the line."""
-    end, after, moved = case.start.copy(), np.full(len(case.ids), np.nan), np.flatnonzero(flipped)
-    end[plan["row"][plan["known"]], plan["place"][plan["known"]]] += plan["change"][plan["known"]]
+def _run(
+    model: Loaded | Network, case: Case, plan: Columns, flipped: NDArray[np.bool_], holds: dict[str, Any]
+) -> Columns:
+    """Confidence before, after, and in every case of must_hold: in batches, and once more alone for the flips that are
+    closest to the line."""
+    moved, places = np.flatnonzero(flipped), (plan["row"][plan["known"]], plan["place"][plan["known"]])
     before, lead, size = _confidence(model, case, np.arange(len(case.ids)), case.start, BATCH)
-    after[moved] = _confidence(model, case, moved, end, BATCH)[0]
-    closest = moved[np.argsort(after[moved])[: 0 if isinstance(model, Network) else ALONE]]  # which knows no batches
-    after[closest] = np.minimum(after[closest], _confidence(model, case, closest, end, 1)[0])
-    return {"before": before, "after": after, "lead": lead, "size": size, "flipped": flipped}
+    seen = {"before": before, "lead": lead, "size": size, "flipped": flipped}
+    for name, done in _carried_out(case, places, plan["change"][plan["known"]], holds):
+        end, after = case.start.copy(), np.full(len(case.ids), np.nan)
+        end[places] += done
+        after[moved] = _confidence(model, case, moved, end, BATCH)[0]
+        knows_no_batches = isinstance(model, Network) or name.startswith(TOLD)
+        closest = moved[np.argsort(after[moved])[: 0 if knows_no_batches else ALONE]]
+        after[closest] = np.minimum(after[closest], _confidence(model, case, closest, end, 1)[0])
+        seen[name] = after
+    return seen
+
+
+def _carried_out(case: Case, places: tuple[Any, Any], change: Floats, holds: dict[str, Any]) -> Iterator[Any]:
+    """What is done of the changes: all of them, what the job's must_hold says, and what summary.json tells of."""
+    yield "after", change
+    held = case.job.get("must_hold", {})
+    if "uptake" in held:
+        shares = [held["uptake"] + (1.0 - held["uptake"]) * (k / 4) for k in range(4)]
+        yield from ((f"{HELD}a share of {share!r}", share * change) for share in shares if share < 1)
+    if "rounded" in held:
+        yield f"{HELD}rounded values", _rounded(case, places, change, held["rounded"])
+    yield from ((f"{TOLD}{share}", float(share) * change) for share in holds.get("uptake", {}))
+    if holds:
+        digits = {feature: 10.0 ** -min(max(decimals, 0), 100) for feature, decimals in holds["digits"].items()}
+        yield f"{TOLD}rounded", _rounded(case, places, change, digits)
+
+
+def _rounded(case: Case, places: tuple[Any, Any], change: Floats, steps: dict[str, float]) -> Floats:
+    step, start = np.array([float(steps.get(name, 0)) for name in case.features])[places[1]], case.start[places]
+    unit = np.where(step > 0, step, 1.0)
+    with np.errstate(all="ignore"):
+        return np.where((step > 0) & (change != 0), unit * np.rint((start + change) / unit) - start, change)
 
 
 def _outputs(model: Loaded | Network, case: Case, who: NDArray[np.intp], points: Floats) -> Floats:

@@ -24,6 +24,7 @@ from experiments.hold.credit import Credit
 from experiments.hold.icu import Stays
 from experiments.protocol import SHARES, SMALL_STEP
 from maxflip import KL
+from maxflip.holds import SHARES as PARTLY
 from maxflip.sizing import WEIGHTS
 from maxflip.tuning import scale_free_grid
 
@@ -80,9 +81,10 @@ def test_settings_of_the_study_are_those_of_its_code() -> None:
         f"a smaller step of its probabilities, {SMALL_STEP},",
         f"one smaller start of lambda ({min(scale_free_grid(KL)['start_lambda']):g})",
     )
-    _, _, shares, close, _ = SETTINGS["docs/hold.md"]
+    _, _, shares, close, _, parts = SETTINGS["docs/hold.md"]
     assert shares.endswith(f"| {Credit.share:.0%} of each | {Stays.share:.0%} of each |".replace("%", " %"))
     assert close.endswith(f" {CLOSE}")
+    assert parts.startswith("*" + ", ".join(f"{share:.0%}".replace("%", " %") for share in PARTLY[1:]) + "*")
 
 
 def test_what_can_be_rendered_is_shown_by_a_page() -> None:

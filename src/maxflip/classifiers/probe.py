@@ -64,9 +64,10 @@ class Sample:
     size: float
 
     @classmethod
-    def of_table(cls, values: Floats) -> Sample:
-        """values (n, F)"""
-        rows = chosen_rows(len(values))
+    def of_table(cls, values: Floats, order: Rows | None = None) -> Sample:
+        """values (n, F)   order (n,): rows by id, so that any order of a file gives the same guard; None: as given"""
+        chosen = chosen_rows(len(values))
+        rows = chosen if order is None else order[chosen]
         some = values[rows]
         with np.errstate(over="ignore"):
             spread = some.std(axis=0)

@@ -13,7 +13,7 @@ from maxflip.errors import InputError
 from maxflip.exact import Floats
 from maxflip.files.job_forms import dotted
 from maxflip.frozen import FrozenMap, read_only
-from maxflip.insight import QUANTILES, Group, Groups, Insight, Outlook, Plausibility, misfits
+from maxflip.insight import QUANTILES, Group, Groups, Insight, Judged, Outlook, Plausibility, misfits
 from maxflip.plan import Plan
 from maxflip.suggest import shown
 
@@ -59,12 +59,19 @@ class _Groups(_Form):
     groups: list[_Group]
 
 
+class _Judge(_Form):
+    name: str
+    before: Whole
+    after: Whole
+
+
 class _File(_Form):
     format: int
     frontier: list[_Scale] | None
     plausibility: _Plausibility | None
     groups: _Groups | None
     notices: list[str]
+    judges: list[_Judge] | None = None
 
 
 def insight_bytes(insight: Insight) -> bytes:
@@ -91,6 +98,7 @@ def insight_bytes(insight: Insight) -> bytes:
         },
         "groups": None if groups is None else {"column": groups.column, "groups": [vars(g) for g in groups.groups]},
         "notices": list(insight.notices),
+        **({} if insight.judges is None else {"judges": [vars(judge) for judge in insight.judges]}),
     }
     return (json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
@@ -117,8 +125,9 @@ def parse_insight(data: bytes, plan: Plan, source: str) -> Insight:
             f"{source}: plausibility.typical: has the quantiles {quantiles}; wanted {list(QUANTILES)}. "
             "Solve the job again."
         )
+    judges = None if read.judges is None else tuple(Judged(**vars(judge)) for judge in read.judges)
     notices = tuple(read.notices)
-    found = Insight(_outlook(read.frontier), _near(read.plausibility), _divided(read.groups), notices, plan)
+    found = Insight(_outlook(read.frontier), _near(read.plausibility), _divided(read.groups), notices, plan, judges)
     faults = [f"{source}: {fault} Solve the job again." for fault in misfits(found, plan)]
     if faults:
         raise InputError(faults)

@@ -27,6 +27,7 @@ from maxflip.files.job_forms import (
     GoalForm,
     LimitForm,
     ModelForm,
+    MustHoldForm,
     ReportForm,
     SolverForm,
     fill,
@@ -41,16 +42,18 @@ from maxflip.files.job_rules import (
     limit_faults,
     missing_columns,
     model_faults,
+    must_hold_faults,
     per_sample_faults,
     report_faults,
     solver_faults,
     strangers,
 )
-from maxflip.files.models import load_classifier, load_sequence_classifier
+from maxflip.files.models import load_classifier, load_judge, load_sequence_classifier
 from maxflip.files.opening import open_file
 from maxflip.files.sequences import Columns, read_sequences, read_static
 from maxflip.files.toml import LARGEST, parse_toml
 from maxflip.insight import SCALES
+from maxflip.must_hold import Requirement, from_table
 from maxflip.problem import Problem
 from maxflip.solvers import SOLVERS, Solver
 from maxflip.suggest import listed, shown
@@ -59,7 +62,7 @@ from maxflip.watch import Watch
 FORMAT = 1
 LARGE = 5000  # samples: of more, what other budgets buy is not asked unless the job says so
 _TABLES = {"cohort": "who is there", "model": "which classifier is meant", "goal": "what is wanted"}
-_KEYS = ["format", *_TABLES, "budgets", "limits", "solver", "report"]
+_KEYS = ["format", *_TABLES, "budgets", "limits", "must_hold", "solver", "report"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -78,6 +81,7 @@ class Job:
     allocation: Literal["joint", "proportional"] = "joint"
     groups: int | None = None
     report: ReportForm = field(default_factory=ReportForm)
+    must_hold: tuple[Requirement, ...] = ()
 
     @property
     def files(self) -> dict[str, Path]:
@@ -149,6 +153,11 @@ class Job:
         name = self.report.group
         return None if name is None else {name: reading.columns[Category(name)]}
 
+    def load_judges(self, problem: Problem) -> dict[str, Classifier] | None:
+        """The other models that the report asks about the flips, by their files."""
+        named = self.report.judges
+        return None if named is None else {file: load_judge(self.path.parent / file, problem) for file in named}
+
     def read_reference(self) -> Cohort | None:
         """The real samples that the job names to compare changed ones with."""
         file, asked = self.report.reference, self.cohort
@@ -204,6 +213,7 @@ class Job:
                 worth=None if goal.worth_column is None else reading.columns[Amount(goal.worth_column)],
                 include=goal.include,
                 exclude=goal.exclude,
+                must_hold=self.must_hold,
             )
         except ProblemError as error:
             raise ProblemError([self._placed(sentence, people.source) for sentence in error.problems]) from error
@@ -260,6 +270,7 @@ def _checked(tables: dict[str, Any], path: Path) -> Job:
     limits = {} if everywhere else fill_each(LimitForm, tables.get("limits"), "limits", faults)
     solving = fill(SolverForm, tables.get("solver", {}), ("solver",), faults)
     report = fill(ReportForm, tables.get("report", {}), ("report",), faults, path.parent)
+    holding = fill(MustHoldForm, tables.get("must_hold", {}), ("must_hold",), faults)
 
     features = cohort.features if cohort else None
     if cohort and strangers(cohort, budgets, limits):
@@ -276,11 +287,12 @@ def _checked(tables: dict[str, Any], path: Path) -> Job:
     faults += wrong
     some_budget_is_wrong = bool(wrong) or (isinstance(given, dict) and len(budgets) < len(given))
     faults += limit_faults(limits, features, None if some_budget_is_wrong else budgets)
+    faults += must_hold_faults(holding, features, None if some_budget_is_wrong else budgets) if holding else ()
     faults += per_sample_faults(cohort, goal, limits, report) if cohort else ()
     faults += report_faults(report, cohort) if report and cohort else ()
     faults += solver_faults(solving, cohort) if solving else ()
     solver = _solver(solving, faults) if solving else None
-    if faults or not (cohort and model and goal and budgets and solving and solver and report):
+    if faults or not (cohort and model and goal and budgets and solving and solver and report and holding):
         raise InputError(faults)
     return Job(
         path=path,
@@ -295,6 +307,7 @@ def _checked(tables: dict[str, Any], path: Path) -> Job:
         allocation=solving.allocation,
         groups=solving.groups,
         report=report,
+        must_hold=from_table(holding.uptake, holding.rounded),
     )
 
 

@@ -179,6 +179,11 @@ class LimitForm(_Form):
     direction: Literal["up", "down"] | None = None
 
 
+class MustHoldForm(_Form):
+    uptake: Annotated[float | None, PlainValidator(_number)] = None
+    rounded: dict[str, Number] | None = None
+
+
 class SolverForm(_Form):
     name: Annotated[str, PlainValidator(_solver_name)] = "prices"
     preset: Literal["paper", "scale_free"] | None = None
@@ -195,6 +200,7 @@ class ReportForm(_Form):
     group: Text | None = None
     people: People = "full"
     reference: Annotated[str | None, PlainValidator(_file)] = None
+    judges: list[Annotated[str, PlainValidator(_file)]] | None = None
 
 
 _Formed = TypeVar("_Formed", bound=_Form)

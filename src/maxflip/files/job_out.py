@@ -17,6 +17,7 @@ from maxflip.errors import InputError
 from maxflip.exact import Floats
 from maxflip.files.atomic import put_bytes
 from maxflip.files.cohort_out import CohortFiles
+from maxflip.must_hold import as_table
 from maxflip.plan import Plan
 from maxflip.problem import Problem
 
@@ -35,6 +36,8 @@ def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> dict[s
         "goal": goal,
         "solver": {"name": plan.solver.partition("(")[0].lower(), "seed": plan.seed},
     }
+    if problem.scenarios.requirements:
+        tables["must_hold"] = as_table(problem.scenarios.requirements)
     for name, b in problem.budgets.items():
         tables[f"budgets.{_key(name)}"] = {"amount": b.amount, "cost": b.cost, **({"uses": b.uses} if b.uses else {})}
     for name, limit in limits.items():

@@ -11,11 +11,13 @@ from maxflip.files.job_forms import (
     GoalForm,
     LimitForm,
     ModelForm,
+    MustHoldForm,
     ReportForm,
     SolverForm,
     dotted,
 )
 from maxflip.goal import requirement_faults, resolve_target
+from maxflip.must_hold import from_table, read_must_hold
 from maxflip.suggest import did_you_mean, listed, shown
 
 _KINDS = ("probabilities", "decision")
@@ -186,6 +188,14 @@ def limit_faults(
                 yield f"{key}.{side}, {key}.{side}_column: give one of the two."
         if limit.min is not None and limit.max is not None and limit.min > limit.max:
             yield f"{key}.min = {limit.min}, {key}.max = {limit.max}: min is above max. Swap them."
+
+
+def must_hold_faults(
+    asked: MustHoldForm, features: list[str] | None, budgets: Mapping[str, BudgetForm] | None
+) -> Iterator[str]:
+    known = list(asked.rounded or ()) if features is None else features
+    weighed = {name for name in known if budgets is None or any(_weighs(name, *entry) for entry in budgets.items())}
+    yield from read_must_hold(from_table(asked.uptake, asked.rounded), known, weighed)[1]
 
 
 def _weighs(feature: str, name: str, budget: BudgetForm) -> bool:

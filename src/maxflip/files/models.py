@@ -13,6 +13,7 @@ from maxflip.classifiers import SklearnClassifier, TorchClassifier
 from maxflip.classifiers.base import Scores
 from maxflip.errors import InputError, MaxflipError, ModelError, OutputError, ProblemError, UnsafeError
 from maxflip.networks.store import parse_network
+from maxflip.problem import Problem
 from maxflip.suggest import listed, shown
 from maxflip.watch import Notice, Watch, silent
 
@@ -95,6 +96,29 @@ def load_sequence_classifier(
         raise ProblemError(wrong)
     # In float64, as the auditor runs it: in float32 two programs may differ by more than a flip is ahead.
     return TorchClassifier(net.double(), output="logits", classes=own if classes is None else classes)
+
+
+def load_judge(path: Path, problem: Problem) -> TorchClassifier:
+    """Another model of the same question; what its file does not say is as in the problem's model."""
+    asked, names = problem.classifier, problem.classifier.classes
+    try:
+        if problem.cohort.ragged is not None:
+            people = problem.cohort
+            static = people.ragged.static_features if people.ragged is not None else ()
+            return load_sequence_classifier(path, features=people.features, static_features=static, classes=names)
+        loaded = maxflip_wall.load_model(maxflip_wall.read(path), str(path))
+        if isinstance(loaded, maxflip_wall.LoadedEstimator):
+            return _converted(loaded, path, None, names)
+    except (maxflip_wall.Refused, maxflip_wall.Unreadable) as error:
+        raise as_ours(error) from error
+    except MaxflipError as error:
+        raise type(error)([f"judges: {sentence}" for sentence in error.problems]) from error
+    if not isinstance(asked, TorchClassifier) or isinstance(asked, SklearnClassifier):
+        raise InputError(
+            f"judges: {path}: a .pt2 does not say what its columns are, and the problem's model is no torch module. "
+            "Give TorchClassifier(module, output=...) instead."
+        )
+    return TorchClassifier(loaded.module, output=asked.output, classes=names, dtype=loaded.dtype)
 
 
 def _other_columns(what: str, number: int, names: Sequence[str] | None, given: Sequence[str]) -> list[str]:

@@ -30,7 +30,10 @@ from maxflip.files.job_out import relative_path, write_job
 from maxflip.files.models import as_ours
 from maxflip.files.opening import missing_file
 from maxflip.files.page import check_people, page
+from maxflip.frozen import FrozenMap
+from maxflip.holds import Holds
 from maxflip.insight import Insight, People
+from maxflip.must_hold import as_table, from_table
 from maxflip.plan import Fate, Plan, Status
 from maxflip.pool import Pool
 from maxflip.problem import Problem
@@ -368,6 +371,8 @@ def _summary(plan: Plan, inputs: dict[str, dict[str, str]] | None) -> dict[str, 
         "question": dict(plan.question),
         "made": plan.made,
         "inputs": inputs,
+        **({} if plan.holds is None else {"holds": _holds_table(plan.holds)}),
+        **({"must_hold": as_table(plan.must_hold)} if plan.must_hold else {}),
         **({} if plan.places is None else {"kind": "sequences", "lengths": plan.places.lengths.tolist()}),
         **{name: rows.tolist() for name in ("include", "exclude") if len(rows := getattr(plan, name))},
         **({"ceilings": [_ceiling(ceiling) for ceiling in plan.ceilings]} if plan.ceilings else {}),
@@ -377,6 +382,19 @@ def _summary(plan: Plan, inputs: dict[str, dict[str, str]] | None) -> dict[str, 
 def _ceiling(ceiling: Ceiling) -> dict[str, Any]:
     closed = sorted(ceiling.closed)
     return {"prices": dict(ceiling.prices), "rest": ceiling.rest, "proved": ceiling.proved, "closed": closed}
+
+
+def _holds_table(holds: Holds) -> dict[str, Any]:
+    """The keys of JSON are texts: "0.9"."""
+    counts = {repr(share): count for share, count in holds.uptake.items()}
+    return {"uptake": counts, "rounded": holds.rounded, "digits": dict(holds.digits)}
+
+
+def _read_holds(table: dict[str, Any] | None) -> Holds | None:
+    if table is None:
+        return None
+    uptake = FrozenMap({float(share): count for share, count in table["uptake"].items()})
+    return Holds(uptake, table["rounded"], FrozenMap(table["digits"]))
 
 
 def _input(folder: Path, path: Path) -> dict[str, str]:
@@ -430,6 +448,8 @@ def _assemble(
         question=summary["question"],
         made=summary["made"],
         inputs={name: entry["sha256"] for name, entry in (summary["inputs"] or {}).items()},
+        must_hold=from_table(**summary.get("must_hold", {})),
+        holds=_read_holds(summary.get("holds")),
         include=np.array(summary.get("include", []), dtype=np.int64),
         exclude=np.array(summary.get("exclude", []), dtype=np.int64),
         ceilings=tuple(

@@ -10,9 +10,10 @@ import torch
 from maxflip.engine import Rows
 from maxflip.exact import Floats
 from maxflip.flips import gradient, linear
+from maxflip.flips.grid import onto_grid
 from maxflip.flips.prices import FeaturePrices
 from maxflip.flips.surface import Evaluations, Surface
-from maxflip.judge import Mask, confidence_after, passes
+from maxflip.judge import Mask, is_flip
 from maxflip.problem import Problem
 
 __all__ = ["FeaturePrices", "Flips", "cheapest_flips"]
@@ -43,11 +44,14 @@ def cheapest_flips(problem: Problem, rows: Rows, prices: FeaturePrices) -> Flips
     else:
         best = gradient.search(surface)
         change, found, unreachable = best.change, best.found, torch.zeros_like(best.found)
+        if problem.scenarios.step is not None:
+            at = torch.nonzero(found).flatten()
+            change[at], found[at] = onto_grid(surface, change[at], at)
     changes = np.zeros((len(rows), problem.width))
     changes[:, problem.actionable] = torch.where(found[:, None], change, 0.0).cpu().numpy()
     changes = problem.settle(rows, changes)
     has_flip = found.cpu().numpy()
-    has_flip[has_flip] = passes(problem, confidence_after(problem, rows[has_flip], changes[has_flip]))
+    has_flip[has_flip] = is_flip(problem, rows[has_flip], changes[has_flip])
     surface.evaluations.forwards += int(found.sum())
     return Flips(
         rows=rows,

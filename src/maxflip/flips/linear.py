@@ -10,6 +10,11 @@ Two classes need one half-space and no iteration. Several wanted classes are as 
 Of decision values z the set is a polyhedron: z_y - z_u - m >= 0. Of several models it is what their sets have in
 common; where several classes are wanted each model may choose its own, and every combination is one more convex set.
 
+Uptake(u) asks the same of u d: z(u d) has the slope u times as large, so it is one more model. For two classes and one
+model, g . d >= r and u g . d >= r are one half-space, g . d >= r / u where r > 0. Between u d and d the convex set is
+passed anyway. Rounded has no convex set: its flips are taken to the grid afterwards (`grid`), and proofs do without it;
+rounding only removes flips, so what they prove stays true.
+
 Proofs are about the floats: about every change that the model, the sum x + d and the box, each with its own rounding,
 could let pass. All of that is at most `_slack`, by which a proof asks for less.
 """
@@ -27,6 +32,7 @@ import torch
 from maxflip.classifiers import LinearForm
 from maxflip.flips import halfspace
 from maxflip.flips.convex import cheapest_into_convex
+from maxflip.flips.grid import onto_grid
 from maxflip.flips.halfspace import EPS, cheapest_into_halfspace, cost, dual_value
 from maxflip.flips.interior import HASTY, PATIENT, Bent
 from maxflip.flips.prices import FeaturePrices
@@ -109,7 +115,16 @@ def search(surface: Surface, forms: Forms, at: torch.Tensor, patience: int = PAT
         at = at[~passes & flip.inside]
         if not len(at):
             break
+    if surface.problem.scenarios.step is not None:
+        _take_to_grid(surface, known)
     return known
+
+
+def _take_to_grid(surface: Surface, known: Searched) -> None:
+    """In place. The planes go through the flips on the grid, so that they say what these cost."""
+    at = torch.nonzero(known.found).flatten()
+    known.change[at], known.found[at] = onto_grid(surface, known.change[at], at)
+    known.offset[at] = (known.pull[at] * known.change[at]).sum(dim=1)
 
 
 def provable(forms: Forms) -> bool:
@@ -154,7 +169,8 @@ def _slack(surface: Surface, forms: Forms, at: torch.Tensor) -> torch.Tensor:
     """(b, M), in logits: what rounding alone may add to h of a model, at any change that the budgets could pay for.
 
     Relative to sum_i |w_i| (|x_i| + |d_i|) + |b| that is: the model's own; that of `start` and `slope`; half a unit of
-    the last place of x + d, by which a value may move further than d; and as much again in the limits of d.
+    the last place of x + d, by which a value may move further than d; as much again in the limits of d, and in a share
+    of d. A share has the slack of its model.
     """
     moved = surface.x[at].abs().index_add(1, surface.columns, _payable(surface, at))
     endless = torch.isinf(moved)
@@ -168,22 +184,46 @@ def _slack(surface: Surface, forms: Forms, at: torch.Tensor) -> torch.Tensor:
         off = torch.where(endless, 0.0, moved) @ weight.T + bias
         off = torch.where(endless.to(weight) @ (weight > 0).to(weight).T > 0, torch.inf, off)
         parts.append(2 * off.amax(dim=1))  # no h grows by more than two logits do
-    return torch.stack(parts, dim=1) / surface.unit
+    return torch.stack(parts * len(_shares(surface, forms)), dim=1) / surface.unit
+
+
+def _shares(surface: Surface, forms: Forms) -> tuple[float, ...]:
+    """Of a change, that are asked to pass as models of their own: the whole, and the least that Uptake asks for.
+
+    Where a half-space says both, or there would be too many choices of classes, the least alone: its flips are judged
+    by all shares in the end, and a proof that asks for less holds.
+    """
+    least = float(surface.shares[0])
+    most_wanted = int(surface.problem.goal.wanted.sum(axis=1).max())
+    if least == 1.0 or _is_one_half_space(forms) or most_wanted ** (2 * len(forms)) > SETS:
+        return (least,)
+    return (1.0, least)
+
+
+def _is_one_half_space(forms: Forms) -> bool:
+    return len(forms) == 1 and len(forms[0].weight) == 2
 
 
 @dataclass(frozen=True, eq=False)
 class _Logits:
-    """z(d) = start + slope d over the actionable features, of M models.   start (B, M, k)   slope (M, k, A)"""
+    """z(d) = start + slope d over the actionable features, of M models.   start (B, M, k)   slope (M, k, A)
+
+    Every share of d has models of its own, except of one half-space.   least: the smallest share, for that one
+    """
 
     start: torch.Tensor
     slope: torch.Tensor
+    least: float
 
     @classmethod
     def of(cls, surface: Surface, forms: Forms) -> _Logits:
         weights = [form.weight.to(surface.x.device) / surface.unit for form in forms]
         offsets = [form.bias.to(surface.x.device) / surface.unit for form in forms]
         starts = [surface.x @ w.T + b for w, b in zip(weights, offsets, strict=True)]
-        return cls(torch.stack(starts, dim=1), torch.stack(weights)[:, :, surface.columns])
+        shares, slope = _shares(surface, forms), torch.stack(weights)[:, :, surface.columns]
+        if _is_one_half_space(forms):
+            return cls(torch.stack(starts, dim=1), slope, shares[0])
+        return cls(torch.stack(starts * len(shares), dim=1), torch.cat([share * slope for share in shares]), shares[-1])
 
 
 def cheapest(
@@ -249,6 +289,7 @@ def _into_one_set(
     if classes == 2 and models == 1:
         other = 1 - choice[0]
         g, r = -w[0, other].expand(len(at), -1), start[:, 0, other] + _line(goal, aim) + extra[:, 0]
+        r = torch.where(r > 0, r / model.least, r)
         one = cheapest_into_halfspace(g, r, *prices, *box)
         lower = dual_value(one.nu, g, r, *prices, *box).nan_to_num(nan=0.0, posinf=0.0).clamp_min(0.0)
         lower = torch.where(halfspace.out_of_reach(g, r, *box), torch.inf, lower)

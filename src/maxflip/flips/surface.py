@@ -30,6 +30,9 @@ class Evaluations:
 class Surface:
     """m(d) >= 0 where the sample passes with LIFT guards; d (B, A) over the actionable features, float64.
 
+    With Uptake, m is the smallest over the shares of d that may be carried out, as it is the smallest over the members
+    of an Ensemble. Values need not be on the grid of Rounded here: `grid` takes flips there.
+
     `at` selects samples of the batch, so that those that are done cost nothing.
     """
 
@@ -55,6 +58,7 @@ class Surface:
         self.squared = torch.as_tensor(self.prices.squared, device=device)
         self.absolute = torch.as_tensor(self.prices.absolute, device=device)
         self.wanted = self.problem.goal.wanted_for(self.rows, device)
+        self.shares = torch.tensor([*self.problem.scenarios.shares, 1.0], dtype=torch.float64, device=device)
         # Decision values may have any size; counted in this unit they are near 1, as logits are.
         self.unit = self.problem.guard / TYPICAL_GUARD if self.problem.goal.is_decision else 1.0
         # Which samples ever gave an output that is not finite.
@@ -83,16 +87,23 @@ class Surface:
         return (self.squared + torch.where(self.absolute > 0, bend, 0.0)).sqrt()
 
     def _margin(self, d: torch.Tensor, at: torch.Tensor, guards: float = LIFT) -> torch.Tensor:
+        """(b,): of d (b, A) carried out in full"""
         log_p = log_scores(self.problem.classifier, self.inputs.at(at, d))
         return self.problem.goal.log_margin(log_p, self.wanted[at], guards * self.problem.guard) / self.unit
+
+    def _worst_share(self, d: torch.Tensor, at: torch.Tensor, guards: float) -> tuple[torch.Tensor, torch.Tensor]:
+        """(b,), (b,): the smallest margin over all shares of d (b, A), NaN where one is; and the share that has it"""
+        with torch.no_grad():
+            each = torch.stack([self._margin(share * d, at, guards) for share in self.shares])
+        which = torch.where(torch.isnan(each), -torch.inf, each).argmin(dim=0)
+        return each.gather(0, which[None])[0], self.shares[which]
 
     def margin(self, d: torch.Tensor, at: torch.Tensor, guards: float = LIFT) -> torch.Tensor:
         """(b,); -inf where the model's output is not finite"""
         m = d.new_zeros(len(at))
-        self.evaluations.forwards += len(at)
-        with torch.no_grad():
-            for part in self.inputs.batches(at):
-                m[part] = self._margin(d[part], at[part], guards)
+        self.evaluations.forwards += len(at) * len(self.shares)
+        for part in self.inputs.batches(at):
+            m[part], _ = self._worst_share(d[part], at[part], guards)
         self.broken[at] |= torch.isnan(m)
         return m.nan_to_num(nan=-torch.inf)
 
@@ -105,8 +116,12 @@ class Surface:
         self.evaluations.gradients += len(at)
         for part in self.inputs.batches(at):
             leaf = d[part].detach().clone().requires_grad_(True)
+            share = self.shares[-1:]
+            if len(self.shares) > 1:  # the gradient of the smallest margin alone
+                self.evaluations.forwards += len(leaf) * len(self.shares)
+                share = self._worst_share(d[part], at[part], LIFT)[1][:, None]
             with torch.enable_grad():
-                value = self._margin(leaf, at[part])
+                value = self._margin(share * leaf, at[part])
                 (g[part],) = torch.autograd.grad(value.sum(), leaf)
             m[part] = value.detach()
         bad = torch.isnan(m) | ~torch.isfinite(g).all(dim=1)

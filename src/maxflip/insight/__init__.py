@@ -1,17 +1,19 @@
 """Insight: what a plan alone does not know. What other budgets would buy, whether changed samples look like real ones,
-and which groups those come from who are picked.
+which groups those come from who are picked, and what other models say of the flips.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from maxflip.classifiers import Classifier
 from maxflip.errors import InputError
+from maxflip.holds import Judged, judged_by
 from maxflip.insight.groups import Group, Groups, groups_of, read_group
 from maxflip.insight.outlook import SCALES, Outlook, outlook_of
 from maxflip.insight.plausibility import QUANTILES, Plausibility, plausibility_of, read_reference
@@ -27,6 +29,7 @@ __all__ = [
     "Group",
     "Groups",
     "Insight",
+    "Judged",
     "Outlook",
     "People",
     "Plausibility",
@@ -52,6 +55,7 @@ class Insight:
     groups: Groups | None = None
     notices: tuple[str, ...] = ()
     plan: Plan | None = None
+    judges: tuple[Judged, ...] | None = None
 
     @classmethod
     def load(cls, folder: str | Path) -> Insight | None:
@@ -68,6 +72,7 @@ def look(
     scales: Iterable[float] | None = SCALES,
     group: Any = None,
     reference: Any = None,
+    judges: Iterable[Classifier | str | Path] | Mapping[str, Classifier | str | Path] | None = None,
     solver: Solver | None = None,
     watch: Watch | None = None,
 ) -> Insight:
@@ -84,18 +89,39 @@ def look(
             sample, or {"name": list}. Numbers of more than 12 kinds are cut into quarters; None: not asked.
         reference: a Cohort or table of real samples with the same features; those that the model puts into the wanted
             class as confidently as asked are what changed samples are compared with. None: those of the cohort.
+        judges: other models, in a list or by name, each a classifier or the path of a .pt2, .skops or .safetensors
+            file: how many flips pass in each of them. A .pt2 returns what the problem's model does. None: not asked.
         solver: for the scales; None: Prices().
         watch: function that is told what happens (maxflip.watch.Event); None: nobody.
     """
     _check(problem, plan)
     grouping = None if group is None else read_group(group, problem.cohort)
     real = None if reference is None else read_reference(reference, problem.cohort)
+    named = None if judges is None else _read_judges(judges, problem)
     ahead: Outlook | None = None
     if scales is not None:
         ahead, plan = outlook_of(problem, plan, scales, solver=solver, watch=watch)
     plausibility, notices = plausibility_of(problem, plan, real)
+    judged = None if named is None else judged_by(problem, *plan.moves_in(problem), named)
     groups = None if grouping is None else groups_of(plan, *grouping)
-    return Insight(ahead, plausibility, groups, notices, plan)
+    return Insight(ahead, plausibility, groups, notices, plan, judged)
+
+
+def _read_judges(judges: Any, problem: Problem) -> list[tuple[str, Classifier]]:
+    """Each with a name: the one given, that of its file, or its number."""
+    from maxflip.files.models import load_judge
+
+    if isinstance(judges, (str, Path)) or not isinstance(judges, Iterable):
+        raise InputError(f"judges: got {shown(judges)}; wanted a list of classifiers or paths of model files.")
+    named = judges.items() if isinstance(judges, Mapping) else enumerate(judges, 1)
+    found: list[tuple[str, Classifier]] = []
+    for key, judge in named:
+        is_file = isinstance(judge, (str, Path))
+        if not is_file and (isinstance(judge, type) or not hasattr(judge, "members")):
+            raise InputError(f"judges: got {shown(judge)}; wanted classifiers or paths of model files.")
+        name = key if isinstance(key, str) else Path(judge).name if is_file else f"model {key}"
+        found.append((name, load_judge(Path(judge), problem) if is_file else judge))
+    return found
 
 
 def _check(problem: Any, plan: Any) -> None:
@@ -133,6 +159,9 @@ def misfits(insight: Insight, plan: Plan) -> list[str]:
         for scale, count, worth in zip(ahead.scales, ahead.counts, ahead.worths, strict=True):
             if scale == 1.0 and (count, worth) != (plan.count, plan.worth):
                 faults.append(f"frontier: at scale 1 it has {count} samples; the plan has {plan.count}.")
+    for judge in insight.judges or ():
+        if not max(judge.before, judge.after) <= plan.count:
+            faults.append(f"judges: {judge.name}: {judge.after} flips pass in it; the plan has {plan.count}.")
     if near is not None and not len(near.before) == len(near.after) == plan.count:
         faults.append(f"plausibility: has {len(near.after)} samples; the plan has {plan.count}.")
     if groups is not None:

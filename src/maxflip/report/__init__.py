@@ -19,6 +19,7 @@ from maxflip.report.convergence import convergence
 from maxflip.report.fates import fates, risk
 from maxflip.report.features import features
 from maxflip.report.groups import by_group
+from maxflip.report.hold import holding
 from maxflip.report.numbers import counted, duration, number, whole
 from maxflip.report.outlook import frontier
 from maxflip.report.people import people as people_picked
@@ -52,6 +53,7 @@ def render(plan: Plan, insight: Insight | None = None, people: People = "full") 
         budgets=budgets(plan, fewest),
         frontier=known.frontier and frontier(plan, known.frontier),
         features=features(plan, fewest),
+        holding=holding(plan, known.judges) if plan.count >= fewest else None,
         people=people_picked(plan, people),
         fates=fates(plan),
         risk=risk(plan, fewest),

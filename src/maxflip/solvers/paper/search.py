@@ -12,11 +12,12 @@ from typing import Literal
 import numpy as np
 import torch
 
-from maxflip.classifiers import log_scores, scores
+from maxflip.classifiers import Classifier, log_scores, scores
 from maxflip.costs import FunctionCost
 from maxflip.engine import Rows
 from maxflip.exact import Floats
 from maxflip.inputs import Given
+from maxflip.must_hold import rounded
 from maxflip.problem import Problem
 from maxflip.solvers.paper.confidence import divergence, signed
 from maxflip.solvers.proposal import Run
@@ -63,6 +64,7 @@ class Search:
         self.inputs = problem.inputs(self.rows, device, columns, problem.classifier.batch_size)
         self.everyone = torch.arange(len(self.rows), device=device)
         self.unit = tensor(unit)
+        self.start_values = tensor(problem.start[np.ix_(self.rows, columns)])
         self.low, self.high = tensor(low[:, columns] / unit), tensor(high[:, columns] / unit)
         self.amounts, self.count = tensor(ledger.amounts[is_limit]), tensor(ledger.count[is_limit])
         self.squared = tensor(ledger.squared[np.ix_(self.budgets, columns)])
@@ -148,8 +150,8 @@ class Search:
     def shortfall(self, u: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """s (n,), what confidence lacks, and its gradient by u (n, A)"""
 
-        def lacks(x: Given, at: At) -> tuple[torch.Tensor, torch.Tensor]:
-            s = signed(self.problem.goal, scores(self.problem.classifier, x), self.wanted[at]) / self.size
+        def lacks(moved: torch.Tensor, at: At) -> tuple[torch.Tensor, torch.Tensor]:
+            s = signed(self.problem.goal, self._asked(scores, moved, at), self.wanted[at]) / self.size
             return s, s[:, None]
 
         values, slope = self._through_model(u, lacks)
@@ -160,7 +162,7 @@ class Search:
         s = u.new_empty(len(u))
         with torch.no_grad():
             for at in self.inputs.batches(self.everyone):
-                p = scores(self.problem.classifier, self._moved(u[at], at))
+                p = self._asked(scores, u[at], at)
                 s[at] = signed(self.problem.goal, p, self.wanted[at]) / self.size
         return self._usable(s)
 
@@ -172,8 +174,8 @@ class Search:
         Decision values are taken for logits where a divergence is asked.
         """
 
-        def both(x: Given, at: At) -> tuple[torch.Tensor, torch.Tensor]:
-            log_p = log_scores(self.problem.classifier, x)
+        def both(moved: torch.Tensor, at: At) -> tuple[torch.Tensor, torch.Tensor]:
+            log_p = self._asked(log_scores, moved, at)
             p = log_p if self.problem.goal.is_decision else log_p.exp()
             if self.problem.goal.is_decision:
                 log_p = log_p.log_softmax(dim=2)
@@ -184,13 +186,23 @@ class Search:
         values, slope = self._through_model(u, both)
         return values[:, 0], values[:, 1], slope
 
-    def _moved(self, u: torch.Tensor, at: At) -> Given:
-        return self.inputs.at(at, self.unit * u)
+    def _asked(self, model: Callable[[Classifier, Given], torch.Tensor], u: torch.Tensor, at: At) -> torch.Tensor:
+        """u (b, A) -> (b, M, k): of every member, and with Uptake of every share that may be carried out
+
+        With Rounded the model sees rounded values; the gradient is that of values as they are (straight-through).
+        """
+        d, scenarios = self.unit * u, self.problem.scenarios
+        if scenarios.step is not None:
+            start, step = self.start_values[at].cpu().numpy(), scenarios.step[self.problem.actionable]
+            whole = torch.as_tensor(rounded(start, d.detach().cpu().numpy(), step), device=d.device)
+            d = d + (whole - d).detach()
+        shares = (*scenarios.shares, 1.0)
+        return torch.cat([model(self.problem.classifier, self.inputs.at(at, share * d)) for share in shares], dim=1)
 
     def _through_model(
-        self, u: torch.Tensor, terms: Callable[[Given, At], tuple[torch.Tensor, torch.Tensor]]
+        self, u: torch.Tensor, terms: Callable[[torch.Tensor, At], tuple[torch.Tensor, torch.Tensor]]
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """terms(x, at) -> (what is differentiated (b,), what is told (b, c)); -> told (n, c), gradient (n, A)
+        """terms(u, at) -> (what is differentiated (b,), what is told (b, c)); -> told (n, c), gradient (n, A)
 
         A sample whose output or gradient is not finite counts as unconfident as can be, and has gradient 0.
         """
@@ -198,7 +210,7 @@ class Search:
         for at in self.inputs.batches(self.everyone):
             leaf = u[at].detach().clone().requires_grad_(True)
             with torch.enable_grad():
-                value, values = terms(self._moved(leaf, at), at)
+                value, values = terms(leaf, at)
                 (slope,) = torch.autograd.grad(value.sum(), leaf)
             values = values.detach()
             bad = ~torch.isfinite(values).all(dim=1) | ~torch.isfinite(slope).all(dim=1)

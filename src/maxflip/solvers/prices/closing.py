@@ -57,7 +57,8 @@ class Mixture:
         """Rows of which it takes something, ascending, and how much of each."""
         some = self.parts > MIXED
         rows, place = np.unique(self.columns.rows[some], return_inverse=True)
-        return rows, np.bincount(place, weights=self.parts[some], minlength=len(rows))
+        taken = np.bincount(place, weights=self.parts[some], minlength=len(rows))
+        return rows, np.asarray(taken, dtype=np.float64)
 
     @property
     def whole(self) -> Rows:

@@ -14,6 +14,7 @@ import torch
 from maxflip.engine import Rows
 from maxflip.exact import Floats
 from maxflip.flips import gradient, linear, trust
+from maxflip.flips.grid import onto_grid
 from maxflip.flips.halfspace import cheapest_into_halfspace, cost
 from maxflip.flips.prices import FeaturePrices
 from maxflip.flips.surface import Evaluations, Surface
@@ -162,6 +163,8 @@ class Shard:
             at, change = at[exact.found[at]], exact.change
         else:
             best, at = self._tracked(surface, prices, reach, without)
+            if self.problem.scenarios.step is not None:
+                best, at = self._on_grid(surface, best, at)
             change = best.change
         return self._as_columns([self.rows[at.cpu().numpy()]], [change[at]])
 
@@ -379,16 +382,26 @@ class Shard:
         return at_all + float(prices @ ledger.count)
 
     def _keep(self, surface: Surface, best: gradient.Best, at: torch.Tensor) -> None:
+        if self.problem.scenarios.step is not None:
+            best, at = self._on_grid(surface, best, at)
         self.change, self.found = best.change, best.found
         self.seen.append((at, best.change[at].clone()))
         self._model(surface, at)
+
+    def _on_grid(self, surface: Surface, best: gradient.Best, at: torch.Tensor) -> tuple[gradient.Best, torch.Tensor]:
+        """The best of the flips known so far and of those on the grid of Rounded near best.change[at]; and who of `at`
+        has one."""
+        change, found = onto_grid(surface, best.change[at], at)
+        known = self._best(surface)
+        known.record(at, change, cost(change, surface.squared, surface.absolute), torch.where(found, 0.0, -1.0))
+        return known, at[known.found[at]]
 
     def _model(self, surface: Surface, at: torch.Tensor) -> None:
         """The plane through each flip along which its sample would trade one feature for another."""
         here = self.change[at]
         m, g = surface.margin_and_gradient(here, at)
         self.g[at] = _supporting(surface, at, here, g)
-        self.r[at] = (self.g[at] * here).sum(dim=1) - m
+        self.r[at] = (self.g[at] * here).sum(dim=1) - (m if self.problem.scenarios.step is None else 0.0)
 
     def _keep_exact(self, exact: linear.Searched) -> None:
         at = torch.nonzero(exact.found).flatten()

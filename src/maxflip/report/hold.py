@@ -1,0 +1,75 @@
+"""How many flips still pass if changes are not carried out to the letter, and in other models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from maxflip.holds import Holds, Judged
+from maxflip.plan import Plan
+from maxflip.report import charts
+from maxflip.report.numbers import number, percent, whole
+from maxflip.report.texts import isolated
+
+MOST_NAMED = 12  # features whose digits are named
+
+
+@dataclass(frozen=True)
+class Row:
+    case: Markup
+    count: str
+    share: str
+    bar: Markup
+    note: Markup | None
+
+
+@dataclass(frozen=True)
+class Holding:
+    """judged: whether other models were asked"""
+
+    sentence: str
+    rows: Sequence[Row]
+    judged: bool
+    was_asked: bool
+
+
+def headline(plan: Plan) -> str:
+    """One line for a terminal; empty where nothing is known or nobody is picked."""
+    if plan.holds is None or not plan.count:
+        return ""
+    return (
+        f"If 90% of each change is carried out, {whole(plan.holds.uptake[0.9])} of {whole(plan.count)} still pass; if "
+        f"values are rounded to their usual digits, {whole(plan.holds.rounded)}."
+    )
+
+
+def holding(plan: Plan, judges: tuple[Judged, ...] | None) -> Holding | None:
+    if plan.holds is None or not plan.count:
+        return None
+    rows = [
+        _row(
+            plan, Markup("In full") if share == 1.0 else Markup("{}% of each change").format(round(100 * share)), count
+        )
+        for share, count in plan.holds.uptake.items()
+    ]
+    rows.append(_row(plan, Markup("Values rounded to their usual digits"), plan.holds.rounded, _digits(plan.holds)))
+    for judge in judges or ():
+        note = Markup("{} of them pass there before any change").format(whole(judge.before))
+        rows.append(_row(plan, Markup("Other model: {}").format(isolated(judge.name, 60)), judge.after, note))
+    return Holding(headline(plan), rows, bool(judges), bool(plan.must_hold))
+
+
+def _row(plan: Plan, case: Markup, count: int, note: Markup | None = None) -> Row:
+    return Row(case, whole(count), percent(count, plan.count), charts.bar(count, plan.count), note)
+
+
+def _digits(holds: Holds) -> Markup:
+    """To what the values of each feature are rounded."""
+    named = [
+        Markup("{} to {}").format(isolated(name, 40), number(10.0**-decimals))
+        for name, decimals in list(holds.digits.items())[:MOST_NAMED]
+    ]
+    more = len(holds.digits) - len(named)
+    return Markup(", ").join(named) + (Markup(" and {} more features").format(whole(more)) if more > 0 else Markup(""))

@@ -1,0 +1,99 @@
+"""What a plan promises, counted again in exact fractions and with the plain model, without the library."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import torch
+
+from maxflip import Budget, Plan
+from tests.sweep.models import Floats
+from tests.sweep.questions import WAYS, Question
+
+
+def changes_of(plan: Plan) -> list[Floats]:
+    """Of each sample picked: (1, F), or of a sequence (T_j, F)"""
+    return [np.atleast_2d(change) for change in plan.changes]
+
+
+def start_of(question: Question, row: int) -> Floats:
+    """(1, F), or of a sequence (T_j, F)"""
+    return np.atleast_2d(question.values[row])
+
+
+def spent(question: Question, budget: Budget, rows: list[int], changes: list[Floats]) -> Fraction:
+    """What these changes draw from a budget, exactly."""
+    if budget.cost == "count":
+        return Fraction(len(rows))
+    columns = {question.features.index(name): Fraction(weight) for name, weight in budget.weights.items()}
+    if budget.is_function:
+        at, function = list(columns), budget.cost
+        total = Fraction(0)
+        for row, change in zip(rows, changes, strict=True):
+            before = torch.tensor(start_of(question, row)[:, at])
+            after = torch.tensor((start_of(question, row) + change)[:, at])
+            total += Fraction(float(function(before, after)))  # type: ignore[operator]
+        return total
+    power = 2 if budget.cost == "squared" else 1
+    total = Fraction(0)
+    for i, weight in columns.items():
+        moved = (d for change in changes for d in change[:, i].tolist() if d)
+        total += weight * sum((abs(Fraction(d)) ** power for d in moved), Fraction(0))
+    return total
+
+
+def outside_limits(question: Question, row: int, change: Floats) -> str:
+    """What of a change is not allowed: a limit, a direction, a frozen or a missing value; nothing if all is well."""
+    start = start_of(question, row)
+    measured = ~np.isnan(start)
+    if not np.isfinite(change).all():
+        return "is not finite"
+    moved = change != 0
+    if (moved & ~measured).any():
+        return "changes what was not measured"
+    if (moved & ~_may_change(question, row)).any():
+        return "changes a step that may not"
+    frozen = [i for i in range(len(question.features)) if not is_free(question, i)]
+    if moved[:, frozen].any():
+        return "changes a frozen feature"
+    after = np.where(measured, start, 0.0) + change
+    for i, name in enumerate(question.features):
+        low, high = limits_of(question, name, row)
+        at = moved[:, i]
+        x, there = start[at, i], after[at, i]
+        if (there < np.minimum(low, x)).any() or (there > np.maximum(high, x)).any():
+            return f"leaves the limits {low}, {high} of {name}: {x} -> {there}"
+        way = WAYS.get((question.directions or {}).get(name, ""), 0.0)
+        if (change[at, i] * way < 0).any():
+            return f"moves {name} the wrong way"
+    return ""
+
+
+def _may_change(question: Question, row: int) -> Any:
+    """(T, 1) mask of steps"""
+    steps, length = question.steps, len(start_of(question, row))
+    if isinstance(steps, list):
+        return np.asarray(steps[row])[:, None]
+    if isinstance(steps, str) and steps.startswith("last "):
+        return (np.arange(length) >= length - int(steps.split()[1]))[:, None]
+    return np.ones((length, 1), dtype=bool)
+
+
+def is_free(question: Question, i: int) -> bool:
+    """Some budget weighs the feature, and none that is 0 does."""
+    name = question.features[i]
+    weighing = [b for b in question.budgets.values() if b.weights.get(name, 0.0) > 0]
+    return bool(weighing) and all(b.amount > 0 for b in weighing)
+
+
+def limits_of(question: Question, name: str, row: int) -> tuple[float, float]:
+    limits = question.limits
+    pair = limits if isinstance(limits, str) else (limits or {}).get(name, (None, None))
+    if isinstance(pair, str):  # "observed"
+        i = question.features.index(name)
+        every = np.concatenate([start_of(question, j)[:, i] for j in range(len(question))])
+        return float(np.nanmin(every)), float(np.nanmax(every))
+    low, high = (side[row] if np.ndim(side) else side for side in pair)
+    return (-np.inf if low is None else float(low)), (np.inf if high is None else float(high))
