@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -108,7 +108,7 @@ def _keep_flips(cell: Cell, of: str, plan: Plan) -> None:
     np.savez(cell.flips(of), rows=plan.selected, changes=plan.moves)
 
 
-def by_prices(cell: Cell, _: bool) -> Iterator[Row]:
+def by_prices(cell: Cell) -> Iterator[Row]:
     problem = problem_of(cell)
     plan, row = measured(problem, lambda: solve(problem, Prices()))
     _keep_flips(cell, "prices", plan)
@@ -127,15 +127,15 @@ def by_prices(cell: Cell, _: bool) -> Iterator[Row]:
     yield {"resolved": again["worth"], "resolved_seconds": again["seconds"], "resolved_gradients": again["gradients"]}
 
 
-def by_nearest(cell: Cell, _: bool) -> Iterator[Row]:
+def by_nearest(cell: Cell) -> Iterator[Row]:
     problem = problem_of(cell)
     for name, solver in {"nearest": Nearest(), "unit": Nearest(prices="unit")}.items():
-        plan, row = measured(problem, lambda solver=solver: solve(problem, solver))  # type: ignore[misc]
+        plan, row = measured(problem, partial(solve, problem, solver))
         _keep_flips(cell, name, plan)
         yield {name: row["worth"]}
 
 
-def by_reference(cell: Cell, quick: bool) -> Iterator[Row]:
+def by_reference(cell: Cell, *, quick: bool) -> Iterator[Row]:
     problem = problem_of(cell)
     known, told = [], None
     for of in ("prices", "nearest", "unit"):
@@ -147,15 +147,12 @@ def by_reference(cell: Cell, quick: bool) -> Iterator[Row]:
     yield {f"reference_{k}": v for k, v in vars(reference(problem, known, told, quick=quick)).items()}
 
 
-STAGES = {"prices": by_prices, "nearest": by_nearest, "reference": by_reference}
-EMPTY: Row = {
-    name: None
-    for name in (
-        *("count", "worth", "estimate", "bound", "seconds", "gradients", "forwards", "peak_mib", "budgets", "used_up"),
-        *("spent", "prices", "notices", "nearest", "unit", "resolved", "resolved_seconds", "resolved_gradients"),
-        *("reference_value", "reference_error", "reference_least", "reference_shaved", "reference_whole"),
-    )
-}
+STAGES = ("prices", "nearest", "reference")
+COLUMNS = (
+    *("count", "worth", "estimate", "bound", "seconds", "gradients", "forwards", "peak_mib", "budgets", "used_up"),
+    *("spent", "prices", "notices", "nearest", "unit", "resolved", "resolved_seconds", "resolved_gradients"),
+    *("reference_value", "reference_error", "reference_least", "reference_shaved", "reference_whole"),
+)
 
 
 def run_stage(cell: Cell, stage: str, limit: int, quick: bool) -> tuple[Row, bool]:
@@ -168,10 +165,15 @@ def run_stage(cell: Cell, stage: str, limit: int, quick: bool) -> tuple[Row, boo
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
         warnings.simplefilter("ignore")
         torch.set_num_threads(1)
-        for found in STAGES[stage](cell, quick):
+        stages: dict[str, Callable[[Cell], Iterator[Row]]] = {
+            "prices": by_prices,
+            "nearest": by_nearest,
+            "reference": partial(by_reference, quick=quick),
+        }
+        for found in stages[stage](cell):
             send.send(found)
 
-    process = context.Process(target=work)  # type: ignore[attr-defined]
+    process = context.Process(target=work)
     process.start()
     send.close()
     row: Row = {}
@@ -184,9 +186,13 @@ def run_stage(cell: Cell, stage: str, limit: int, quick: bool) -> tuple[Row, boo
     return row, process.exitcode == 0
 
 
+def _untouched(cell: Cell) -> Row:
+    return {**vars(cell), "held_out": cell.model == HELD_OUT, **dict.fromkeys(COLUMNS), "done": [], "stopped": []}
+
+
 def run_cell(cell: Cell, limits: dict[str, int], quick: bool) -> Row:
     """One stage after the other, each kept; those that are there already are not repeated."""
-    row = json.loads(cell.file.read_text()) if cell.file.exists() else dict(EMPTY, **vars(cell), done=[], stopped=[])
+    row = json.loads(cell.file.read_text()) if cell.file.exists() else _untouched(cell)
     for stage, limit in limits.items():
         if stage in row["done"]:
             continue
@@ -229,7 +235,7 @@ def main() -> None:
     parser.add_argument("--kinds", type=_listed(tuple(KINDS)), default=list(KINDS), help="; ".join(KINDS))
     parser.add_argument("--sizes", type=_numbers, default=list(SIZES), help="300,3000,30000")
     parser.add_argument("--seeds", type=_numbers, default=[0], help="of cohort and budgets: 0,1,2")
-    parser.add_argument("--only", type=_listed(tuple(STAGES)), default=list(STAGES), help="; ".join(STAGES))
+    parser.add_argument("--only", type=_listed(STAGES), default=list(STAGES), help="; ".join(STAGES))
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no cell after so many seconds")
     parser.add_argument("--limit", type=int, default=600, help="processor seconds of one solver or reference")
     parser.add_argument("--quick", action="store_true", help="a shorter search in the reference")
@@ -246,11 +252,11 @@ def main() -> None:
         if time.monotonic() - began > given.seconds and not cell.file.exists():
             tell(f"left for later: {cell.name}")
             continue
-        row = run_cell(cell, {stage: given.limit for stage in given.only}, given.quick)
+        row = run_cell(cell, dict.fromkeys(given.only, given.limit), given.quick)
         tell(brief(row))
         rows.append(row)
     made = made_here("python -m benchmarks.kinds --keep", time.monotonic() - began)
-    report({"kinds": rows}, made, ["kinds.table"], keep=given.keep)
+    report({"kinds": rows}, made, ["kinds.short", "kinds.table"], keep=given.keep)
 
 
 def brief(row: Row) -> str:

@@ -97,11 +97,11 @@ def _held_out(_: Path | None) -> Model:
     )
     optimizer = torch.optim.Adam(net.parameters(), lr=3e-3)
     inputs, labels = torch.tensor(x, dtype=torch.float32), torch.tensor(y)
-    for _ in range(8):
-        for batch in torch.arange(len(x)).split(256):
-            optimizer.zero_grad()
-            torch.autograd.backward(nn.functional.cross_entropy(net(inputs[batch]), labels[batch]))
-            optimizer.step()
+    for step in range(8 * len(x) // 256):
+        batch = torch.arange(256 * step, 256 * step + 256) % len(x)
+        optimizer.zero_grad()
+        torch.autograd.backward(nn.functional.cross_entropy(net(inputs[batch]), labels[batch]))
+        optimizer.step()
     net = net.eval()
     return Model(HELD_OUT, net, _unwanted(net, x), np.arange(12))
 
@@ -193,7 +193,7 @@ KINDS: dict[str, Callable[[Asked], dict[str, Budget]]] = {
     "squared": lambda a: a.squared(PART),
     "absolute": lambda a: a.absolute(PART),
     "shared": lambda a: a.shared(PART),
-    "mixed": lambda a: a.mixed(0.15) | a.count(0.45),
+    "mixed": lambda a: a.mixed(0.1) | a.count(0.45),
     "capped, ample": lambda a: a.mixed(4.0) | a.count(0.4),
     "capped, binding": lambda a: a.absolute(PART) | a.count(0.42),
     "threshold": lambda a: a.absolute(0.4),

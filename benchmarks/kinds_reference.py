@@ -1,10 +1,10 @@
-"""What the best plan is worth, about, by a search that shares nothing with Prices: the reference of benchmarks/kinds.py.
+"""What the best plan is worth, about, by a search that shares nothing with Prices: for benchmarks/kinds.py.
 
     OPT <= D(lambda) = sum_r lambda_r B_r + sum_j max(0, v_j - C_j(lambda))        for every lambda >= 0
 
 C_j(lambda) is what the cheapest flip of sample j costs at these prices. Here it is the cheapest that anybody found: by
 the search below, again and again from other starts, and in the plans of all solvers. D is then made least over the
-prices. If a still cheaper flip exists, the truth is a little more; if all are the cheapest, it is less: no plan of whole
+prices. It is an estimate: if still cheaper flips exist, it is too low. Otherwise it is too high, since no plan of whole
 samples reaches D exactly.
 """
 
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp, minimize
 from scipy.sparse import csr_array
 
@@ -26,8 +27,8 @@ from maxflip.flips.surface import Surface
 STEPS = 60
 FIRST, LAST = 1.0, 1e-4  # how far a step may go in a feature: parts of what a sample's whole worth buys of it alone
 FURTHEST = 5.0  # ... and of the feature's standard deviations
-FLAT = 1e-6  # of an absolute price: the bend that it is given, so that every step has one answer
-BISECTIONS = 60
+FLAT = 1e-4  # of an absolute price: the bend that it is given, so that every step has one answer
+BISECTIONS = 40
 SOFT = (0.1, 0.03, 0.01, 0.003, 0.001)  # of a worth: how wide the corners of D are rounded, one after the other
 NOTHING = 1e-7  # of all worths: a budget that is worth less as a whole may as well be free
 BAND = 0.1  # of its worth: what a flip may cost more than the best of its sample and be offered to the 0/1 program
@@ -37,16 +38,23 @@ NEAR = 1.5  # of its worth: a sample whose flips cost more is not searched again
 
 @dataclass(eq=False)
 class Pool:
-    """Flips that anybody found: rows (c,), changes (c, F), and what they draw of each budget, (c, m)."""
+    """Flips that anybody found: rows (c,), changes (c, F), and what they draw of each budget, (c, m).
+
+    members: the samples that are asked about, None: all of them   They share as small a part of each budget, `amounts`.
+    """
 
     problem: Problem
+    members: Rows | None = None
     rows: Rows = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     changes: Floats = field(init=False)
     drawn: Floats = field(init=False)
 
     def __post_init__(self) -> None:
+        if self.members is None:
+            self.members = np.arange(len(self.problem))
+        self.amounts = len(self.members) / len(self.problem) * self.problem.ledger.amounts
         self.changes = np.empty((0, self.problem.width))
-        self.drawn = np.empty((0, len(self.problem.ledger.names)))
+        self.drawn = np.empty((0, len(self.amounts)))
 
     def add(self, rows: Rows, changes: Floats) -> None:
         """Kept in the order of rows, so that the flips of one sample stand together."""
@@ -57,10 +65,10 @@ class Pool:
         self.drawn = np.concatenate([self.drawn, drawn])[order]
         self.rows = rows[order]
 
-    def of(self, which: Rows) -> Pool:
-        part = Pool(self.problem)
-        some = np.isin(self.rows, which)
-        part.rows, part.changes, part.drawn = self.rows[some], self.changes[some], self.drawn[some]
+    def of(self, which: NDArray[np.bool_], members: Rows | None = None) -> Pool:
+        """With these of the flips alone, (c,)."""
+        part = Pool(self.problem, self.members if members is None else members)
+        part.rows, part.changes, part.drawn = self.rows[which], self.changes[which], self.drawn[which]
         return part
 
     def without_the_dear(self, prices: Floats, most: float) -> Pool:
@@ -68,10 +76,7 @@ class Pool:
         cost = self.drawn @ prices
         cheapest = np.full(len(self.problem), np.inf)
         np.minimum.at(cheapest, self.rows, cost)
-        kept = cost <= cheapest[self.rows] + most * self.problem.worth[self.rows]
-        part = Pool(self.problem)
-        part.rows, part.changes, part.drawn = self.rows[kept], self.changes[kept], self.drawn[kept]
-        return part
+        return self.of(cost <= cheapest[self.rows] + most * self.problem.worth[self.rows])
 
     def cheapest(self, prices: Floats) -> tuple[Floats, Floats]:
         """(n,), (n, F): each sample's cheapest cost, inf where there is no flip, and that flip"""
@@ -87,12 +92,12 @@ class Pool:
         return np.maximum(self.problem.worth - self.cheapest(prices)[0], 0.0)
 
     def dual(self, prices: Floats) -> float:
-        return float(prices @ self.problem.ledger.amounts + self.gains(prices).sum())
+        return float(prices @ self.amounts + self.gains(prices)[self.members].sum())
 
     def least(self, start: Floats, factor: float) -> Floats:
         """(m,): the prices at which D is least, no further from start than a factor: with rounded corners, by a
         quasi-Newton method, ever less rounded."""
-        amounts, worth = self.problem.ledger.amounts, self.problem.worth
+        amounts, worth = self.amounts, self.problem.worth
         _, begin, sample = np.unique(self.rows, return_index=True, return_inverse=True)
         whole, own = float(worth.sum()), worth[self.rows]
         share = self.drawn / amounts
@@ -128,28 +133,31 @@ def cheapest_beyond(
     g: torch.Tensor,
     r: torch.Tensor,
     s: torch.Tensor,
-    l: torch.Tensor,
+    l: torch.Tensor,  # noqa: E741
     low: torch.Tensor,
-    high: torch.Tensor,  # noqa: E741
+    high: torch.Tensor,
 ) -> torch.Tensor:
     """(B, A): min sum_i s_i d_i^2 + l_i |d_i|  s.t.  g . d >= r, low <= d <= high; the furthest corner where none is.
 
-    d(nu) = clip(soft(nu g, l) / (2 s)) moves along g as nu grows; nu is found by bisection, on a scale of logarithms.
+    In the directions of g, y_i = sign(g_i) d_i: y(nu) = clip((nu |g| - l)^+ / (2 s)) grows with nu, which is found by
+    bisection on a scale of logarithms.
     """
+    size = g.abs()
+    least = torch.where(g > 0, low, -high)
+    most = torch.where(g > 0, high, -low)
+    slope, offset, floor = size / (2 * s), -l / (2 * s), least.clamp_min(0.0)
 
     def at(nu: torch.Tensor) -> torch.Tensor:
-        pull = nu[:, None] * g
-        return (torch.sign(pull) * (pull.abs() - l).clamp_min(0.0) / (2 * s)).clamp(low, high)
+        return torch.addcmul(offset, nu[:, None], slope).clamp(floor, most)
 
-    size = torch.where(g.abs() > 0, (l + 2 * s * torch.maximum(low.abs(), high.abs())) / g.abs(), 0.0)
-    most = size.amax(dim=1).clamp_min(1e-300) * 2
-    enough, short = most, most * 1e-20
-    none = (g * at(torch.zeros_like(r))).sum(1) >= r
+    last = torch.where(size > 0, (l + 2 * s * most.clamp_min(0.0)) / size, 0.0)  # where y_i is at its end
+    enough = 2 * last.amax(dim=1).clamp_min(1e-300)
+    short = enough * 1e-20
     for _ in range(BISECTIONS):
         middle = (enough * short).sqrt()
-        reached = (g * at(middle)).sum(1) >= r
+        reached = torch.einsum("bi,bi->b", size, at(middle)) >= r
         enough, short = torch.where(reached, middle, enough), torch.where(reached, short, middle)
-    return at(torch.where(none, 0.0, enough))
+    return torch.sign(g) * at(enough)
 
 
 @dataclass(eq=False)
@@ -197,9 +205,11 @@ def search(
     shape = surface.low.shape
     found = Found(torch.full(shape[:1], torch.inf, dtype=torch.float64), torch.zeros(shape, dtype=torch.float64))
     draw = torch.Generator().manual_seed(seed)
-    walk(surface, unit, torch.zeros(shape, dtype=torch.float64), found, steps)
+    begin = torch.as_tensor(known[:, problem.actionable])
+    if starts or not known.any(axis=1).all():
+        walk(surface, unit, torch.zeros(shape, dtype=torch.float64), found, steps)
     if known.any():
-        walk(surface, unit, torch.as_tensor(known[:, problem.actionable]), found, steps, first=0.1 * FIRST)
+        walk(surface, unit, begin, found, steps, first=0.1 * FIRST)
     for number in range(starts):
         if number % 2 and torch.isfinite(found.cost).any():
             others = torch.nonzero(torch.isfinite(found.cost)).flatten()
@@ -231,7 +241,7 @@ class Reference:
 FEW = 600  # samples that are all searched for long
 SOME = 3000  # samples whose prices are the first ones, where there are many
 DRAWN = 300  # samples that are searched for long, where not all are
-ROUNDS, LONG_ROUNDS, LAST_ROUNDS = 8, 4, 2
+ROUNDS, LONG_ROUNDS = 8, 4
 LONG_STARTS, LONGEST_STARTS = 10, 40
 WIDE, SHRINK = 1.5, 0.6  # by which factor prices may change in a round; its exponent where that led astray
 LITTLE = 1e-5  # of all worths: what a budget without a price is worth at first
@@ -270,12 +280,11 @@ def first_prices(problem: Problem, told: Mapping[str, float] | None) -> Floats:
 def priced(pool: Pool, prices: Floats, rounds: int, starts: int, seed: int, steps: int = STEPS) -> Floats:
     """The best prices that were searched at. Each round searches at those where D would be least if no other flips
     existed, no further from the best prices than a factor, which shrinks where that led astray."""
-    everyone = np.arange(len(pool.problem))
-    look(pool, everyone, prices, starts, seed, steps)
+    look(pool, pool.members, prices, starts, seed, steps)
     factor = WIDE
     for number in range(rounds):
         there = pool.least(prices, factor)
-        look(pool, everyone, there, starts, seed + number, steps)
+        look(pool, pool.members, there, starts, seed + number, steps)
         if pool.dual(there) < pool.dual(prices):
             prices = there
         else:
@@ -287,9 +296,11 @@ def look(pool: Pool, rows: Rows, prices: Floats, starts: int, seed: int, steps: 
     """The flips of these rows at these prices go into the pool, but for those that cost far too much."""
     costs, known = pool.cheapest(prices)
     near = rows[~np.isfinite(costs[rows]) | (costs[rows] <= NEAR * pool.problem.worth[rows])]
-    for begin in range(0, len(near), CHUNK):
-        some = near[begin : begin + CHUNK]
-        pool.add(*search(pool.problem, some, prices, starts, seed, known[some], steps))
+    has = np.isfinite(costs[near])
+    for which in (near[has], near[~has]):
+        for begin in range(0, len(which), CHUNK):
+            some = which[begin : begin + CHUNK]
+            pool.add(*search(pool.problem, some, prices, starts, seed, known[some], steps))
 
 
 def _of_many(pool: Pool, prices: Floats, seed: int, quick: bool) -> Reference:
@@ -297,10 +308,13 @@ def _of_many(pool: Pool, prices: Floats, seed: int, quick: bool) -> Reference:
     each of the draw stands for. Where both find the same flips the draw adds no noise."""
     problem = pool.problem
     n, rng = len(problem), np.random.default_rng([seed, 23])
+    look(pool, pool.members, prices, 0, seed, SHORT_STEPS)
     if n > SOME:
-        some = Pool(problem.restricted(np.sort(rng.permutation(n)[:SOME]), SOME / n))
-        prices = priced(some, prices, 2 if quick else ROUNDS, 0, seed, SHORT_STEPS)
-        prices = priced(pool, prices, 1 if quick else LAST_ROUNDS, 0, seed, SHORT_STEPS)
+        members = np.sort(rng.permutation(n)[:SOME])
+        some = pool.of(np.isin(pool.rows, members), members)
+        there = priced(some, prices, 3 if quick else ROUNDS, 0, seed, SHORT_STEPS)
+        look(pool, pool.members, there, 0, seed, SHORT_STEPS)
+        prices = min(prices, there, key=pool.dual)
     else:
         prices = priced(pool, prices, 3 if quick else ROUNDS, 0, seed, SHORT_STEPS)
     drawn = np.sort(rng.permutation(n)[:DRAWN])
