@@ -29,7 +29,7 @@ import numpy as np
 import torch
 
 from benchmarks.kinds_cases import HELD_OUT, KINDS, MODELS, Model, question
-from benchmarks.kinds_reference import reference
+from benchmarks.kinds_reference import FULL, QUICK, reference
 from benchmarks.sections import add_keep, parser_of, tell
 from evidence.files import ROOT, commit, made_here
 from evidence.report import report
@@ -82,9 +82,9 @@ def counted() -> Iterator[Evaluations]:
         seen.gradients += len(at)
         return with_gradient(self, d, at)
 
-    def margin(self: Surface, d: torch.Tensor, at: torch.Tensor, *given: Any) -> torch.Tensor:
+    def margin(self: Surface, d: torch.Tensor, at: torch.Tensor, *given: Any, **named: Any) -> torch.Tensor:
         seen.forwards += len(at)
-        return without(self, d, at, *given)
+        return without(self, d, at, *given, **named)
 
     with patch.object(Surface, "margin_and_gradient", gradient), patch.object(Surface, "margin", margin):
         yield seen
@@ -144,7 +144,7 @@ def by_reference(cell: Cell, *, quick: bool) -> Iterator[Row]:
             known.append((flips["rows"], flips["changes"]))
     if cell.file.exists():
         told = json.loads(json.loads(cell.file.read_text()).get("prices") or "null")
-    yield {f"reference_{k}": v for k, v in vars(reference(problem, known, told, quick=quick)).items()}
+    yield {f"reference_{k}": v for k, v in vars(reference(problem, known, told, QUICK if quick else FULL)).items()}
 
 
 STAGES = ("prices", "nearest", "reference")

@@ -33,25 +33,24 @@ SOFT = (0.1, 0.03, 0.01, 0.003, 0.001)  # of a worth: how wide the corners of D 
 NOTHING = 1e-7  # of all worths: a budget that is worth less as a whole may as well be free
 BAND = 0.1  # of its worth: what a flip may cost more than the best of its sample and be offered to the 0/1 program
 CHUNK = 5000  # samples searched at a time
-NEAR = 1.5  # of its worth: a sample whose flips cost more is not searched again
+NEAR = 2.5  # of its worth: a sample whose flips cost more is not searched again
 
 
 @dataclass(eq=False)
 class Pool:
     """Flips that anybody found: rows (c,), changes (c, F), and what they draw of each budget, (c, m).
 
-    members: the samples that are asked about, None: all of them   They share as small a part of each budget, `amounts`.
+    some: the samples that are asked about, and share as small a part of each budget, `amounts`; None: all samples
     """
 
     problem: Problem
-    members: Rows | None = None
+    some: Rows | None = None
     rows: Rows = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     changes: Floats = field(init=False)
     drawn: Floats = field(init=False)
 
     def __post_init__(self) -> None:
-        if self.members is None:
-            self.members = np.arange(len(self.problem))
+        self.members = np.arange(len(self.problem)) if self.some is None else self.some
         self.amounts = len(self.members) / len(self.problem) * self.problem.ledger.amounts
         self.changes = np.empty((0, self.problem.width))
         self.drawn = np.empty((0, len(self.amounts)))
@@ -239,33 +238,45 @@ class Reference:
 
 
 FEW = 600  # samples that are all searched for long
-SOME = 3000  # samples whose prices are the first ones, where there are many
+SOME = 3000  # samples among whom prices are looked for, where there are more
 DRAWN = 300  # samples that are searched for long, where not all are
-ROUNDS, LONG_ROUNDS = 8, 4
-LONG_STARTS, LONGEST_STARTS = 10, 40
+SHORT_STEPS = 25
+
+
+@dataclass(frozen=True)
+class Effort:
+    """rounds: of prices   long_rounds, long_starts: the last of them, and starts there, where all are searched for long
+    longest_starts: of a draw   seconds: that the 0/1 program may take"""
+
+    rounds: int
+    long_rounds: int
+    long_starts: int
+    longest_starts: int
+    seconds: float
+
+
+FULL, QUICK = Effort(8, 4, 10, 40, 20.0), Effort(3, 2, 4, 12, 5.0)
 WIDE, SHRINK = 1.5, 0.6  # by which factor prices may change in a round; its exponent where that led astray
 LITTLE = 1e-5  # of all worths: what a budget without a price is worth at first
-SHORT_STEPS = 25
 
 
 def reference(
     problem: Problem,
     known: Sequence[tuple[Rows, Floats]],
     prices_of_plan: Mapping[str, float] | None,
-    *,
-    quick: bool = False,
+    effort: Effort = FULL,
     seed: int = 0,
 ) -> Reference:
-    """known: flips of plans   prices_of_plan: where to begin   quick: fewer starts and rounds"""
+    """known: flips of plans   prices_of_plan: where to begin   Nobody passes at the start."""
     pool, prices = Pool(problem), first_prices(problem, prices_of_plan)
     for rows, changes in known:
         pool.add(rows, changes)
     if len(problem) <= FEW:
-        prices = priced(pool, prices, 4 if quick else ROUNDS, 0, seed)
-        prices = priced(pool, prices, 2 if quick else LONG_ROUNDS, 4 if quick else LONG_STARTS, seed + 100)
+        prices = priced(pool, prices, effort.rounds, 0, seed)
+        prices = priced(pool, prices, effort.long_rounds, effort.long_starts, seed + 100)
         least = pool.dual(pool.least(prices, WIDE))
-        return Reference(pool.dual(prices), 0.0, least, 1.0, whole_plan(pool, prices, 5 if quick else 20))
-    return _of_many(pool, prices, seed, quick)
+        return Reference(pool.dual(prices), 0.0, least, 1.0, whole_plan(pool, prices, effort.seconds))
+    return _of_many(pool, prices, effort, seed)
 
 
 def first_prices(problem: Problem, told: Mapping[str, float] | None) -> Floats:
@@ -303,24 +314,24 @@ def look(pool: Pool, rows: Rows, prices: Floats, starts: int, seed: int, steps: 
             pool.add(*search(pool.problem, some, prices, starts, seed, known[some], steps))
 
 
-def _of_many(pool: Pool, prices: Floats, seed: int, quick: bool) -> Reference:
-    """D by flips of a short search for everyone, less what a long search of a random draw saves, times how many samples
-    each of the draw stands for. Where both find the same flips the draw adds no noise."""
+def _of_many(pool: Pool, prices: Floats, effort: Effort, seed: int) -> Reference:
+    """D by the flips of a short search for everyone, plus what a long search of a random draw adds to it, times how
+    many samples each of the draw stands for. Where both find the same flips the draw adds no noise."""
     problem = pool.problem
     n, rng = len(problem), np.random.default_rng([seed, 23])
     look(pool, pool.members, prices, 0, seed, SHORT_STEPS)
     if n > SOME:
         members = np.sort(rng.permutation(n)[:SOME])
         some = pool.of(np.isin(pool.rows, members), members)
-        there = priced(some, prices, 3 if quick else ROUNDS, 0, seed, SHORT_STEPS)
+        there = priced(some, prices, effort.rounds, 0, seed, SHORT_STEPS)
         look(pool, pool.members, there, 0, seed, SHORT_STEPS)
         prices = min(prices, there, key=pool.dual)
     else:
-        prices = priced(pool, prices, 3 if quick else ROUNDS, 0, seed, SHORT_STEPS)
+        prices = priced(pool, prices, effort.rounds, 0, seed, SHORT_STEPS)
     drawn = np.sort(rng.permutation(n)[:DRAWN])
     before, short = pool.gains(prices), pool.cheapest(prices)[0][drawn]
     value = pool.dual(prices)
-    look(pool, drawn, prices, 12 if quick else LONGEST_STARTS, seed + 100)
+    look(pool, drawn, prices, effort.longest_starts, seed + 100)
     won = (pool.gains(prices) - before)[drawn]
     long = pool.cheapest(prices)[0][drawn]
     matter = np.isfinite(short) & (long < problem.worth[drawn])

@@ -57,13 +57,13 @@ def excess(row: Row) -> float | None:
     most, said = most_found(row), ceiling(row)
     if most is None or said is None or not row["count"]:
         return None
-    return max(0.0, most - said) * row["count"] / row["worth"]
+    return float(max(0.0, most - said) * row["count"] / row["worth"])
 
 
 def over_nearest(row: Row) -> float | None:
     """The plan's worth over that of the better of the two."""
     worths = [row[name] for name in ("nearest", "unit") if row[name]]
-    return row["worth"] / max(worths) if worths and row["worth"] is not None else None
+    return float(row["worth"] / max(worths)) if worths and row["worth"] is not None else None
 
 
 @dataclass(frozen=True)
