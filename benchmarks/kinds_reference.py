@@ -245,9 +245,10 @@ SHORT_STEPS = 25
 
 @dataclass(frozen=True)
 class Effort:
-    """rounds: of prices   long_rounds, long_starts: the last of them, and starts there, where all are searched for long
-    longest_starts: of a draw   seconds: that the 0/1 program may take"""
+    """few_rounds, rounds: of prices, among few and among many   long_rounds, long_starts: the last of them among few,
+    and starts there   longest_starts: of a draw from many   seconds: that the 0/1 program may take"""
 
+    few_rounds: int
     rounds: int
     long_rounds: int
     long_starts: int
@@ -255,8 +256,9 @@ class Effort:
     seconds: float
 
 
-FULL, QUICK = Effort(8, 4, 10, 40, 20.0), Effort(3, 2, 4, 12, 5.0)
-WIDE, SHRINK = 1.5, 0.6  # by which factor prices may change in a round; its exponent where that led astray
+FULL, QUICK = Effort(20, 8, 4, 10, 40, 20.0), Effort(8, 3, 2, 4, 12, 5.0)
+WIDE, NARROW = 1.5, 1.02  # by which factor prices may change in a round, at first and when they are nearly right
+SHRINK = 0.6  # its exponent, where that led astray
 LITTLE = 1e-5  # of all worths: what a budget without a price is worth at first
 
 
@@ -272,8 +274,8 @@ def reference(
     for rows, changes in known:
         pool.add(rows, changes)
     if len(problem) <= FEW:
-        prices = priced(pool, prices, effort.rounds, 0, seed)
-        prices = priced(pool, prices, effort.long_rounds, effort.long_starts, seed + 100)
+        prices = priced(pool, prices, effort.few_rounds, 0, seed)
+        prices = priced(pool, prices, effort.long_rounds, effort.long_starts, seed + 100, factor=NARROW)
         least = pool.dual(pool.least(prices, WIDE))
         return Reference(pool.dual(prices), 0.0, least, 1.0, whole_plan(pool, prices, effort.seconds))
     return _of_many(pool, prices, effort, seed)
@@ -288,11 +290,12 @@ def first_prices(problem: Problem, told: Mapping[str, float] | None) -> Floats:
     return np.maximum([told[name] for name in problem.ledger.names], LITTLE * whole / amounts)
 
 
-def priced(pool: Pool, prices: Floats, rounds: int, starts: int, seed: int, steps: int = STEPS) -> Floats:
+def priced(
+    pool: Pool, prices: Floats, rounds: int, starts: int, seed: int, steps: int = STEPS, factor: float = WIDE
+) -> Floats:
     """The best prices that were searched at. Each round searches at those where D would be least if no other flips
     existed, no further from the best prices than a factor, which shrinks where that led astray."""
     look(pool, pool.members, prices, starts, seed, steps)
-    factor = WIDE
     for number in range(rounds):
         there = pool.least(prices, factor)
         look(pool, pool.members, there, starts, seed + number, steps)

@@ -26,7 +26,7 @@ from evidence.results import Results
 from maxflip import Budget, Problem, TorchClassifier, solve
 
 MADE = Made("python -m x", "2026-01-02", "abc1234", "2 cores (x86_64)", {"torch": "2.13.0"}, 3.5)
-SHORT = Effort(rounds=2, long_rounds=1, long_starts=1, longest_starts=2, seconds=2.0)
+SHORT = Effort(few_rounds=3, rounds=2, long_rounds=1, long_starts=1, longest_starts=2, seconds=2.0)
 
 
 @pytest.fixture
