@@ -114,7 +114,7 @@ def choice(
         offer = _contending(offer, _per_share(problem.ledger, prices))
     if not len(offer.place):
         return Choice(offer.place)
-    limit = relaxed(offer.candidates, _per_share(problem.ledger, prices))
+    limit = relaxed(offer.candidates, None if prices is None else _per_share(problem.ledger, prices))
     picked = None if limit is None else _within(offer, limit)
     gave_up = picked is None and not len(needed)
     if gave_up:
@@ -283,10 +283,8 @@ def in_order_of_appearance(rows: Rows) -> Rows:
     return sample
 
 
-def _per_share(ledger: Ledger, prices: Mapping[str, float] | None) -> Floats | None:
+def _per_share(ledger: Ledger, prices: Mapping[str, float]) -> Floats:
     """What all of each finite budget is worth at these prices."""
-    if prices is None:
-        return None
     known = np.array([prices.get(name, 0.0) for name in ledger.names])
     finite = np.isfinite(ledger.amounts)
     return np.asarray(known[finite] * ledger.amounts[finite])

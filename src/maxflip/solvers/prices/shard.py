@@ -106,6 +106,18 @@ class Shard:
         best = self._best(self._at(prices))
         self.change, self.found = best.change, best.found
 
+    def nearest(self, prices: Floats) -> Columns:
+        """The cheapest flips at these prices, searched from nothing."""
+        surface = self.surface.repriced(FeaturePrices.at(self.problem, prices))
+        if self.forms is not None:
+            exact = linear.search_and_prove(surface, self.forms)[0]
+            found, change = exact.found, exact.change
+        else:
+            best = gradient.search(surface)
+            found, change = best.found, best.change
+        at = torch.nonzero(found).flatten()
+        return self._as_columns([self.rows[at.cpu().numpy()]], [change[at]])
+
     def lay_planes(self, prices: Floats, reach: float) -> None:
         """The planes through the flips of samples that would cost at most `reach` times their worth."""
         if self.forms is not None:
@@ -358,6 +370,19 @@ class Shard:
         for k in range(int(turn.max(initial=-1)) + 1):
             part = turn == k
             self.told.append((torch.as_tensor(at[part], device=device), torch.as_tensor(changes[part], device=device)))
+
+    def adopt(self, flips: Columns) -> None:
+        """First flips of samples that have none, told from elsewhere."""
+        missing = flips.of(np.isin(flips.rows, self.rows[~self.found.cpu().numpy()]))
+        own = np.isin(missing.rows, self.rows)
+        at = torch.as_tensor([int(np.flatnonzero(self.rows == row)[0]) for row in missing.rows[own]], dtype=torch.int64)
+        at = at.to(self.worth.device)
+        change = torch.as_tensor(missing.changes[own][:, self.problem.actionable], device=self.worth.device)
+        self.change[at], self.found[at] = change, True
+        if len(at):
+            self.seen.append((at, change))
+            if self.forms is None:
+                self._model(self.surface, at)
 
     def _costs(self, surface: Surface) -> list[torch.Tensor]:
         """Of all flips known."""

@@ -36,6 +36,7 @@ SMALL = 300  # samples whose first flips are polished: no worse than what Neares
 GAP_TO_FOLLOW, GAP_TO_MEND_AGAIN, GAP_TO_FINISH = 3e-2, 2e-3, 1e-3
 SPARING = 80  # gradients per sample: after no more than these flips are finished once more ...
 WON = 1e-4  # ... if that has just won so much, in parts of all
+COMPARED = 128  # samples up to which the flips of Nearest at prices of 1 are offered too
 POOLED = 0.5  # of the samples: where an earlier plan has flips of so many, they are where the search begins
 RETRIED = 0.05  # of the samples: so many without a flip are searched for again in any case
 
@@ -80,6 +81,8 @@ class Prices:
         else:
             market = self._opened(problem, run, rows, start, scaled=not known)
             closing = Closing(market)
+            if len(rows) <= COMPARED:
+                closing.add_nearest()
             self._search(market, closing, exact=exact)
         columns = closing.columns()
         market.close()
