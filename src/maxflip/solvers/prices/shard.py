@@ -28,6 +28,7 @@ BEND = 0.1  # times the softness: within this part of a feature's spread the mod
 # what is bought changes smoothly with the prices
 KINKED = 0.98  # the cosine below which a gradient does not explain why a flip is the cheapest
 DESCENTS = 3
+FOLLOWING = 16  # steps of a search from others' flips at kinked prices
 TRUSTED = 0.1  # of what a sample's worth buys of a feature: the first trust region
 SOME, MANY, PAYS = 256, 1024, 1e-3  # samples, and the part of their worth that they must win for all to follow
 LATEST = 4  # flips of a sample, out of all that were seen
@@ -184,6 +185,12 @@ class Shard:
         """Flips that are cheaper at these prices, by the directions of those who cost at most `reach` times their
         worth; of many, if it pays for some."""
         surface, best, among = self._known(prices, reach)
+        if self.has_kinks:
+            straight = self._at(prices, softness=0.0)
+            best = self._best(straight)
+            trust.follow(straight, best, among, among, self._worth_at_least(), FOLLOWING)
+            self._keep(surface, best, among)
+            return
         at = torch.nonzero(best.found).flatten()
         worth = torch.where(self.must, torch.inf, self.worth - float(prices @ self.problem.ledger.count)).clamp_min(0.0)
         some = at if len(at) < MANY else at[:: len(at) // SOME]
@@ -201,10 +208,13 @@ class Shard:
         if self.has_kinks:
             straight = self._at(prices, softness=0.0)
             best = self._best(straight)
-            trust.shrink(straight, best, at, self.worth.clamp_min(1e-300), gait.steps, TRUSTED)
+            trust.shrink(straight, best, at, best.change[at], self._worth_at_least(), gait.steps, TRUSTED)
         else:
             gradient.touch_up(surface, best, at, gait)
         self._keep(surface, best, at)
+
+    def _worth_at_least(self) -> torch.Tensor:
+        return self.worth.clamp_min(1e-300)
 
     def _known(self, prices: Floats, reach: float) -> tuple[Surface, gradient.Best, torch.Tensor]:
         surface = self._at(prices)

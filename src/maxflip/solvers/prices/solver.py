@@ -30,13 +30,12 @@ from maxflip.watch import silent
 
 FILLS = 3
 SOME, MANY = 2000, 10_000  # samples whose prices come first, where there are many
-SMALL = 300  # samples whose first flips are polished: no worse than what Nearest would choose from
+SMALL = 128  # samples whose first flips are polished, beside those of Nearest at prices of 1: no worse than Nearest
 # Flips are mended at prices that are about right, the finer the more so: at which gap between the best mixture and the
 # dual, in parts of it.
 GAP_TO_FOLLOW, GAP_TO_MEND_AGAIN, GAP_TO_FINISH = 3e-2, 2e-3, 1e-3
 SPARING = 80  # gradients per sample: after no more than these flips are finished once more ...
 WON = 1e-4  # ... if that has just won so much, in parts of all
-COMPARED = 128  # samples up to which the flips of Nearest at prices of 1 are offered too
 POOLED = 0.5  # of the samples: where an earlier plan has flips of so many, they are where the search begins
 RETRIED = 0.05  # of the samples: so many without a flip are searched for again in any case
 
@@ -81,7 +80,7 @@ class Prices:
         else:
             market = self._opened(problem, run, rows, start, scaled=not known)
             closing = Closing(market)
-            if len(rows) <= COMPARED:
+            if len(rows) <= SMALL:
                 closing.add_nearest()
             self._search(market, closing, exact=exact)
         columns = closing.columns()
@@ -110,7 +109,7 @@ class Prices:
         if not market.traded.any():
             return
         market.settle(self.rounds)
-        if not exact:
+        if not exact and not market.is_capped:
             self._mend(market, closing)
         closing.run(self.rounds)
         closing.make_whole()
@@ -129,11 +128,8 @@ class Prices:
             market.settle(2)
             return won
 
-        if market.has_kinks:  # shrinking trust regions find what others' directions would
-            won_at(GAP_TO_FOLLOW, market.touch_up)
-        else:
-            won_at(GAP_TO_FOLLOW, market.follow)
-            won_at(GAP_TO_MEND_AGAIN, market.follow, market.touch_up)
+        won_at(GAP_TO_FOLLOW, market.follow)
+        won_at(GAP_TO_MEND_AGAIN, market.follow, market.touch_up)
         while won_at(GAP_TO_FINISH, market.finish) > WON * market.value:
             if market.gradients_per_sample > SPARING:
                 break
