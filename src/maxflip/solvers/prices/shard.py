@@ -223,7 +223,6 @@ class Shard:
 
     def terms(self, prices: Floats, softness: float) -> Terms:
         """The modelled dual's part of these samples."""
-        lam = torch.tensor(prices, device=self.worth.device)
         surface = self._at(prices, softness)
         s, l = surface.squared, surface.absolute  # noqa: E741
         squared = self.squared + BEND * softness * self.bent
