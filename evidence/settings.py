@@ -34,7 +34,6 @@ SETTINGS: dict[str, tuple[str, ...]] = {
         "| 0.2 % |",
         "| 0.1 % |",
         "and 5 % less than their own flip",
-        "(2 against 1.6:",  # what the example above it prints
     ),
     "docs/results.md": (
         "are 40, 60 and 80 % of what an unlimited KL consumes",
