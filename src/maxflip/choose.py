@@ -44,7 +44,7 @@ FEW = 40  # samples up to which branching is all that is tried
 EXACT = 300  # samples up to which the optimum itself is sought
 SWAPPED = 2  # times the first band: samples among which swaps are tried
 BRANCHED = 8  # budgets: with more of them branching does not close the gap that swaps leave
-NEARLY = 0.98  # of the bound: where swaps over so many budgets find as much, branching would take long to find more
+NEARLY = 0.99  # of the bound: where swaps over so many budgets find as much, branching would take long to find more
 RIVAL, DEAR = 0.05, 0.5  # of a worth: what a candidate may cost more than the sample's best, and than it is worth
 ALIKE = 0.1  # of the largest share that a sample draws: what rivals may differ by and be taken for the same
 AIMS, CLOSE = 5, 1e-3  # of the swaps, and how near they are, of the bound, where worths are not whole
@@ -75,9 +75,10 @@ def choose(
     prices: Mapping[str, float] | None = None,
     *,
     thrifty: bool = True,
+    branched: bool = True,
 ) -> Chosen:
     """Indices of the chosen candidates, ascending; `choice` says more."""
-    return choice(problem, rows, changes, must, prices, thrifty=thrifty).picked
+    return choice(problem, rows, changes, must, prices, thrifty=thrifty, branched=branched).picked
 
 
 def choice(
@@ -89,6 +90,7 @@ def choice(
     *,
     known: Chosen | None = None,
     thrifty: bool = True,
+    branched: bool = True,
 ) -> Choice:
     """At most one of these candidates per sample.
 
@@ -99,6 +101,7 @@ def choice(
         prices: of the budgets, where some are known that ought to be about right; they only save time.
         known: a selection that is within the budgets; the choice is worth no less.
         thrifty: among selections of the same worth prefer those that draw little.
+        branched: with a 0/1 program where swaps leave a gap; it may take seconds.
     """
     needed = np.array([], dtype=np.int64) if must is None else must
     bill = problem.bill(rows, changes)
@@ -115,7 +118,7 @@ def choice(
     if not len(offer.place):
         return Choice(offer.place)
     limit = relaxed(offer.candidates, None if prices is None else _per_share(problem.ledger, prices))
-    picked = None if limit is None else _within(offer, limit)
+    picked = None if limit is None else _within(replace(offer, branched=branched), limit)
     gave_up = picked is None and not len(needed)
     if gave_up:
         picked = offer.place[:0]  # what fits is inserted
@@ -171,6 +174,7 @@ class _Offer:
     bill: Bill
     draws: Floats
     largest: float  # worth of a candidate, which is scaled in `candidates`
+    branched: bool = True
 
 
 def _offered(problem: Problem, rows: Rows, bill: Bill, must: Rows) -> _Offer:
@@ -301,13 +305,13 @@ def _with_cuts(offer: _Offer, limit: Relaxed) -> Chosen | None:
     together; that is told to the program, and it picks again."""
     cuts: list[tuple[Floats, float]] = []
     room = np.ones(offer.candidates.share.shape[1])
-    picked = _pick(offer.candidates, limit, room, cuts)
+    picked = _pick(offer.candidates, limit, room, cuts, branched=offer.branched)
     for _ in range(CUTS):
         over = [] if picked is None else offer.bill.of(picked).overspent()
         if picked is None or not over:
             return picked
         cuts += [_too_many(offer, r, picked) for r in over]
-        picked = _pick(offer.candidates, limit, room, cuts)
+        picked = _pick(offer.candidates, limit, room, cuts, branched=offer.branched)
     return None if picked is None else _shed(offer, picked)
 
 
@@ -315,14 +319,14 @@ def _with_less(offer: _Offer, limit: Relaxed) -> Chosen | None:
     """Of many samples, so little less of a budget that slipped hardly ever costs one of them."""
     finite = np.flatnonzero(np.isfinite(offer.bill.ledger.amounts))
     room = np.ones(len(finite))
-    picked = _pick(offer.candidates, limit, room, [])
+    picked = _pick(offer.candidates, limit, room, [], branched=offer.branched)
     while picked is not None and (over := offer.bill.of(picked).overspent()):
         slipped = np.searchsorted(finite, over)
         # Once is enough, unless those slip who stay as they are, or what must be picked needs that last bit.
         again = None
         if (room[slipped] == 1.0).any():
             room[slipped] = 1.0 - LESS
-            again = _pick(offer.candidates, limit, room, [])
+            again = _pick(offer.candidates, limit, room, [], branched=offer.branched)
         if again is None:
             return _shed(offer, picked)
         picked = again
@@ -348,7 +352,9 @@ def _too_many(offer: _Offer, r: int, picked: Chosen) -> tuple[Floats, float]:
     return row.astype(np.float64), float(len(cover) - 1)
 
 
-def _pick(candidates: Candidates, limit: Relaxed, room: Floats, cuts: list[tuple[Floats, float]]) -> Chosen | None:
+def _pick(
+    candidates: Candidates, limit: Relaxed, room: Floats, cuts: list[tuple[Floats, float]], *, branched: bool
+) -> Chosen | None:
     """The optimum, or as near as the node limit allows; None if what must be picked does not fit.   room (m,): of 1
 
     Beyond EXACT samples one less than the bound is good enough: closing that last one can take for ever.
@@ -368,6 +374,8 @@ def _pick(candidates: Candidates, limit: Relaxed, room: Floats, cuts: list[tuple
         usual = float(np.median(worth[worth > 0])) if (worth > 0).any() else 0.0
         enough = ceiling - usual if m <= BRANCHED else min(ceiling - usual, NEARLY * ceiling)
         gap, nodes = limit.bound - enough, max(1, NODES // max(1, m))
+    if best is not None and not branched:
+        return best
     while best is None or worth[best].sum() < enough:
         picked = _pick_in_band(candidates, limit, room, cuts, _among(doubt, band)[candidates.sample], gap, nodes, best)
         if picked is not None and (best is None or worth[picked].sum() > worth[best].sum()):

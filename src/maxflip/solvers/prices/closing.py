@@ -177,7 +177,8 @@ class Closing:
             columns = self.columns()
             flips = admissible(problem, columns.rows, columns.changes)
             rows, changes = columns.rows[flips], columns.changes[flips]
-            chosen = choose(problem, rows, changes, np.intersect1d(problem.include, rows), thrifty=False)
+            must = np.intersect1d(problem.include, rows)
+            chosen = choose(problem, rows, changes, must, thrifty=False, branched=False)
             worth = float(problem.worth[rows[chosen]].sum())
             is_best = market.value - worth < market.least_worth * (1 - 1e-9)
             left = np.maximum(market.amounts - problem.ledger.spent(changes[chosen]), SCRAPS * market.amounts)
