@@ -141,7 +141,7 @@ def cases(data: Path, samples: int) -> Iterator[Case]:
     bills = tuple(f"BILL_AMT{month}" for month in range(1, 7))
     labs = ("BUN", "Creatinine", "Glucose", "HCO3", "HCT", "K", "Na", "Platelets", "WBC")
     lenders = heloc(data)
-    asked = (
+    asked: tuple[tuple[Any, ...], ...] = (
         ("credit, tanh", credit(data), nn.Tanh, 60, bills, {"BILL_AMT1": "down", "BILL_AMT2": "down"}, 0.5),
         ("HELOC, tanh", lenders, nn.Tanh, 60, lenders.features[-6:], {}, 0.9),
         ("HELOC, ReLU", lenders, nn.ReLU, 60, lenders.features[-6:], {}, 0.9),
@@ -188,7 +188,7 @@ def main() -> None:
     add_keep(parser)
     given = parser.parse_args()
     torch.set_num_threads(1)
-    searches = {
+    searches: dict[str, Callable[[], Any]] = {
         "without": lambda: patch.multiple(gradient, _resort=lambda *_, **__: None, PATIENCE=gradient.CLIMBS),
         "with": nullcontext,
     }

@@ -32,7 +32,7 @@ ROOMS = [
     ["holds"],
     ["plan", "flips", "program", "question"],
     ["relaxation"],
-    ["swaps", "scarcity"],
+    ["swaps", "scarcity", "twins"],
     ["thrift"],
     ["choose"],
     ["solvers"],

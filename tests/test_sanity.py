@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def exported(net: nn.Module) -> TorchClassifier:
     return TorchClassifier(program.module(), output="logits")
 
 
-SCALED = {
+SCALED: dict[str, Callable[[], Any]] = {
     "standard": lambda: fitted(StandardScaler()),
     "robust": lambda: fitted(RobustScaler()),
     "batch norm": lambda: TorchClassifier(with_norm(), output="logits"),
@@ -146,7 +147,7 @@ def test_a_forgotten_scaler_is_told() -> None:
     optimizer = torch.optim.Adam(net.parameters(), lr=0.02)
     for _ in range(300):
         optimizer.zero_grad()
-        nn.functional.cross_entropy(net(torch.tensor(STANDARDISED)), torch.tensor(Y)).backward()
+        torch.autograd.backward(nn.functional.cross_entropy(net(torch.tensor(STANDARDISED)), torch.tensor(Y)))
         optimizer.step()
     classifier = TorchClassifier(net.eval(), output="logits")
     sick = Y == 0

@@ -55,7 +55,7 @@ def test_equals_brute_force(block: int) -> None:
         assert drawn(problem, changes[chosen]) == pytest.approx(draw, abs=1e-9), seed
 
 
-def capped(n: int, cap: int, seed: int, **kwargs: object) -> tuple[Problem, NDArray[np.int64]]:
+def capped(n: int, cap: int, seed: int) -> tuple[Problem, NDArray[np.int64]]:
     """One linear score, ample budgets, a binding cap; and whom to pick: those whose flip draws least.
 
     At prices 1 / amount the squared cost of closing a gap r is r^2 / sum_i w_i^2 amount_i: least for the least gaps.
@@ -64,7 +64,7 @@ def capped(n: int, cap: int, seed: int, **kwargs: object) -> tuple[Problem, NDAr
     weight = rng.normal(size=4)
     x = rng.normal(size=(n, 4)) * 2
     budgets = {f"x{i}": float(50 * n * rng.uniform(0.5, 2)) for i in range(4)}
-    problem = linear_problem(weight, x, {**budgets, "people": Budget(cap, cost="count")}, **kwargs)
+    problem = linear_problem(weight, x, {**budgets, "people": Budget(cap, cost="count")})
     gap = missing_score(weight, x)
     nearest = np.argsort(np.where(gap > 0, gap, np.inf), kind="stable")[:cap]
     return problem, np.sort(nearest)

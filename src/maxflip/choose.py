@@ -44,7 +44,7 @@ FEW = 40  # samples up to which branching is all that is tried
 EXACT = 300  # samples up to which the optimum itself is sought
 SWAPPED = 2  # times the first band: samples among which swaps are tried
 BRANCHED = 8  # budgets: with more of them branching does not close the gap that swaps leave
-NEARLY = 0.99  # of the bound: where swaps over so many budgets find as much, branching would take long to find more
+NEARLY = 0.98  # of the bound: where swaps over so many budgets find as much, branching would take long to find more
 RIVAL, DEAR = 0.05, 0.5  # of a worth: what a candidate may cost more than the sample's best, and than it is worth
 ALIKE = 0.1  # of the largest share that a sample draws: what rivals may differ by and be taken for the same
 AIMS, CLOSE = 5, 1e-3  # of the swaps, and how near they are, of the bound, where worths are not whole
@@ -114,7 +114,7 @@ def choice(
         offer = _contending(offer, _per_share(problem.ledger, prices))
     if not len(offer.place):
         return Choice(offer.place)
-    limit = relaxed(offer.candidates, _per_share(problem.ledger, prices))
+    limit = relaxed(offer.candidates, None if prices is None else _per_share(problem.ledger, prices))
     picked = None if limit is None else _within(offer, limit)
     gave_up = picked is None and not len(needed)
     if gave_up:
@@ -283,10 +283,8 @@ def in_order_of_appearance(rows: Rows) -> Rows:
     return sample
 
 
-def _per_share(ledger: Ledger, prices: Mapping[str, float] | None) -> Floats | None:
+def _per_share(ledger: Ledger, prices: Mapping[str, float]) -> Floats:
     """What all of each finite budget is worth at these prices."""
-    if prices is None:
-        return None
     known = np.array([prices.get(name, 0.0) for name in ledger.names])
     finite = np.isfinite(ledger.amounts)
     return np.asarray(known[finite] * ledger.amounts[finite])

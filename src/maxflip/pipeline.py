@@ -32,6 +32,7 @@ from maxflip.scarcity import true_prices
 from maxflip.solvers import Grouped, Prices, Proposal, Run, Solver, read_groups
 from maxflip.streams import Streams
 from maxflip.suggest import shown
+from maxflip.twins import share_flips, twins
 from maxflip.watch import Notice, Watch, silent
 
 
@@ -80,6 +81,9 @@ def solve(
         must = problem.include[~where.already[problem.include]]
         # Groups that have parts of the budgets to themselves chose already; flips of an earlier plan would mix them.
         shared = offered if isinstance(alone, Grouped) else found
+        alike = twins(problem, run.candidates_wanted(problem), where.confidence)
+        if alike is not None and not isinstance(alone, Grouped):
+            shared = _in_order(problem, share_flips(problem, shared, alike))
         known = None if proposal.picked is None else shared.places_of(proposal.picked)
         chosen = choice(problem, shared.rows, shared.changes, must, proposal.prices, known=known)
         choices = [shared.those(chosen.picked)]

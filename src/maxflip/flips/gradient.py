@@ -243,7 +243,7 @@ def follow(
         return
     weight = surface.metric(torch.zeros_like(surface.low[:1]), typical_cost=best.cost[among].median()[None])
     enough = best.cost if worth is None else torch.minimum(best.cost, worth)
-    start = _most_promising(surface, best, at, among, weight, enough)
+    start = most_promising(surface, best, at, among, weight, enough)
     if worth is not None:
         promised = _price(surface, _onto_tangent_plane(surface, start, at))
         pays = promised < torch.minimum(PROMISING * best.cost, worth)[at]
@@ -253,7 +253,7 @@ def follow(
     best.record(at, own.change[at], own.cost[at], torch.where(own.found[at], 0.0, -1.0))
 
 
-def _most_promising(
+def most_promising(
     surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor, weight: torch.Tensor, enough: torch.Tensor
 ) -> torch.Tensor:
     """(b, A): where m is highest of all points in the direction of a leader's flip that cost a little less than enough

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import torch
 
-from maxflip.flips.gradient import Best
+from maxflip.flips.gradient import Best, most_promising
 from maxflip.flips.halfspace import cost
 from maxflip.flips.surface import Surface
 
+FAR = 0.5  # t_k in the first step of a search that begins at others' flips
 LAST = 1e-4  # t_k in the last step
 FLAT = 1e-6  # of an absolute price per unit: the curvature that makes the step unique
 FURTHEST = 10.0  # spreads of a feature: no unit is longer
@@ -22,8 +23,16 @@ BISECTIONS = 45
 LIFTED, FADING = 1.2, 0.5  # after a step that did not pass, the next but one aims so much further; by and by less
 
 
-def shrink(surface: Surface, best: Best, at: torch.Tensor, worth: torch.Tensor, steps: int, first: float) -> None:
-    """From the flips known of `at`, with t_k from `first` down to LAST.   worth (B,): of the samples, > 0"""
+def shrink(
+    surface: Surface,
+    best: Best,
+    at: torch.Tensor,
+    start: torch.Tensor,
+    worth: torch.Tensor,
+    steps: int,
+    first: float,
+) -> None:
+    """Cheaper flips of `at` from start (b, A), with t_k from `first` down to LAST.   worth (B,): of the samples, > 0"""
     if not len(at):
         return
     s, l = surface.squared, surface.absolute  # noqa: E741
@@ -32,7 +41,7 @@ def shrink(surface: Surface, best: Best, at: torch.Tensor, worth: torch.Tensor, 
     unit = torch.minimum(2 * v / (l + (l**2 + 4 * s * v).sqrt()), FURTHEST * spread)
     bent = torch.where(s > FLAT * l / unit, s.expand_as(unit), FLAT * l / unit)
     low, high = surface.low[at], surface.high[at]
-    d, lift = best.change[at].clone(), torch.zeros_like(worth[at])
+    d, lift = start.clone(), torch.zeros_like(worth[at])
     for k in range(steps):
         m, g = surface.margin_and_gradient(d, at)
         best.record(at, d, cost(d, s, l), m)
@@ -42,6 +51,18 @@ def shrink(surface: Surface, best: Best, at: torch.Tensor, worth: torch.Tensor, 
         wanted = (g * d).sum(dim=1) - m + (lift if k % 2 else 0.0)
         d = _cheapest(g, wanted, bent, l, torch.maximum(low, d - reach), torch.minimum(high, d + reach))
     best.record(at, d, cost(d, s, l), surface.margin(d, at))
+
+
+def follow(
+    surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor, worth: torch.Tensor, steps: int
+) -> None:
+    """Cheaper flips of `at` from where the most promising direction of others `among` the flipped leads."""
+    if not len(at) or len(among) < 2:
+        return
+    typical = best.cost[among].median()[None]
+    weight = surface.metric(torch.zeros_like(surface.low[:1]), typical_cost=typical)
+    start = most_promising(surface, best, at, among, weight, torch.minimum(best.cost, worth))
+    shrink(surface, best, at, start, worth, steps, FAR)
 
 
 def _cheapest(

@@ -31,6 +31,7 @@ CLOSED, CLOSED_TINY = 0.3, 1e-4  # of a sample's worth: a gap that no whole samp
 SPARED = 1 - 1e-8  # of each budget is mixed: averages that used all of one to the last bit would only make ties
 MIXED = 1e-6  # a part of a flip that counts
 PATIENCE = 2  # rounds
+SPENT = 90  # gradients per sample: after these no more flips are looked for at other prices
 NEXT = 1.3  # by which factor a price may differ from the best known when flips are looked for
 NEARBY = 1.05  # of their worth: samples that cost more are not
 EVERY = 10**6  # flips of a sample
@@ -96,7 +97,7 @@ class Closing:
             gap = market.value - found.worth
             idle = 0 if gap < smallest - close else idle + 1
             smallest = min(gap, smallest)
-            if gap <= close or idle == PATIENCE:
+            if gap <= close or idle == PATIENCE or market.gradients_per_sample > SPENT:
                 return
             self._follow(found.prices)
 
@@ -104,6 +105,13 @@ class Closing:
         """The program's prices jump about as long as flips are missing: go half way, and not far."""
         half, best = (prices + self.market.prices) / 2, self.market.prices
         self.market.visit(np.clip(half, best / NEXT, best * NEXT), NEARBY)
+
+    def add_nearest(self) -> None:
+        """The flips of `Nearest` at prices of 1 each: those at 1 / amount are where the search began."""
+        ones = np.ones(len(self.market.amounts))
+        flips = Columns.all(self.market.held.ask(lambda shard: shard.nearest(ones)))
+        self.market.held.ask(lambda shard: shard.adopt(flips))
+        self._keep(flips)
 
     def make_whole(self) -> None:
         """Take samples whole until what the mixture takes in part is worth less than one of them."""
@@ -122,6 +130,8 @@ class Closing:
             if not parted.any():
                 return
             if worth[best].sum() > aim - self.market.least_worth:
+                break
+            if self.market.gradients_per_sample > SPENT:
                 break
             surest = rows[parted][taken[parted].argmax()]
             kept = np.unique([*kept, surest, *rows[parted & (taken > SURE)]])
@@ -149,6 +159,8 @@ class Closing:
             drawn = problem.ledger.consumption(found.columns.changes).T @ found.parts
             self.left = np.where(np.isfinite(self.market.amounts), self.market.amounts - drawn, 0.0)
             self._average(found)
+            if self.market.gradients_per_sample > SPENT:
+                return
             self._look(weights + found.prices, rows)
 
     def _look(self, prices: Floats, rows: Rows) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxflip.bracket import ROUNDING, Ceiling
+from maxflip.bracket import ROUNDING, Ceiling, most_worth
 from maxflip.engine import Held, Rows
 from maxflip.exact import Floats
 from maxflip.flips.gradient import FINISH, TOUCH_UP
@@ -117,6 +117,15 @@ class Market:
     def traded(self) -> NDArray[np.bool_]:
         return traded(self.problem)
 
+    @property
+    def is_capped(self) -> bool:
+        """Whether D is all that the samples with a flip are worth, as many of them as may be picked: then no flip that
+        is cheaper wins anything."""
+        rows = np.concatenate([np.empty(0, np.int64), *self.held.ask(lambda shard: shard.rows_found())])
+        ledger = self.problem.ledger
+        cap = float(ledger.amounts[ledger.count > 0].min(initial=np.inf))
+        return self.value >= most_worth(self.problem.worth[rows], cap) * (1 - ENOUGH)
+
     @cached_property
     def weighs(self) -> bool:
         """Whether any change draws on a budget that has a price."""
@@ -161,8 +170,8 @@ class Market:
     @property
     def gradients_per_sample(self) -> float:
         """So far, on average."""
-        samples = sum(self.held.ask(lambda shard: len(shard.rows)))
-        return float(self.trace["gradients"][-1] / samples)
+        counts = self.held.ask(lambda shard: (shard.evaluations.gradients, len(shard.rows)))
+        return sum(gradients for gradients, _ in counts) / sum(samples for _, samples in counts)
 
     def close(self) -> None:
         """The value at the prices as they are, by all flips found since."""

@@ -28,6 +28,7 @@ BEND = 0.1  # times the softness: within this part of a feature's spread the mod
 # what is bought changes smoothly with the prices
 KINKED = 0.98  # the cosine below which a gradient does not explain why a flip is the cheapest
 DESCENTS = 3
+FOLLOWING = 16  # steps of a search from others' flips at kinked prices
 TRUSTED = 0.1  # of what a sample's worth buys of a feature: the first trust region
 SOME, MANY, PAYS = 256, 1024, 1e-3  # samples, and the part of their worth that they must win for all to follow
 LATEST = 4  # flips of a sample, out of all that were seen
@@ -106,6 +107,18 @@ class Shard:
         best = self._best(self._at(prices))
         self.change, self.found = best.change, best.found
 
+    def nearest(self, prices: Floats) -> Columns:
+        """The cheapest flips at these prices, searched from nothing."""
+        surface = self.surface.repriced(FeaturePrices.at(self.problem, prices))
+        if self.forms is not None:
+            exact = linear.search_and_prove(surface, self.forms)[0]
+            found, change = exact.found, exact.change
+        else:
+            best = gradient.search(surface)
+            found, change = best.found, best.change
+        at = torch.nonzero(found).flatten()
+        return self._as_columns([self.rows[at.cpu().numpy()]], [change[at]])
+
     def lay_planes(self, prices: Floats, reach: float) -> None:
         """The planes through the flips of samples that would cost at most `reach` times their worth."""
         if self.forms is not None:
@@ -172,6 +185,12 @@ class Shard:
         """Flips that are cheaper at these prices, by the directions of those who cost at most `reach` times their
         worth; of many, if it pays for some."""
         surface, best, among = self._known(prices, reach)
+        if self.has_kinks:
+            straight = self._at(prices, softness=0.0)
+            best = self._best(straight)
+            trust.follow(straight, best, among, among, self._worth_at_least(), FOLLOWING)
+            self._keep(surface, best, among)
+            return
         at = torch.nonzero(best.found).flatten()
         worth = torch.where(self.must, torch.inf, self.worth - float(prices @ self.problem.ledger.count)).clamp_min(0.0)
         some = at if len(at) < MANY else at[:: len(at) // SOME]
@@ -189,10 +208,13 @@ class Shard:
         if self.has_kinks:
             straight = self._at(prices, softness=0.0)
             best = self._best(straight)
-            trust.shrink(straight, best, at, self.worth.clamp_min(1e-300), gait.steps, TRUSTED)
+            trust.shrink(straight, best, at, best.change[at], self._worth_at_least(), gait.steps, TRUSTED)
         else:
             gradient.touch_up(surface, best, at, gait)
         self._keep(surface, best, at)
+
+    def _worth_at_least(self) -> torch.Tensor:
+        return self.worth.clamp_min(1e-300)
 
     def _known(self, prices: Floats, reach: float) -> tuple[Surface, gradient.Best, torch.Tensor]:
         surface = self._at(prices)
@@ -358,6 +380,19 @@ class Shard:
         for k in range(int(turn.max(initial=-1)) + 1):
             part = turn == k
             self.told.append((torch.as_tensor(at[part], device=device), torch.as_tensor(changes[part], device=device)))
+
+    def adopt(self, flips: Columns) -> None:
+        """First flips of samples that have none, told from elsewhere."""
+        missing = flips.of(np.isin(flips.rows, self.rows[~self.found.cpu().numpy()]))
+        own = np.isin(missing.rows, self.rows)
+        at = torch.as_tensor([int(np.flatnonzero(self.rows == row)[0]) for row in missing.rows[own]], dtype=torch.int64)
+        at = at.to(self.worth.device)
+        change = torch.as_tensor(missing.changes[own][:, self.problem.actionable], device=self.worth.device)
+        self.change[at], self.found[at] = change, True
+        if len(at):
+            self.seen.append((at, change))
+            if self.forms is None:
+                self._model(self.surface, at)
 
     def _costs(self, surface: Surface) -> list[torch.Tensor]:
         """Of all flips known."""

@@ -30,7 +30,7 @@ from maxflip.watch import silent
 
 FILLS = 3
 SOME, MANY = 2000, 10_000  # samples whose prices come first, where there are many
-SMALL = 300  # samples whose first flips are polished: no worse than what Nearest would choose from
+SMALL = 128  # samples whose first flips are polished, beside those of Nearest at prices of 1: no worse than Nearest
 # Flips are mended at prices that are about right, the finer the more so: at which gap between the best mixture and the
 # dual, in parts of it.
 GAP_TO_FOLLOW, GAP_TO_MEND_AGAIN, GAP_TO_FINISH = 3e-2, 2e-3, 1e-3
@@ -80,6 +80,8 @@ class Prices:
         else:
             market = self._opened(problem, run, rows, start, scaled=not known)
             closing = Closing(market)
+            if len(rows) <= SMALL:
+                closing.add_nearest()
             self._search(market, closing, exact=exact)
         columns = closing.columns()
         market.close()
@@ -107,7 +109,7 @@ class Prices:
         if not market.traded.any():
             return
         market.settle(self.rounds)
-        if not exact:
+        if not exact and not market.is_capped:
             self._mend(market, closing)
         closing.run(self.rounds)
         closing.make_whole()
@@ -126,11 +128,8 @@ class Prices:
             market.settle(2)
             return won
 
-        if market.has_kinks:  # shrinking trust regions find what others' directions would
-            won_at(GAP_TO_FOLLOW, market.touch_up)
-        else:
-            won_at(GAP_TO_FOLLOW, market.follow)
-            won_at(GAP_TO_MEND_AGAIN, market.follow, market.touch_up)
+        won_at(GAP_TO_FOLLOW, market.follow)
+        won_at(GAP_TO_MEND_AGAIN, market.follow, market.touch_up)
         while won_at(GAP_TO_FINISH, market.finish) > WON * market.value:
             if market.gradients_per_sample > SPARING:
                 break

@@ -1,0 +1,63 @@
+"""Twins: samples that are alike in all that a plan can tell. They are offered the same flips, so that of equals those
+whose ids come first are picked. Searched in different batches, their flips would differ in the last bits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxflip import judge
+from maxflip.engine import Rows
+from maxflip.exact import Floats
+from maxflip.pool import Pool, first_of_each
+from maxflip.problem import Problem
+
+SAME = 100.0  # guards between two confidences that are the same to the model
+MOST = 8  # flips that twins share, those that draw least
+DIGITS = 1e-6  # relative: flips that differ by less are one
+
+
+def twins(problem: Problem, rows: Rows, confidence: Floats) -> Rows | None:
+    """(n,): a number for each of `rows`, the same for twins, -1 for all others; None where no two are alike.
+
+    confidence (n,): of all samples at the start
+    """
+    low, high = problem.box(rows)
+    wanted = problem.goal.wanted_for(rows).cpu().numpy()
+    rounded = np.round(confidence[rows] / (SAME * problem.guard))
+    columns = [part[:, problem.actionable] for part in (problem.start[rows], low, high)]
+    alike = np.nan_to_num(np.column_stack([*columns, wanted, rounded, problem.worth[rows]]))
+    # Equal rows have equal sums; where all sums differ, no rows need to be compared.
+    sums = np.arctan(alike).sum(axis=1)
+    ascending = np.sort(sums)
+    shared = np.isin(sums, ascending[1:][ascending[1:] == ascending[:-1]])
+    if not shared.any():
+        return None
+    some = np.flatnonzero(shared)
+    _, kind, size = np.unique(alike[some], axis=0, return_inverse=True, return_counts=True)
+    kind = kind.reshape(-1)
+    if size.max() < 2:
+        return None
+    found = np.full(len(problem), -1)
+    several = size[kind] > 1
+    found[rows[some[several]]] = kind[several]
+    return found
+
+
+def share_flips(problem: Problem, flips: Pool, kind: Rows) -> Pool:
+    """The flips, with those of twins replaced by the ones that they share.   kind (n,): as `twins` has it"""
+    own = kind[flips.rows]
+    parts = [flips.those(own < 0)]
+    for number in np.unique(own[own >= 0]):
+        mine = flips.those(own == number)
+        size = np.maximum(np.abs(mine.changes).max(axis=1, keepdims=True), 1e-300)
+        first = first_of_each(np.zeros(len(mine), dtype=np.int64), np.round(mine.changes / size / DIGITS))
+        amounts = problem.ledger.amounts
+        weight = np.where((amounts > 0) & np.isfinite(amounts), 1.0 / np.maximum(amounts, 1e-100), 0.0)
+        drawn = problem.bill(mine.rows[first], mine.changes[first]).consumption @ weight
+        some = first[np.argsort(drawn, kind="stable")[:MOST]]
+        members = np.flatnonzero(kind == number)
+        rows = np.repeat(members, len(some))
+        changes = np.tile(mine.changes[some], (len(members), 1))
+        lawful = judge.admissible(problem, rows, changes)
+        parts.append(Pool.of(problem, rows[lawful], changes[lawful]))
+    return Pool.union(parts)
