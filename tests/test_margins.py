@@ -11,7 +11,19 @@ import pytest
 import torch
 from numpy.typing import ArrayLike
 
-from maxflip import Ensemble, InputError, MaxflipError, Problem, SuggestedMargin, TorchClassifier, solve, suggest_margin
+from maxflip import (
+    Ensemble,
+    InputError,
+    MaxflipError,
+    Problem,
+    SuggestedMargin,
+    TorchClassifier,
+    look,
+    solve,
+    suggest_margin,
+)
+from maxflip.holds import Judged
+from maxflip.report import render
 from maxflip.watch import Notice
 from tests.examples import linear_net, linear_problem, net_problem, small_net
 from tests.jobs import export
@@ -125,6 +137,16 @@ def test_of_networks_the_shares_are_those_of_the_judges_own_predictions() -> Non
     assert found.shares["noisy"] == float((p[:, 1] - p[:, 0] >= 0.05).double().mean())
 
 
+def test_a_report_says_the_same_of_the_judges() -> None:
+    problem = linear_problem(W, people(), [20.0, 20.0], margin=0.0)
+    judges = {"next": shifted(0.8)}
+    found = suggest_margin(problem, judges)
+    insight = look(problem, found.plan, scales=None, judges=judges)
+    assert insight.plan is found.plan
+    assert insight.judges == (Judged("next", 0, found.plan.count),)
+    assert "<bdi>next</bdi>" in render(found.plan, insight)
+
+
 # --- edges
 
 
@@ -200,7 +222,7 @@ def test_files_are_judges_and_the_watch_is_told(tmp_path: Any) -> None:
     ],
 )
 def test_faults_are_named(wrong: dict[str, Any], says: str) -> None:
-    asked = {"problem": linear_problem(W, people(3), [1e4, 1e4]), "judges": [shifted(0.0)]} | wrong
+    asked: dict[str, Any] = {"problem": linear_problem(W, people(3), [1e4, 1e4]), "judges": [shifted(0.0)]} | wrong
     with pytest.raises(MaxflipError, match=re.escape(says)):
         suggest_margin(**asked)
 
