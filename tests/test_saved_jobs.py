@@ -69,6 +69,7 @@ CASES: dict[str, dict[str, Any]] = {
     "budgets": {"budgets": {"b m/i": math.inf, "hours": HOURS, "people": Budget(7, cost="count"), "äge": 0.0}},
     "limits": {"limits": {"b m/i": (LOW, 1.5), 'b"p\x7f': "observed"}, "directions": {'b"p\x7f': "up"}},
     "worth": {"worth": np.arange(40) / 7, "exclude": ["P-03", "P-04"]},
+    "thrift": {"thrift": {"b m/i": 2.5}},
 }
 
 
@@ -91,6 +92,7 @@ def test_the_job_asks_what_the_problem_asks(case: str, model: Path, tmp_path: Pa
     classifier = job.load_classifier(silent)
     again = job.with_classes_of(classifier).problem(job.read_cohort(), classifier)
     assert again.budgets == problem.budgets
+    assert again.thrift == problem.thrift
     assert again.cohort.features == problem.cohort.features
     assert again.cohort.units == problem.cohort.units
     rows = np.arange(40)

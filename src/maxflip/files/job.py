@@ -75,6 +75,7 @@ class Job:
     model: ModelForm
     goal: GoalForm
     budgets: Mapping[str, Budget]
+    thrift: Mapping[str, float]
     limits: Mapping[str, LimitForm] | Literal["observed"]
     solver: Solver
     seed: int
@@ -211,6 +212,7 @@ class Job:
                 directions=directions,
                 steps=self.cohort.steps if reading.may_change is None else reading.may_change,
                 worth=None if goal.worth_column is None else reading.columns[Amount(goal.worth_column)],
+                thrift=self.thrift,
                 include=goal.include,
                 exclude=goal.exclude,
                 must_hold=self.must_hold,
@@ -301,6 +303,7 @@ def _checked(tables: dict[str, Any], path: Path) -> Job:
         model=model,
         goal=goal,
         budgets={name: Budget(b.amount, b.uses, b.cost) for name, b in budgets.items()},
+        thrift={name: b.thrift for name, b in budgets.items() if b.thrift is not None},
         limits="observed" if everywhere else limits,
         solver=solver,
         seed=solving.seed,

@@ -168,6 +168,7 @@ class BudgetForm(_Form):
     amount: Annotated[float, PlainValidator(_amount)] = Field(description="a number >= 0, or inf")
     cost: Cost = "squared"
     uses: dict[str, Annotated[float, PlainValidator(_weight)]] | None = None
+    thrift: Annotated[float | None, PlainValidator(_weight)] = None
 
 
 class LimitForm(_Form):

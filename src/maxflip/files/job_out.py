@@ -39,7 +39,9 @@ def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> dict[s
     if problem.scenarios.requirements:
         tables["must_hold"] = as_table(problem.scenarios.requirements)
     for name, b in problem.budgets.items():
-        tables[f"budgets.{_key(name)}"] = {"amount": b.amount, "cost": b.cost, **({"uses": b.uses} if b.uses else {})}
+        thrift = {"thrift": problem.thrift[name]} if name in problem.thrift else {}
+        uses = {"uses": b.uses} if b.uses else {}
+        tables[f"budgets.{_key(name)}"] = {"amount": b.amount, "cost": b.cost, **uses, **thrift}
     for name, limit in limits.items():
         tables[f"limits.{_key(name)}"] = limit
     text = "# Written by maxflip from Python; the solver's options are in summary.json.\nformat = 1\n"

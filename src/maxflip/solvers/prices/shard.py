@@ -223,7 +223,6 @@ class Shard:
 
     def terms(self, prices: Floats, softness: float) -> Terms:
         """The modelled dual's part of these samples."""
-        lam = torch.tensor(prices, device=self.worth.device)
         surface = self._at(prices, softness)
         s, l = surface.squared, surface.absolute  # noqa: E741
         squared = self.squared + BEND * softness * self.bent
@@ -231,7 +230,7 @@ class Shard:
         flip = cheapest_into_halfspace(self.g, self.r, s, l, low, high)
         y = flip.change.abs()
         taken = self.found & flip.reachable & (self.g != 0).any(dim=1)
-        gain = torch.where(taken, self.worth - cost(flip.change, s, l) - lam @ self.count, -torch.inf)
+        gain = torch.where(taken, self.worth - self._charged(cost(flip.change, s, l), prices), -torch.inf)
         draws = y**2 @ squared.T + y @ self.absolute.T + self.count  # (B, m)
         sure = self.must & taken
         if softness == 0:
