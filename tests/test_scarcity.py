@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maxflip import Budget, Plan, Problem, TorchClassifier, resolve, solve
+from maxflip import Budget, Fate, Plan, Problem, TorchClassifier, resolve, solve
 from maxflip import choose as chooser
 from tests.conftest import LONG
 from tests.examples import linear_problem, small_net
@@ -34,7 +34,7 @@ def test_with_a_binding_cap_and_ample_budgets_the_cap_alone_has_a_price(seed: in
     assert plan.count == most
     assert plan.prices is not None
     assert {name: price for name, price in plan.prices.items() if name != "people"} == {"x0": 0, "x1": 0, "hours": 0}
-    if plan.fate_counts()["left_out"]:
+    if plan.fate_counts()[Fate.LEFT_OUT]:
         assert plan.prices["people"] == pytest.approx(1.0, abs=0.01)
     assert set(plan.price_ranges) <= {"people"}
 
