@@ -45,6 +45,8 @@ def test_every_public_name_is_on_the_page(name: str) -> None:
             "frontier",
             "Frontier",
             "look",
+            "suggest_margin",
+            "SuggestedMargin",
             "tune",
             "Tuned",
         ),

@@ -38,7 +38,7 @@ ROOMS = [
     ["solvers"],
     ["pipeline"],
     ["study", "sizing", "tuning"],
-    ["insight"],
+    ["insight", "margins"],
     ["report", "plots"],
     ["notebook", "files"],
     ["demo", "datasets"],
@@ -51,7 +51,7 @@ LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 # it is asked for (that of `study` names a type).
 DEFERRED = {
     *{("plan", "files"), ("plan", "report"), ("plan", "plots"), ("plan", "notebook"), ("plan", "study")},
-    *{("problem", "notebook"), ("plan", "insight"), ("insight", "files"), ("networks", "files")},
+    *{("problem", "notebook"), ("plan", "insight"), ("insight", "files"), ("holds", "files"), ("networks", "files")},
 }
 
 

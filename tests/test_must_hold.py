@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from maxflip import (
+    Budget,
     Ensemble,
     Fate,
     Nearest,
@@ -317,6 +318,25 @@ def test_faults_name_the_place_and_the_remedy() -> None:
         with pytest.raises(ProblemError) as caught:
             linear_problem([1.0, 1.0], [[0.0, 0.0]], {"x0": 1.0}, must_hold=given_)
         assert any(sentence.startswith(words) for sentence in caught.value.problems), caught.value.problems
+
+
+@pytest.mark.parametrize("budgets", [{"x0": 3.0, "x1": 3.0}, {"both": Budget(4.0, {"x0": 1, "x1": 1}, "absolute")}])
+@pytest.mark.parametrize("is_linear", [True, False])
+def test_flips_of_an_earlier_plan_and_of_every_search_are_rounded(budgets: Any, is_linear: bool) -> None:
+    """Budgets count what is done, wherever a flip comes from: also the flips that a plan keeps beside the picked."""
+    x = np.random.default_rng(0).normal(size=(40, 2))
+    net = linear_net([1.0, 2.0]) if is_linear else small_net(2)
+    asked: dict[str, Any] = {"cohort": x, "target": 1, "margin": 0.1, "budgets": budgets}
+    free = Problem(classifier=TorchClassifier(net, output="logits"), **asked)
+    steps = {"x0": 0.1, "x1": 0.25}
+    problem = Problem(classifier=free.classifier, **asked, must_hold=Rounded(steps))
+    for plan in (solve(problem), solve(problem, start=solve(free))):
+        assert plan.count > 5
+        assert plan.pool is not None
+        after = x[plan.pool.rows] + plan.pool.changes
+        for k, step in enumerate(steps.values()):
+            moved = plan.pool.changes[:, k] != 0
+            np.testing.assert_allclose(after[moved, k] / step, np.rint(after[moved, k] / step), atol=1e-9)
 
 
 def test_the_question_and_a_changed_problem_keep_it() -> None:

@@ -1,4 +1,4 @@
-"""The tables and sentences of docs/hold.md, from the result files alone (evidence/renderers/hold.py)."""
+"""The tables and sentences of docs/results/hold.md, from the result files alone (evidence/renderers/hold.py)."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ after their changes: four of other seeds, four learned from bootstraps, two of a
 ensemble, none of whose members judges; and, as base lines, people whom nobody changed. Every network, cohort, and
 solver and margin of a cohort is a cell in --out: a run that was ended goes on where it was. A full run that is finished
 writes docs/results/data/hold_NAME.parquet and, from these files alone, docs/pictures/hold.svg and the marked parts of
-docs/hold.md; others write their result files and their picture to --out (those of --quick into results-quick/ and
-pictures-quick/). A finished one prints the table.
+docs/results/hold.md; others write their result files and their picture to --out (those of --quick into results-quick/
+and pictures-quick/). A finished one prints the table.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         VerifyError,
     )
     from maxflip.insight import Insight, look
+    from maxflip.margins import SuggestedMargin, suggest_margin
     from maxflip.must_hold import Rounded, Uptake
     from maxflip.pipeline import solve
     from maxflip.plan import Fate, Plan, Status
@@ -57,6 +58,7 @@ __all__ = [
     "Rounded",
     "SklearnClassifier",
     "Status",
+    "SuggestedMargin",
     "Tempered",
     "TorchClassifier",
     "Tuned",
@@ -67,6 +69,7 @@ __all__ = [
     "look",
     "resolve",
     "solve",
+    "suggest_margin",
     "tune",
 ]
 
@@ -76,6 +79,7 @@ _HOMES = {
     "classifiers": ["Ensemble", "SklearnClassifier", "Tempered", "TorchClassifier"],
     "cohort": ["Cohort"],
     "insight": ["Insight", "look"],
+    "margins": ["SuggestedMargin", "suggest_margin"],
     "must_hold": ["Rounded", "Uptake"],
     "pipeline": ["solve"],
     "plan": ["Fate", "Plan", "Status"],

@@ -8,18 +8,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from maxflip.classifiers import Classifier, Ensemble
 from maxflip.engine import Rows
-from maxflip.errors import MaxflipError, ModelError
+from maxflip.errors import InputError, MaxflipError, ModelError
 from maxflip.exact import Floats
 from maxflip.frozen import FrozenMap
 from maxflip.judge import confidence_after, scores_after
 from maxflip.must_hold import rounded
 from maxflip.problem import Problem
 from maxflip.spread import spread_of
+from maxflip.suggest import shown
 
 SHARES = (1.0, 0.9, 0.8, 0.5)
 TRIED = 10_000  # values of a feature, evenly spaced, whose decimals are counted
@@ -97,30 +100,51 @@ def _decimals(values: Floats) -> int:
     return finest
 
 
+def read_judges(judges: Any, problem: Problem) -> list[tuple[str, Classifier]]:
+    """Each with a name: the one given, that of its file, or its number."""
+    from maxflip.files.models import load_judge
+
+    if isinstance(judges, (str, Path)) or not isinstance(judges, Iterable):
+        raise InputError(f"judges: got {shown(judges)}; wanted a list of classifiers or paths of model files.")
+    named = judges.items() if isinstance(judges, Mapping) else enumerate(judges, 1)
+    found: list[tuple[str, Classifier]] = []
+    for key, judge in named:
+        is_file = isinstance(judge, (str, Path))
+        if not is_file and (isinstance(judge, type) or not hasattr(judge, "members")):
+            raise InputError(f"judges: got {shown(judge)}; wanted classifiers or paths of model files.")
+        name = key if isinstance(key, str) else Path(judge).name if is_file else f"model {key}"
+        found.append((name, load_judge(Path(judge), problem) if is_file else judge))
+    return found
+
+
 def judged_by(
     problem: Problem, rows: Rows, changes: Floats, judges: Iterable[tuple[str, Classifier]]
 ) -> tuple[Judged, ...]:
     """What each of these models, by name, says of the flips rows (c,), changes (c, K)."""
     found = []
-    classes = problem.goal.wanted.shape[1]
     for name, judge in judges:
-        other = _asked_of(problem, name, judge)
-        with judge.borrowed():
-            columns = scores_after(other, rows[:1], changes[:1]).shape[2] if len(rows) else classes
-            if columns != classes:
-                raise ModelError(f"judges: {name}: has {columns} output columns; the problem's model has {classes}.")
-            before = _passing(other, rows, np.zeros_like(changes))
-            found.append(Judged(name, before, _passing(other, rows, changes)))
+        try:
+            found.append(_judged_by(problem, rows, changes, name, judge))
+        except MaxflipError as error:
+            raise type(error)([f"judges: {name}: {sentence}" for sentence in error.problems]) from error
     return tuple(found)
 
 
-def _asked_of(problem: Problem, name: str, judge: Classifier) -> Problem:
+def _judged_by(problem: Problem, rows: Rows, changes: Floats, name: str, judge: Classifier) -> Judged:
+    other = _asked_of(problem, judge)
+    classes = problem.goal.wanted.shape[1]
+    with judge.borrowed():
+        columns = scores_after(other, rows[:1], changes[:1]).shape[2] if len(rows) else classes
+        if columns != classes:
+            raise ModelError(f"has {columns} output columns; the problem's model has {classes}.")
+        before = _passing(other, rows, np.zeros_like(changes))
+        return Judged(name, before, _passing(other, rows, changes))
+
+
+def _asked_of(problem: Problem, judge: Classifier) -> Problem:
     """The same question of another model."""
-    try:
-        judge.check_features(problem.cohort.features)
-        Ensemble([problem.classifier, judge])  # the same classes, and scores of the same kind
-    except MaxflipError as error:
-        raise type(error)([f"judges: {name}: {sentence}" for sentence in error.problems]) from error
+    judge.check_features(problem.cohort.features)
+    Ensemble([problem.classifier, judge])  # the same classes, and scores of the same kind
     other = object.__new__(Problem)
     for part in fields(problem):
         object.__setattr__(other, part.name, getattr(problem, part.name))

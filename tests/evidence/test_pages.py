@@ -81,7 +81,8 @@ def test_settings_of_the_study_are_those_of_its_code() -> None:
         f"a smaller step of its probabilities, {SMALL_STEP},",
         f"one smaller start of lambda ({min(scale_free_grid(KL)['start_lambda']):g})",
     )
-    _, _, shares, close, _, parts = SETTINGS["docs/hold.md"]
+    _, _, shares, close, _ = SETTINGS["docs/results/hold.md"]
+    _, parts = SETTINGS["docs/hold.md"]
     assert shares.endswith(f"| {Credit.share:.0%} of each | {Stays.share:.0%} of each |".replace("%", " %"))
     assert close.endswith(f" {CLOSE}")
     assert parts.startswith("*" + ", ".join(f"{share:.0%}".replace("%", " %") for share in PARTLY[1:]) + "*")

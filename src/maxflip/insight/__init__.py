@@ -13,7 +13,7 @@ import numpy as np
 
 from maxflip.classifiers import Classifier
 from maxflip.errors import InputError
-from maxflip.holds import Judged, judged_by
+from maxflip.holds import Judged, judged_by, read_judges
 from maxflip.insight.groups import Group, Groups, groups_of, read_group
 from maxflip.insight.outlook import SCALES, Outlook, outlook_of
 from maxflip.insight.plausibility import QUANTILES, Plausibility, plausibility_of, read_reference
@@ -97,7 +97,7 @@ def look(
     _check(problem, plan)
     grouping = None if group is None else read_group(group, problem.cohort)
     real = None if reference is None else read_reference(reference, problem.cohort)
-    named = None if judges is None else _read_judges(judges, problem)
+    named = None if judges is None else read_judges(judges, problem)
     ahead: Outlook | None = None
     if scales is not None:
         ahead, plan = outlook_of(problem, plan, scales, solver=solver, watch=watch)
@@ -105,23 +105,6 @@ def look(
     judged = None if named is None else judged_by(problem, *plan.moves_in(problem), named)
     groups = None if grouping is None else groups_of(plan, *grouping)
     return Insight(ahead, plausibility, groups, notices, plan, judged)
-
-
-def _read_judges(judges: Any, problem: Problem) -> list[tuple[str, Classifier]]:
-    """Each with a name: the one given, that of its file, or its number."""
-    from maxflip.files.models import load_judge
-
-    if isinstance(judges, (str, Path)) or not isinstance(judges, Iterable):
-        raise InputError(f"judges: got {shown(judges)}; wanted a list of classifiers or paths of model files.")
-    named = judges.items() if isinstance(judges, Mapping) else enumerate(judges, 1)
-    found: list[tuple[str, Classifier]] = []
-    for key, judge in named:
-        is_file = isinstance(judge, (str, Path))
-        if not is_file and (isinstance(judge, type) or not hasattr(judge, "members")):
-            raise InputError(f"judges: got {shown(judge)}; wanted classifiers or paths of model files.")
-        name = key if isinstance(key, str) else Path(judge).name if is_file else f"model {key}"
-        found.append((name, load_judge(Path(judge), problem) if is_file else judge))
-    return found
 
 
 def _check(problem: Any, plan: Any) -> None:
