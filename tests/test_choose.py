@@ -127,9 +127,9 @@ def test_twins_and_larger_flips_of_a_sample_are_not_tried_one_by_one(monkeypatch
         problem = linear_problem([1.0], np.zeros((10, 1)), [amount])
     picks, real = [], chooser._pick
 
-    def counted(*given: Any) -> Any:
+    def counted(*given: Any, **named: Any) -> Any:
         picks.append(given)
-        return real(*given)
+        return real(*given, **named)
 
     monkeypatch.setattr(chooser, "_pick", counted)
     chosen = choose(problem, np.tile(np.arange(10), 3), np.concatenate([changes * (1 + 1e-15), changes, changes]))
@@ -313,6 +313,7 @@ def test_the_program_serves_where_swaps_find_nothing(
     """The 0/1 program over the band stops within one of the bound too."""
     tried = []
     monkeypatch.setattr(chooser, "reach", lambda *given: tried.append(given))
+    monkeypatch.setattr(chooser, "exchanged", lambda *_: None)
     monkeypatch.setattr(programs, "_has_highspy", lambda: has_highspy)
     given = large_candidates(seed, n=800)
     assert distance(*given, choose(*given)) <= 1

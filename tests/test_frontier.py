@@ -67,8 +67,8 @@ def test_a_solve_from_a_plan_is_worth_no_less(problem: Problem, solver: Any, fac
 
 
 def test_flips_of_all_scales_are_shared() -> None:
-    """Twelve at distance 1, of whom each solve finds some: together they find six for a budget of six."""
-    problem = linear_problem([1.0], np.full((12, 1), NEED - 1.0), [6.5])
+    """Twelve at a distance of about 1, of whom each solve finds some: together they find six for a budget of six."""
+    problem = linear_problem([1.0], NEED - 1.0 - 1e-6 * np.arange(12.0)[:, None], [6.5])
     alone = [solve(problem.changed(budgets={"x0": 6.5 * s}), Fickle()).count for s in SCALES]
     assert alone != sorted(alone)
     assert min(alone[1:4]) < 6

@@ -25,7 +25,7 @@ from maxflip.engine import Rows
 from maxflip.errors import ProblemError
 from maxflip.exact import Floats
 from maxflip.parts import filled, lowest, rows_of
-from maxflip.pool import first_of_each
+from maxflip.pool import Pool, first_of_each
 from maxflip.problem import Problem
 from maxflip.program import TOLERANCE, solve_whole
 from maxflip.relaxation import Candidates, Mask, Options, Relaxed, relaxed
@@ -79,6 +79,30 @@ def choose(
 ) -> Chosen:
     """Indices of the chosen candidates, ascending; `choice` says more."""
     return choice(problem, rows, changes, must, prices, thrifty=thrifty, branched=branched).picked
+
+
+def choice_with_spare(
+    problem: Problem,
+    flips: Pool,
+    spare: Pool | None,
+    must: Rows,
+    prices: Mapping[str, float] | None,
+    known: Chosen | None = None,
+) -> tuple[Pool, tuple[str, ...]]:
+    """What is chosen from the flips, or from these and the spare ones where that is worth more; and notices."""
+    offers = [(flips, known)]
+    if spare is not None and len(spare):
+        offers.append((Pool.union([flips, spare]), None))
+        if not np.isin(must, flips.rows).all():
+            offers = offers[1:]
+    best, most = flips.those(np.empty(0, dtype=np.int64)), -np.inf
+    notices: tuple[str, ...] = ()
+    for offered, start in offers:
+        found = choice(problem, offered.rows, offered.changes, must, prices, known=start)
+        worth = math.fsum(problem.worth[offered.rows[found.picked]])
+        if worth > most:
+            best, most, notices = offered.those(found.picked), worth, found.notices
+    return best, notices
 
 
 def choice(

@@ -51,6 +51,7 @@ class Proposal:
     notices: sentences about the run that belong in the plan
     ceilings: what bound and estimate are at other budgets
     pool: all flips found that may be of use for another question; None: those offered here
+    spare: flips that are offered only where the plan is worth more with them than without
     picked: a selection that the solver has made; where it is within the budgets the plan is worth no less
     """
 
@@ -66,6 +67,7 @@ class Proposal:
     notices: tuple[str, ...] = ()
     ceilings: tuple[Ceiling, ...] = ()
     pool: Pool | None = None
+    spare: Pool | None = None
     picked: Pool | None = None
     trace: Columns = field(default_factory=dict)
 

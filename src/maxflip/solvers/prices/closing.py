@@ -106,13 +106,6 @@ class Closing:
         half, best = (prices + self.market.prices) / 2, self.market.prices
         self.market.visit(np.clip(half, best / NEXT, best * NEXT), NEARBY)
 
-    def add_nearest(self) -> None:
-        """The flips of `Nearest` at prices of 1 each: those at 1 / amount are where the search began."""
-        ones = np.ones(len(self.market.amounts))
-        flips = Columns.all(self.market.held.ask(lambda shard: shard.nearest(ones)))
-        self.market.held.ask(lambda shard: shard.adopt(flips))
-        self._keep(flips)
-
     def make_whole(self) -> None:
         """Take samples whole until what the mixture takes in part is worth less than one of them."""
         worth, kept = self.market.problem.worth, np.empty(0, dtype=np.int64)

@@ -77,6 +77,11 @@ class Market:
         if self.traded.any():
             self.visit(self._cleared().prices, PICKED)
 
+    def nearest_at_one(self) -> Columns:
+        """The flips of `Nearest` at prices of 1 each, which depend on the units of the budgets."""
+        ones = np.ones(len(self.amounts))
+        return Columns.all(self.held.ask(lambda shard: shard.nearest(ones)))
+
     def settle(self, rounds: int) -> None:
         """Clear, go there, look again; until the model promises nothing more.
 

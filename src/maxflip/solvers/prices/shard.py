@@ -380,19 +380,6 @@ class Shard:
             part = turn == k
             self.told.append((torch.as_tensor(at[part], device=device), torch.as_tensor(changes[part], device=device)))
 
-    def adopt(self, flips: Columns) -> None:
-        """First flips of samples that have none, told from elsewhere."""
-        missing = flips.of(np.isin(flips.rows, self.rows[~self.found.cpu().numpy()]))
-        own = np.isin(missing.rows, self.rows)
-        at = torch.as_tensor([int(np.flatnonzero(self.rows == row)[0]) for row in missing.rows[own]], dtype=torch.int64)
-        at = at.to(self.worth.device)
-        change = torch.as_tensor(missing.changes[own][:, self.problem.actionable], device=self.worth.device)
-        self.change[at], self.found[at] = change, True
-        if len(at):
-            self.seen.append((at, change))
-            if self.forms is None:
-                self._model(self.surface, at)
-
     def _costs(self, surface: Surface) -> list[torch.Tensor]:
         """Of all flips known."""
         return [cost(change, surface.squared, surface.absolute) for _, change in (*self.seen, *self.told)]

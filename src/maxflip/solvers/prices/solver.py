@@ -30,7 +30,8 @@ from maxflip.watch import silent
 
 FILLS = 3
 SOME, MANY = 2000, 10_000  # samples whose prices come first, where there are many
-SMALL = 128  # samples whose first flips are polished, beside those of Nearest at prices of 1: no worse than Nearest
+SMALL = 128  # samples whose first flips are polished: no worse than what Nearest would choose from
+COMPARED = 200  # samples up to which the flips of Nearest at prices of 1 are offered too
 # Flips are mended at prices that are about right, the finer the more so: at which gap between the best mixture and the
 # dual, in parts of it.
 GAP_TO_FOLLOW, GAP_TO_MEND_AGAIN, GAP_TO_FINISH = 3e-2, 2e-3, 1e-3
@@ -80,10 +81,9 @@ class Prices:
         else:
             market = self._opened(problem, run, rows, start, scaled=not known)
             closing = Closing(market)
-            if len(rows) <= SMALL:
-                closing.add_nearest()
             self._search(market, closing, exact=exact)
         columns = closing.columns()
+        spare = market.nearest_at_one() if len(rows) <= COMPARED else None
         market.close()
         prices = market.scarce_prices(*closing.outcome) if closing.picked is not None else market.prices
         ceiling = market.ceiling()
@@ -100,6 +100,7 @@ class Prices:
             bound=most if ceiling.proved else None,
             estimate=most if not ceiling.proved and len(found) else None,  # without a flip nothing is known
             ceilings=(ceiling,) if ceiling.proved or len(found) else (),
+            spare=None if spare is None else Pool.of(problem, spare.rows, spare.changes),
             picked=None if closing.picked is None else Pool.of(problem, closing.picked.rows, closing.picked.changes),
             trace=market.trace,
         )
