@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maxflip import Budget, Nearest, Prices, Problem, frontier, resolve, solve
+from maxflip import Budget, InputError, Nearest, Prices, Problem, frontier, resolve, solve
 from maxflip.solvers.proposal import Proposal, Run
 from tests.asked import linear_questions
 from tests.conftest import LONG
@@ -88,3 +89,20 @@ def test_networks_and_absolute_budgets_with_a_threshold() -> None:
     for found in curve.plans:
         assert found.estimate is not None
         assert found.estimate >= found.worth
+
+
+@pytest.mark.parametrize("other", [{"budgets": {"x0": 50.0}}, {"margin": 0.6}], ids=str)
+def test_a_plan_of_another_question_is_refused(other: dict[str, Any]) -> None:
+    problem = linear_problem([1.0], NEED - np.linspace(0.1, 3.0, 40)[:, None], [10.0])
+    with pytest.raises(InputError, match="plan: it answers another question"):
+        frontier(problem, [0.5, 1.0], plan=solve(problem.changed(**other)))
+
+
+@pytest.mark.parametrize("factor", [1.0, 10.0])
+def test_resolve_is_not_below_nearest_however_much_a_budget_grows(factor: float) -> None:
+    n = 100
+    problem = net_problem(n, seed=3, budgets={f"x{i}": Budget(n / 20, cost="absolute") for i in range(4)})
+    larger = {"x0": factor * n / 20}
+    found = resolve(problem, solve(problem), budgets=larger)
+    asked = problem.changed(budgets=larger)
+    assert found.worth >= max(solve(asked, Nearest()).worth, solve(asked, Nearest(prices="unit")).worth)

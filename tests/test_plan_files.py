@@ -154,7 +154,7 @@ def test_ulp_tight_budgets_hold_in_memory_on_disk_and_in_csv(block: int, tmp_pat
 
 def test_ulp_tight_budgets_hold_at_prices_that_clear(tmp_path: Path) -> None:
     """Fewer, as prices take longer to find."""
-    trials = 250 if LONG else 60
+    trials = 250 if LONG else 30
     assert tight_plans(Prices(), np.random.default_rng(8), trials, tmp_path) == trials
 
 

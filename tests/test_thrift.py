@@ -107,3 +107,14 @@ def test_weights_change_what_is_saved() -> None:
 def test_wrong_weights_are_named(thrift: object, said: str) -> None:
     with pytest.raises(ProblemError, match=said):
         linear_problem([1.0], [[-1.0]], {"x0": 1.0}, thrift=thrift)
+
+
+@pytest.mark.parametrize(("weight", "saved"), [(0.0, "x1"), (1e3, "x0")])
+def test_weights_count_where_the_cap_is_used_up(weight: float, saved: str) -> None:
+    """Budgets are ample, so that what weighs more is not drawn on at all, or hardly."""
+    x = np.random.default_rng(30).normal(size=(30, 2)) - 1
+    budgets = {"x0": 90.0, "x1": 90.0, "people": Budget(7, cost="count")}
+    plan = solve(linear_problem([1.0, 0.5], x, budgets, thrift={"x0": weight}))
+    plain = solve(linear_problem([1.0, 0.5], x, budgets))
+    assert plan.count == 7
+    assert plan.spend[saved] < 0.05 * plain.spend[saved]

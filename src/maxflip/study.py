@@ -15,6 +15,7 @@ from maxflip.errors import InputError
 from maxflip.pipeline import choose_again, pooled, solve
 from maxflip.plan import Plan
 from maxflip.problem import Problem
+from maxflip.question import asked
 from maxflip.solvers import Grouped, Solver
 from maxflip.suggest import shown
 from maxflip.watch import Watch
@@ -112,12 +113,29 @@ def frontier(
         watch: who is told.
     """
 
-    def solved(asked: Problem, start: Plan | None) -> Plan:
-        return solve(asked, solver, seed=seed, start=start, engine=engine, watch=watch)
+    def solved(scaled: Problem, start: Plan | None) -> Plan:
+        return solve(scaled, solver, seed=seed, start=start, engine=engine, watch=watch)
 
     ascending = sorted(set(checked_scales(scales)))
+    if plan is not None:
+        _check_plan(problem, plan)
     is_joint = not isinstance(solver, Grouped)
     return Frontier(tuple(ascending), along(problem, ascending, solved, plan, is_joint=is_joint, engine=engine))
+
+
+def _check_plan(problem: Problem, plan: Plan) -> None:
+    """A plan of another question would bring false bounds."""
+    amounts = {name: budget.amount for name, budget in problem.budgets.items()}
+    if (
+        not np.array_equal(plan.all_ids, problem.cohort.ids)
+        or {name: budget.amount for name, budget in plan.budgets.items()} != amounts
+        or plan.question != asked(problem)
+        or not np.array_equal(plan.worths, problem.worth)
+    ):
+        raise InputError(
+            "plan: it answers another question than the problem: other samples, order, budgets, worths, goal or limits. "
+            "Give the plan of this very problem, or none."
+        )
 
 
 def along(

@@ -255,7 +255,8 @@ class Closing:
             return None
         problem, traded = self.market.problem, self.market.traded
         amounts = self.market.amounts[traded]
-        share = problem.ledger.consumption(columns.changes)[:, traded] / (amounts * SPARED)
+        spared = np.where(problem.ledger.count[traded] > 0, 1.0, SPARED)  # people are counted exactly
+        share = problem.ledger.consumption(columns.changes)[:, traded] / (amounts * spared)
         sample = in_order_of_appearance(columns.rows)
         must = np.isin(columns.rows, problem.include)
         if kept is not None:

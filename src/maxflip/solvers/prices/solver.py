@@ -22,6 +22,7 @@ from maxflip.flips import linear
 from maxflip.plan import Fate
 from maxflip.pool import Pool
 from maxflip.problem import Problem
+from maxflip.question import asked
 from maxflip.solvers.prices.closing import Closing
 from maxflip.solvers.prices.market import LARGEST, SMALLEST, Market, traded
 from maxflip.solvers.prices.shard import Columns, Shard
@@ -38,6 +39,7 @@ GAP_TO_FOLLOW, GAP_TO_MEND_AGAIN, GAP_TO_FINISH = 3e-2, 2e-3, 1e-3
 SPARING = 80  # gradients per sample: after no more than these flips are finished once more ...
 WON = 1e-4  # ... if that has just won so much, in parts of all
 POOLED = 0.5  # of the samples: where an earlier plan has flips of so many, they are where the search begins
+FACTOR = 2.0  # ... unless a budget has become so many times larger or smaller
 RETRIED = 0.05  # of the samples: so many without a flip are searched for again in any case
 
 
@@ -71,19 +73,20 @@ class Prices:
             start = earlier
         exact = linear.applies(problem.linear, problem.goal)
         known = earlier is not None
-        if sold.any() and not exact and len(rows) > MANY:
-            start, known = self._prices_of_some(problem, run, rows, start, scaled=not known), True
-        if earlier is not None and run.pool is not None and np.isin(rows, run.pool.rows).mean() > POOLED:
+        spare = None
+        if earlier is not None and run.pool is not None and _is_near(problem, run, rows, run.pool):
             market = self._reopened(problem, run, rows, run.pool, start)
             closing = Closing(market)
             if exact:
                 self._search(market, closing, exact=True)
         else:
+            if sold.any() and not exact and len(rows) > MANY:
+                start, known = self._prices_of_some(problem, run, rows, start, scaled=not known), True
             market = self._opened(problem, run, rows, start, scaled=not known)
             closing = Closing(market)
             self._search(market, closing, exact=exact)
+            spare = market.nearest_at_one() if len(rows) <= COMPARED else None
         columns = closing.columns()
-        spare = market.nearest_at_one() if len(rows) <= COMPARED else None
         market.close()
         prices = market.scarce_prices(*closing.outcome) if closing.picked is not None else market.prices
         ceiling = market.ceiling()
@@ -154,6 +157,8 @@ class Prices:
             given_up = run.start.all_ids[run.start.fates.astype(str) == Fate.NOT_FOUND.value].astype(str)
             lost = lost[~np.isin(problem.cohort.ids[lost].astype(str), given_up)]
         market.reopen(flips, lost)
+        if market.traded.any():
+            market.settle(self.rounds)
         return market
 
     def _prices_of_some(self, problem: Problem, run: Run, rows: Rows, start: Floats, *, scaled: bool) -> Floats:
@@ -180,10 +185,25 @@ def _earlier_prices(problem: Problem, run: Run, traded: NDArray[np.bool_]) -> Fl
     if run.start is None or not run.start.prices or not any(run.start.prices.values()):
         return None
     prices = np.array([run.start.prices.get(name, 0.0) for name in problem.ledger.names])
-    worth_all = np.where(traded, prices * np.where(traded, problem.ledger.amounts, 0.0), 0.0)
+    amounts = np.where(traded, np.clip(problem.ledger.amounts, SMALLEST, LARGEST), 1.0)
+    worth_all = np.where(traded, prices * amounts, 0.0)
     # What was worth nothing begins at a thousandth of what the dearest is worth.
-    low = 1e-3 * worth_all.max() / np.where(traded, problem.ledger.amounts, 1.0)
+    low = 1e-3 * worth_all.max() / amounts
     return np.where(traded, np.maximum(prices, low), 0.0) if worth_all.max() > 0 else None
+
+
+def _is_near(problem: Problem, run: Run, rows: Rows, pool: Pool) -> bool:
+    """Whether the flips of the earlier plan are about those that are wanted now: it answers the same question, most
+    samples have one, and no budget has changed by more than a factor."""
+    if run.start is None or run.start.question != asked(problem) or np.isin(rows, pool.rows).mean() <= POOLED:
+        return False
+    for name, budget in problem.budgets.items():
+        before = run.start.budgets.get(name)
+        if before is None or before.uses != budget.uses or before.cost != budget.cost_name:
+            return False
+        if before.amount != budget.amount and not before.amount / FACTOR <= budget.amount <= before.amount * FACTOR:
+            return False
+    return True
 
 
 def _nothing_to_trade(problem: Problem, rows: Rows) -> Proposal:
