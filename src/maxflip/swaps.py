@@ -24,7 +24,8 @@ LEAST_PRICE = 1e-3  # of the highest: a budget that suffices has no price, and m
 WAIT, WAIT_MORE = 4, 11  # steps, and up to so many more
 LOUDER = 0.1  # of the mean weight
 WHOLE, HALF = 1e-6, 0.5  # what is missing of a candidate that counts as taken; the part of one that must be
-NEAR, PASSES = 0.5, 5  # of a worth: candidates that cost so much more are not exchanged; how often all are tried
+NEAR = 0.5  # of its worth: a candidate that costs so much more than it is worth is not exchanged
+PASSES = 5  # over all candidates
 LINE = 500  # candidates that are tried, those that gain most first
 
 

@@ -21,7 +21,7 @@ from maxflip.swaps import reach
 
 FEW = 40  # samples up to which the 0/1 program is solved to its optimum
 NODES = 2000
-TILTS = (0.9, 0.1, 0.01)  # e, in parts of the largest that leaves every picked sample worth picking
+TILTS = (0.9, 0.1, 0.01)  # e; 1 would leave the dearest picked sample worth nothing
 USED_UP = 0.9  # of every budget: where so much is drawn there is little to save but by exchanges
 EXCHANGED = 400  # picked samples for which an exchange is sought, those that draw most first
 BETTER = 1e-12  # a smaller saving is rounding

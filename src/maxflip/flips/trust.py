@@ -20,7 +20,8 @@ LAST = 1e-4  # t_k in the last step
 FLAT = 1e-6  # of an absolute price per unit: the curvature that makes the step unique
 FURTHEST = 10.0  # spreads of a feature: no unit is longer
 BISECTIONS = 45
-LIFTED, FADING = 1.2, 0.5  # after a step that did not pass, the next but one aims so much further; by and by less
+LIFTED = 1.2  # of what a failed step lacked: every second step aims that much beyond the plane
+FADING = 0.5  # of that extra is kept from step to step
 
 
 def shrink(
