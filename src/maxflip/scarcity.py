@@ -15,8 +15,8 @@ def true_prices(problem: Problem, prices: Floats, offered: Pool, picked: Pool) -
     """(m,): what one more unit of each budget would win.
 
     At these prices a sample is picked if its flip costs at most its worth v, so it needs at most v / price_r of budget
-    r; those who are not picked need a little more. A budget of which 2 v / price_r is left is not scarce: its price is 0.
-    Where nobody is left to pick all prices are 0.
+    r; those who are not picked need a little more. A budget of which 2 v / price_r is left is not scarce: its price is
+    0. Where nobody is left to pick all prices are 0.
 
     prices (m,): at which the market clears   offered: the flips that the plan was chosen from   picked: the plan
     """

@@ -133,8 +133,8 @@ def _check_plan(problem: Problem, plan: Plan) -> None:
         or not np.array_equal(plan.worths, problem.worth)
     ):
         raise InputError(
-            "plan: it answers another question than the problem: other samples, budgets, worths, goal or limits. Give the "
-            "plan of this very problem, or none."
+            "plan: it answers another question than the problem: other samples, budgets, worths, goal or limits. "
+            "Give the plan of this very problem, or none."
         )
 
 
