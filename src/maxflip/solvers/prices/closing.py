@@ -40,6 +40,7 @@ SCRAPS = 1e-6  # of a budget: what is as good as nothing left
 DIVES = 12  # samples that are taken whole, one after the other
 SURE = 0.9  # samples of which the mixture takes so much are taken whole together
 SAVINGS, SAVED = 4, 1e-2  # searches for flips that draw less, while they save so much of one budget
+SAVINGS_TINY, SAVED_TINY = 40, 1e-8  # the same in tiny plans
 TILT = 0.02  # of a sample's worth: what all budgets together cost more where there are many samples
 STRETCHES = (1.0, 1.003, 1.01, 1.03, 1.1)  # an average that does not pass is lengthened by these factors
 
@@ -142,17 +143,17 @@ class Closing:
             tilt = TILT * self.market.typical_worth / max(float(problem.thrift_weights[traded].sum()), 1e-300)
             self._look(self.market.prices + tilt * weights, rows)
             return
-        least = np.inf
-        for _ in range(SAVINGS):
+        least, saved = np.inf, SAVED_TINY if self.tiny else SAVED
+        for _ in range(SAVINGS_TINY if self.tiny else SAVINGS):
             columns = self._to_mix()
             found = self._mixture(columns.of(np.isin(columns.rows, rows)), rows, thrifty=True)
-            if found is None or -found.worth > least - SAVED:
+            if found is None or -found.worth > least - saved:
                 return
             least = -found.worth
             drawn = problem.ledger.consumption(found.columns.changes).T @ found.parts
             self.left = np.where(np.isfinite(self.market.amounts), self.market.amounts - drawn, 0.0)
             self._average(found)
-            if self.market.gradients_per_sample > SPENT:
+            if self.market.gradients_per_sample > SPENT and not self.tiny:
                 return
             self._look(weights + found.prices, rows)
 
