@@ -20,6 +20,7 @@ from evidence.files import ROOT, made_here
 from evidence.report import report
 from maxflip import Fate, Plan, Prices, Problem, TorchClassifier, solve
 from maxflip.solvers.prices.market import REACH, Market
+from maxflip.solvers.prices.shard import DESCENTS
 
 Floats = NDArray[np.float64]
 AMOUNTS = {"weight": 20.0, "pressure": 60.0, "sugar": 120.0, "sleep": 240.0, "steps": 600.0}
@@ -91,8 +92,8 @@ def watched(problem: Problem) -> tuple[list[Moment], Plan]:
             super().open(scaled=scaled, polished=polished)
             moments.append(moment(self, self.prices))
 
-        def visit(self, prices: Floats, reach: float = REACH) -> bool:
-            better = super().visit(prices, reach)
+        def visit(self, prices: Floats, reach: float = REACH, steps: int = DESCENTS) -> bool:
+            better = super().visit(prices, reach, steps)
             moments.append(moment(self, prices))
             return better
 

@@ -258,6 +258,7 @@ class Effort:
 
 FULL, QUICK = Effort(20, 8, 4, 10, 40, 20.0), Effort(8, 3, 2, 4, 12, 5.0)
 WIDE, NARROW = 1.5, 1.02  # by which factor prices may change in a round, at first and when they are nearly right
+WIDEST = 100.0  # ... and at first where nothing is known of them
 SHRINK = 0.6  # its exponent, where that led astray
 LITTLE = 1e-5  # of all worths: what a budget without a price is worth at first
 
@@ -271,23 +272,28 @@ def reference(
 ) -> Reference:
     """known: flips of plans   prices_of_plan: where to begin   Nobody passes at the start."""
     pool, prices = Pool(problem), first_prices(problem, prices_of_plan)
+    factor = WIDE if _says_something(prices_of_plan) else WIDEST
     for rows, changes in known:
         pool.add(rows, changes)
     if len(problem) <= FEW:
-        prices = priced(pool, prices, effort.few_rounds, 0, seed)
+        prices = priced(pool, prices, effort.few_rounds, 0, seed, factor=factor)
         prices = priced(pool, prices, effort.long_rounds, effort.long_starts, seed + 100, factor=NARROW)
         least = pool.dual(pool.least(prices, WIDE))
         return Reference(pool.dual(prices), 0.0, least, 1.0, whole_plan(pool, prices, effort.seconds))
-    return _of_many(pool, prices, effort, seed)
+    return _of_many(pool, prices, effort, seed, factor)
 
 
 def first_prices(problem: Problem, told: Mapping[str, float] | None) -> Floats:
     """(m,): those of a plan, and a little where it has none; any prices make a D that is not too low. Without a plan,
     those at which all budgets together are worth half of what all samples are."""
     amounts, whole = problem.ledger.amounts, float(problem.worth.sum())
-    if not told or not any(told.values()):
+    if told is None or not any(told.values()):
         return np.asarray(0.5 * whole / len(amounts) / amounts)
     return np.maximum([told[name] for name in problem.ledger.names], LITTLE * whole / amounts)
+
+
+def _says_something(prices: Mapping[str, float] | None) -> bool:
+    return prices is not None and any(prices.values())
 
 
 def priced(
@@ -317,7 +323,7 @@ def look(pool: Pool, rows: Rows, prices: Floats, starts: int, seed: int, steps: 
             pool.add(*search(pool.problem, some, prices, starts, seed, known[some], steps))
 
 
-def _of_many(pool: Pool, prices: Floats, effort: Effort, seed: int) -> Reference:
+def _of_many(pool: Pool, prices: Floats, effort: Effort, seed: int, factor: float) -> Reference:
     """D by the flips of a short search for everyone, plus what a long search of a random draw adds to it, times how
     many samples each of the draw stands for. Where both find the same flips the draw adds no noise."""
     problem = pool.problem
@@ -326,11 +332,11 @@ def _of_many(pool: Pool, prices: Floats, effort: Effort, seed: int) -> Reference
     if n > SOME:
         members = np.sort(rng.permutation(n)[:SOME])
         some = pool.of(np.isin(pool.rows, members), members)
-        there = priced(some, prices, effort.rounds, 0, seed, SHORT_STEPS)
+        there = priced(some, prices, effort.rounds, 0, seed, SHORT_STEPS, factor)
         look(pool, pool.members, there, 0, seed, SHORT_STEPS)
         prices = min(prices, there, key=pool.dual)
     else:
-        prices = priced(pool, prices, effort.rounds, 0, seed, SHORT_STEPS)
+        prices = priced(pool, prices, effort.rounds, 0, seed, SHORT_STEPS, factor)
     drawn = np.sort(rng.permutation(n)[:DRAWN])
     before, short = pool.gains(prices), pool.cheapest(prices)[0][drawn]
     value = pool.dual(prices)

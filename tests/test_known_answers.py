@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from maxflip import Fate, Nearest, Status, solve
+from maxflip import Budget, Fate, Nearest, Status, solve
 from tests.examples import linear_problem, missing_score
 
 
@@ -46,6 +46,28 @@ def test_any_number_of_budgets_at_the_clearing_prices(seed: int) -> None:
     prices = {f"x{i}": abs(w[i]) / math.sqrt(budgets[i]) for i in range(m)}
     plan = solve(linear_problem(w, x, budgets), Nearest(prices=prices))
     assert plan.count in (expected, expected - 1 if _is_close(squares, expected, capacity) else expected)
+
+
+@pytest.mark.parametrize("money", [False, True])
+@pytest.mark.parametrize(("n", "m"), [(300, 6), (1000, 20), (3000, 20)])
+def test_absolute_budgets_of_a_linear_score_are_shared_out_among_all(n: int, m: int, money: bool) -> None:
+    """A change of y in feature i adds |w_i| y to the score, so that all budgets together add sum_i |w_i| B_i, and any
+    sample may draw on any of them. The optimum is that of one knapsack. At the market's prices everybody is as well
+    off with any feature; flips of one feature each once reached 91 % of it."""
+    rng = np.random.default_rng(n)
+    w, x = rng.normal(size=m), rng.normal(size=(n, m))
+    gap = missing_score(w, x)
+    gap = np.where(gap > 0, gap, np.inf)
+    worth = np.round(rng.lognormal(6.0, 1.2, n)) if money else np.ones(n)
+    amounts = rng.lognormal(size=m)
+    amounts *= 0.2 * gap[np.isfinite(gap)].sum() / (np.abs(w) @ amounts)
+    order = np.argsort(gap / worth)
+    known = float(worth[order][np.cumsum(gap[order]) <= np.abs(w) @ amounts].sum())
+    budgets = {f"x{i}": Budget(float(a), cost="absolute") for i, a in enumerate(amounts)}
+    plan = solve(linear_problem(w, x, budgets, worth=worth))
+    assert plan.worth >= (0.995 * known if money else known - 1)
+    assert plan.bound is not None
+    assert known <= plan.bound
 
 
 @pytest.mark.parametrize("k", [0, 1, 3, 7])

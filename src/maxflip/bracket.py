@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -130,22 +131,31 @@ class Offers:
         ledger = replace(self.ledger, amounts=amounts)
         needed = len(np.unique(self.sample[self.must]))
         best, most = np.empty(0, dtype=np.int64), 0.0
-        for order in orders:
-            changes = rows_of(self.changes, order)
-            length = _longest(ledger, changes)
-            worth = math.fsum(self.worth[order[:length]])
+        drawn = ledger.consumption(self.changes)
+        generous = amounts * (1 + 1e-9) + 1e-300  # rounding does not hide that a longer beginning fits
+        longest = [_within(drawn[order], generous) for order in orders]
+        hoped = [math.fsum(self.worth[order[:end]]) for order, end in zip(orders, longest, strict=True)]
+        for k in sorted(range(len(orders)), key=lambda k: -hoped[k]):
+            if hoped[k] <= most:
+                break
+            changes = rows_of(self.changes, orders[k])
+            length = _last_true(partial(_fit, ledger, changes), _within(drawn[orders[k]], amounts), longest[k])
+            worth = math.fsum(self.worth[orders[k][:length]])
             if length >= needed and worth > most:
-                best, most = order[:length], worth
+                best, most = orders[k][:length], worth
         return best
 
 
-def _longest(ledger: Ledger, changes: Floats) -> int:
-    """How many of the first changes (c, K) fit together. Draws are never negative: if some fit, so do fewer."""
+def _fit(ledger: Ledger, changes: Floats, length: int) -> bool:
+    return not ledger.overspent(changes[:length])
+
+
+def _within(drawn: Floats, amounts: Floats) -> int:
+    """How many of the first rows of drawn (c, m) add up to no more than the amounts, rounding aside. Draws are never
+    negative: if some fit, so do fewer."""
     with np.errstate(over="ignore", invalid="ignore"):
-        total = np.cumsum(ledger.consumption(changes), axis=0)
-        within = (total <= ledger.amounts).all(axis=1)
-    guess = int(within.argmin()) if not within.all() else len(changes)
-    return _last_true(lambda length: not ledger.overspent(changes[:length]), guess, len(changes))
+        within = (np.cumsum(drawn, axis=0) <= amounts).all(axis=1)
+    return len(drawn) if within.all() else int(within.argmin())
 
 
 def _last_true(holds: Callable[[int], bool], guess: int, end: int) -> int:

@@ -25,7 +25,7 @@ from maxflip.engine import Rows
 from maxflip.errors import ProblemError
 from maxflip.exact import Floats
 from maxflip.parts import filled, lowest, rows_of
-from maxflip.pool import Pool, first_of_each
+from maxflip.pool import first_of_each
 from maxflip.problem import Problem
 from maxflip.program import TOLERANCE, solve_whole
 from maxflip.relaxation import Candidates, Mask, Options, Relaxed, relaxed
@@ -47,6 +47,7 @@ BRANCHED = 8  # budgets: with more of them branching does not close the gap that
 NEARLY = 0.99  # of the bound: where swaps over so many budgets find as much, branching would take long to find more
 RIVAL, DEAR = 0.05, 0.5  # of a worth: what a candidate may cost more than the sample's best, and than it is worth
 ALIKE = 0.1  # of the largest share that a sample draws: what rivals may differ by and be taken for the same
+FINE = 1e-5  # of the bound: of worths in money, how near more than a few samples come to it
 AIMS, CLOSE = 5, 1e-3  # of the swaps, and how near they are, of the bound, where worths are not whole
 EXACT_TERMS = 1_000_000  # numbers that may be summed exactly for insertions that fail by a rounding error
 ORDINARY = 10  # worths up to 2 to this power stay as they are; with 20, HiGHS's simplex gave up on worths of 1 to 1e6
@@ -79,30 +80,6 @@ def choose(
 ) -> Chosen:
     """Indices of the chosen candidates, ascending; `choice` says more."""
     return choice(problem, rows, changes, must, prices, thrifty=thrifty, branched=branched).picked
-
-
-def choice_with_spare(
-    problem: Problem,
-    flips: Pool,
-    spare: Pool | None,
-    must: Rows,
-    prices: Mapping[str, float] | None,
-    known: Chosen | None = None,
-) -> tuple[Pool, tuple[str, ...]]:
-    """What is chosen from the flips, or from these and the spare ones where that is worth more; and notices."""
-    offers = [(flips, known)]
-    if spare is not None and len(spare):
-        offers.append((Pool.union([flips, spare]), None))
-        if not np.isin(must, flips.rows).all():
-            offers = offers[1:]
-    best, most = flips.those(np.empty(0, dtype=np.int64)), -np.inf
-    notices: tuple[str, ...] = ()
-    for offered, start in offers:
-        found = choice(problem, offered.rows, offered.changes, must, prices, known=start)
-        worth = math.fsum(problem.worth[offered.rows[found.picked]])
-        if worth > most:
-            best, most, notices = offered.those(found.picked), worth, found.notices
-    return best, notices
 
 
 def choice(
@@ -138,7 +115,7 @@ def choice(
         )
     offer = _offered(problem, rows, bill, needed)
     if prices is not None and offer.candidates.share.size and offer.candidates.samples > EXACT:
-        offer = _contending(offer, _per_share(problem.ledger, prices))
+        offer = _contending(offer, _per_share(problem.ledger, prices), known)
     if not len(offer.place):
         return Choice(offer.place)
     limit = relaxed(offer.candidates, None if prices is None else _per_share(problem.ledger, prices))
@@ -222,9 +199,9 @@ def _offered(problem: Problem, rows: Rows, bill: Bill, must: Rows) -> _Offer:
     return _Offer(candidates, place, own, _draws(problem, own, share), float(worth.max(initial=0.0)))
 
 
-def _contending(offer: _Offer, per_share: Floats) -> _Offer:
+def _contending(offer: _Offer, per_share: Floats, known: Chosen | None) -> _Offer:
     """Without candidates that are far too dear at prices that ought to be about right, or that draw nearly the same as
-    a cheaper one of their sample: they only cost time."""
+    a cheaper one of their sample: they only cost time. Those of a known selection stay."""
     candidates = offer.candidates
     net = candidates.net(per_share * (candidates.worth.max() / offer.largest))
     best = candidates.per_sample_max(net)[candidates.sample]
@@ -235,6 +212,9 @@ def _contending(offer: _Offer, per_share: Floats) -> _Offer:
     places = np.sort(by_net[first_of_each(candidates.sample[by_net], alike)])
     kept = np.zeros(len(near), dtype=bool)
     kept[places] = True
+    if known is not None:
+        kept |= np.isin(offer.place, known)
+        places = np.flatnonzero(kept)
     return replace(
         offer,
         candidates=candidates.of(kept),
@@ -394,6 +374,8 @@ def _pick(
     enough, gap, nodes = ceiling, 1.0 - 1e-6 if is_whole else 1e-9 * max(1.0, limit.bound), NODES
     if len(doubt) > FEW:
         best = _by_swaps(candidates, limit, room, _among(doubt, SWAPPED * band), ceiling)
+        if not is_whole:
+            enough, gap, nodes = limit.bound * (1 - FINE), FINE * limit.bound, max(1, NODES // max(1, m))
     if len(doubt) > EXACT or (len(doubt) > FEW and m > BRANCHED):
         usual = float(np.median(worth[worth > 0])) if (worth > 0).any() else 0.0
         enough = ceiling - usual if m <= BRANCHED else min(ceiling - usual, NEARLY * ceiling)

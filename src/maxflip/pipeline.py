@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from maxflip import judge
 from maxflip.bracket import Ceiling, most_allowed, most_worth
-from maxflip.choose import choice_with_spare, choose
+from maxflip.choose import choice, choose
 from maxflip.engine import Engine, Local, Rows, one_torch_thread, threads_of
 from maxflip.errors import InputError, ModelError
 from maxflip.exact import Floats, fsum
@@ -75,30 +75,27 @@ def solve(
         earlier = None if start is None else _Earlier.of(problem, where, start)
         run = Run(Streams(seed), tell, worker, where, start, None if earlier is None else earlier.pool)
         alone = used if allocation == "joint" else Grouped(used, read_groups(groups, problem.cohort))
+        must = problem.include[~where.already[problem.include]]
+        before = [] if earlier is None else earlier.selections
+        stands = [some for some in before if _allowed(problem, run, alone, must, some)]
+        run = replace(run, won=max((_worth(problem, some) for some in stands), default=0.0))
         proposal = _finite(alone.propose(problem, run))
         offered = _admitted(problem, Pool.of(problem, proposal.rows, proposal.changes))
         found = offered if earlier is None else _in_order(problem, Pool.union([offered, earlier.pool]))
-        must = problem.include[~where.already[problem.include]]
         # Groups that have parts of the budgets to themselves chose already; flips of an earlier plan would mix them.
         shared = offered if isinstance(alone, Grouped) else found
         alike = twins(problem, run.candidates_wanted(problem), where.confidence)
         if alike is not None and not isinstance(alone, Grouped):
             shared = _in_order(problem, share_flips(problem, shared, alike))
         known = None if proposal.picked is None else shared.places_of(proposal.picked)
-        spare = None if proposal.spare is None else _admitted(problem, proposal.spare)
-        chosen, notices = choice_with_spare(problem, shared, spare, must, proposal.prices, known)
-        choices = [chosen]
-        if earlier is not None:
-            choices += [some for some in earlier.selections if _allowed(problem, run, alone, must, some)]
-        selection = _best(problem, choices)
+        chosen = choice(problem, shared.rows, shared.changes, must, proposal.prices, known=known)
+        selection = _best(problem, [shared.those(chosen.picked), *stands])
         if not np.isin(must, selection.rows).all():
             raise ModelError("include: a flip that must be picked does not hold when the model sees the sample alone.")
-        if spare is not None:
-            found = Pool.union([found, spare])
         if proposal.pool is not None:
             found = Pool.union([found, _admitted(problem, proposal.pool)])
         pool = _in_order(problem, Pool.union([_without(found, selection.dropped)]))
-        proposal = replace(proposal, notices=(*proposal.notices, *notices))
+        proposal = replace(proposal, notices=(*proposal.notices, *chosen.notices))
         proposal = _with_true_prices(problem, proposal, shared, selection)
         plan = _plan(problem, run, proposal, selection, pool)
     return replace(plan, solver=repr(used), seconds=time.monotonic() - began)

@@ -13,6 +13,7 @@ the value of what is taken meets L at the program's prices, both are the optimum
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -173,10 +174,12 @@ class Relaxed:
 
 def relaxed(candidates: Candidates, guess: Floats | None = None) -> Relaxed | None:
     """None if what must be picked does not fit.   guess (m,): prices that may be about right"""
+    known = None if guess is None else Options.at(guess, candidates)
+    found = _all_of_them(candidates, known) if candidates.share.shape[1] else None
+    if found is not None:
+        return found
     if candidates.samples > SMALL and candidates.share.shape[1]:
-        known = None if guess is None else Options.at(guess, candidates)
-        found = _all_of_them(candidates, known)
-        if found is None and known is not None:
+        if known is not None:
             found = _by_core(candidates, _polished(candidates, known, WELL_GUESSED), widest=WIDEST)
         if found is None:
             found = _by_core(candidates, _guessed(candidates), widest=candidates.samples // 2)
@@ -187,21 +190,42 @@ def relaxed(candidates: Candidates, guess: Floats | None = None) -> Relaxed | No
 
 
 def _all_of_them(candidates: Candidates, known: Options | None) -> Relaxed | None:
-    """Everybody, where the budgets suffice for what draws least of them; None where they do not.
+    """Everybody, or as many of those worth most as may be picked, where the budgets suffice for what draws least of
+    them; None where they do not.
 
-    known: at some prices; where they prove less than everybody's worth, there is nothing to try
+    known: at some prices; where they prove less than that, there is nothing to try
     """
-    most = float(candidates.per_sample_max(candidates.worth).sum())
+    if not candidates.samples:
+        return None
+    worths = candidates.per_sample_max(candidates.worth)
+    capped, cap = _cap(candidates)
+    options = Options.at(np.full(candidates.share.shape[1], LITTLE * candidates.worth.max()), candidates)
+    draws = -options.best
+    order = np.lexsort((draws, -worths, ~candidates.must_samples))[:cap]
+    most = float(np.sort(worths)[::-1][:cap].sum())
     if known is not None and known.bound < most * (1 - CLOSED):
         return None
-    options = Options.at(np.full(candidates.share.shape[1], LITTLE * candidates.worth.max()), candidates)
-    if (options.taken < 0).any() or (candidates.drawn_by(options.taken) > 1.0).any():
+    taken = options.taken[order]
+    if (taken < 0).any() or candidates.must_samples.sum() > cap or (candidates.drawn_by(taken) > 1.0).any():
         return None
     x = np.zeros(len(candidates.worth))
-    x[options.taken] = 1.0
+    x[taken] = 1.0
     if float(candidates.worth @ x) < most:
         return None
-    return Relaxed(x, most, np.zeros(candidates.share.shape[1]))
+    prices = np.zeros(candidates.share.shape[1])
+    if cap < candidates.samples:
+        prices[capped] = candidates.worth[taken].min(initial=np.inf) * cap if cap else candidates.worth.max()
+    return Relaxed(x, most, prices)
+
+
+def _cap(candidates: Candidates) -> tuple[int, int]:
+    """The budget that counts samples, if there is one, and how many may be picked: it has the same share of all."""
+    least, largest = candidates.share.min(axis=0), candidates.share.max(axis=0)
+    alike = np.flatnonzero((least == largest) & (largest > 0))
+    if not len(alike):
+        return 0, candidates.samples
+    tightest = int(alike[largest[alike].argmax()])
+    return tightest, min(candidates.samples, math.floor(1.0 / largest[tightest] + 1e-9))
 
 
 def _guessed(candidates: Candidates) -> Options:

@@ -49,7 +49,7 @@ def share_flips(problem: Problem, flips: Pool, kind: Rows) -> Pool:
     parts = [flips.those(own < 0)]
     for number in np.unique(own[own >= 0]):
         mine = flips.those(own == number)
-        size = np.maximum(np.abs(mine.changes).max(axis=1, keepdims=True), 1e-300)
+        size = max(float(np.abs(mine.changes).max()), 1e-300)
         first = first_of_each(np.zeros(len(mine), dtype=np.int64), np.round(mine.changes / size / DIGITS))
         amounts = problem.ledger.amounts
         weight = np.where((amounts > 0) & np.isfinite(amounts), 1.0 / np.maximum(amounts, 1e-100), 0.0)
@@ -60,4 +60,5 @@ def share_flips(problem: Problem, flips: Pool, kind: Rows) -> Pool:
         changes = np.tile(mine.changes[some], (len(members), 1))
         lawful = judge.admissible(problem, rows, changes)
         parts.append(Pool.of(problem, rows[lawful], changes[lawful]))
+        parts.append(mine.those(~np.isin(mine.rows, rows[lawful])))  # whom none of the shared ones flips
     return Pool.union(parts)

@@ -119,6 +119,10 @@ def test_what_is_missing_may_be_written_anyhow(solver: Solver) -> None:
         )
         plans.append(solve(problem, solver))
     assert plans[0].selected.tolist() == plans[1].selected.tolist()
+    shares = [sum(plan.spend.values()) / 5.0 for plan in plans]
+    assert shares[0] == pytest.approx(shares[1], rel=1e-6)
     for short, long in zip(plans[0].changes, plans[1].changes, strict=True):
-        np.testing.assert_allclose(short, long[: len(short)], rtol=1e-3, atol=1e-6)
+        # Longer sequences are summed in another order. Plans that draw as much to 1e-6 may differ by the square root of
+        # that in their changes, since costs are squared.
+        np.testing.assert_allclose(short, long[: len(short)], rtol=1e-3, atol=1e-3)
         assert not long[len(short) :].any()

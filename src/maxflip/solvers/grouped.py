@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from maxflip.choose import choice_with_spare
+from maxflip.choose import choose
 from maxflip.cohort import Cohort, in_cohort_order, is_listing
 from maxflip.engine import Rows
 from maxflip.errors import InputError
 from maxflip.exact import Floats
 from maxflip.judge import admissible
-from maxflip.pool import Pool
 from maxflip.problem import Problem
 from maxflip.solvers.proposal import Proposal, Run, Solver
 from maxflip.suggest import counted, shown
@@ -42,13 +41,9 @@ class Grouped:
             proposal = self.solver.propose(part, run)
             ok = admissible(part, proposal.rows, proposal.changes)
             found, moves = proposal.rows[ok], proposal.changes[ok]
-            spare = proposal.spare
-            if spare is not None:
-                spare = spare.those(admissible(part, spare.rows, spare.changes))
-            own = np.intersect1d(must, inside)
-            chosen, _ = choice_with_spare(part, Pool.of(part, found, moves), spare, own, proposal.prices)
-            rows.append(chosen.rows)
-            changes.append(chosen.changes)
+            chosen = choose(part, found, moves, np.intersect1d(must, inside), proposal.prices)
+            rows.append(found[chosen])
+            changes.append(moves[chosen])
             parts.append(replace(proposal, known=np.union1d(found, proposal.known)))
         low, high = problem.box(wanted)
         return Proposal(

@@ -24,7 +24,8 @@ class Run:
     """One solve: where chance, progress, workers and a warm start come from, and where everyone stands.
 
     start: an earlier plan   pool: all its flips that are flips of this problem too, judged, in the problem's order of
-    samples; None without a start. They are offered for choice in any case.
+    samples; None without a start. They are offered for choice in any case   won: what the earlier plan, or the part of
+    it that fits, is worth here
     """
 
     streams: Streams
@@ -33,6 +34,7 @@ class Run:
     standing: Standing
     start: Plan | None = None
     pool: Pool | None = None
+    won: float = 0.0
 
     def candidates_wanted(self, problem: Problem) -> Rows:
         """Rows worth a flip, in the order in which they are worked: open, and not excluded."""
@@ -51,7 +53,6 @@ class Proposal:
     notices: sentences about the run that belong in the plan
     ceilings: what bound and estimate are at other budgets
     pool: all flips found that may be of use for another question; None: those offered here
-    spare: flips that are offered only where the plan is worth more with them than without
     picked: a selection that the solver has made; where it is within the budgets the plan is worth no less
     """
 
@@ -67,7 +68,6 @@ class Proposal:
     notices: tuple[str, ...] = ()
     ceilings: tuple[Ceiling, ...] = ()
     pool: Pool | None = None
-    spare: Pool | None = None
     picked: Pool | None = None
     trace: Columns = field(default_factory=dict)
 

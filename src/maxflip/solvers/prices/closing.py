@@ -20,7 +20,7 @@ from maxflip.exact import Floats
 from maxflip.judge import Mask, admissible
 from maxflip.relaxation import Candidates, relaxed
 from maxflip.solvers.prices.market import Market
-from maxflip.solvers.prices.shard import LATEST, Columns
+from maxflip.solvers.prices.shard import DESCENTS, LATEST, Columns
 
 FEW = 1000  # samples: of more, every flip of those near the margin is mixed, and one of all others
 TINY = 100  # samples
@@ -30,9 +30,13 @@ DEAREST = 0.5  # of their worth: samples that cost so much more are not chosen, 
 CLOSED, CLOSED_TINY = 0.3, 1e-4  # of a sample's worth: a gap that no whole sample fits into; in tiny plans
 SPARED = 1 - 1e-8  # of each budget is mixed: averages that used all of one to the last bit would only make ties
 MIXED = 1e-6  # a part of a flip that counts
-PATIENCE = 2  # rounds
+ROUNDS, PATIENCE = 20, 3  # at most so many rounds, and so many in a row that close little of the gap
 SPENT = 90  # gradients per sample: after these no more flips are looked for at other prices
-NEXT = 1.3  # by which factor a price may differ from the best known when flips are looked for
+ROUGH, ROUGH_DESCENTS = (
+    0.03,
+    1,
+)  # of all: while the gap is wider, flips are searched in so many steps, since prices will change
+HALF_WAY = 0.5  # from the best prices known to those of the program: where flips are looked for next
 NEARBY = 1.05  # of their worth: samples that cost more are not
 EVERY = 10**6  # flips of a sample
 TURNS, BEST, DEARER = 5, 5, 0.2  # price changes in search of what fits, by so many samples, by such a factor
@@ -76,6 +80,7 @@ class Mixture:
 class Closing:
     """merged: flips that no shard keeps: averages, and those that were looked for   used: those of the best mixture
     picked: the best selection that was made   left (m,): what it leaves of each budget, if it draws as little as it can
+    gap: what the best mixture lacks of the most that a selection can be worth   way: part of the next step's way
     """
 
     market: Market
@@ -83,29 +88,35 @@ class Closing:
     used: list[Columns] = field(default_factory=list)
     picked: Columns | None = None
     left: Floats | None = None
+    gap: float = np.inf
+    way: float = HALF_WAY
 
-    def run(self, rounds: int, nearly: float = 0.0) -> None:
+    def run(self, nearly: float = 0.0) -> None:
         """Until the gap is closed, up to a part `nearly` of all, or a few rounds in a row close little of it."""
         market = self.market
         close = max((CLOSED_TINY if self.tiny else CLOSED) * market.typical_worth, nearly * market.value)
-        smallest, idle = np.inf, 0
-        for _ in range(rounds):
+        smallest, most, idle = np.inf, -np.inf, 0
+        for _ in range(ROUNDS):
             found = self._mixture(self._to_mix())
             if found is None:
                 return
             self.used = [found.used]
             self._average(found)
-            gap = market.value - found.worth
-            idle = 0 if gap < smallest - close else idle + 1
-            smallest = min(gap, smallest)
-            if gap <= close or idle == PATIENCE or market.gradients_per_sample > SPENT:
+            self.gap = market.most - found.worth
+            idle = 0 if self.gap < smallest - close or found.worth > most + close else idle + 1
+            smallest, most = min(self.gap, smallest), max(found.worth, most)
+            if self.gap <= close or idle == PATIENCE or market.gradients_per_sample > SPENT:
                 return
             self._follow(found.prices)
 
     def _follow(self, prices: Floats) -> None:
-        """The program's prices jump about as long as flips are missing: go half way, and not far."""
-        half, best = (prices + self.market.prices) / 2, self.market.prices
-        self.market.visit(np.clip(half, best / NEXT, best * NEXT), NEARBY)
+        """Look for flips on the way from the best prices known to those of the program, which jump about as long as
+        flips are missing. D is convex: what is best along the way may be far from both, so all prices go the same part
+        of it, and a smaller one after a step that led astray."""
+        best = self.market.prices
+        steps = ROUGH_DESCENTS if self.gap > ROUGH * self.market.most else DESCENTS
+        better = self.market.visit(best + self.way * (prices - best), NEARBY, steps)
+        self.way = HALF_WAY if better else self.way / 2
 
     def make_whole(self) -> None:
         """Take samples whole until what the mixture takes in part is worth less than one of them."""
@@ -142,6 +153,8 @@ class Closing:
         if not self.few:
             tilt = TILT * self.market.typical_worth / max(float(problem.thrift_weights[traded].sum()), 1e-300)
             self._look(self.market.prices + tilt * weights, rows)
+            if self.market.is_capped:
+                self._look(weights, rows)
             return
         least, saved = np.inf, SAVED_TINY if self.tiny else SAVED
         for _ in range(SAVINGS_TINY if self.tiny else SAVINGS):
@@ -174,7 +187,7 @@ class Closing:
             must = np.intersect1d(problem.include, rows)
             chosen = choose(problem, rows, changes, must, thrifty=False, branched=False)
             worth = float(problem.worth[rows[chosen]].sum())
-            is_best = market.value - worth < market.least_worth * (1 - 1e-9)
+            is_best = market.most - worth < market.least_worth * (1 - 1e-9)
             left = np.maximum(market.amounts - problem.ledger.spent(changes[chosen]), SCRAPS * market.amounts)
             found = None if worth <= won or is_best else self._fitting(left, rows[chosen])
             if worth > won:

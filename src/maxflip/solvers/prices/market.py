@@ -18,8 +18,8 @@ from maxflip.engine import Held, Rows
 from maxflip.exact import Floats
 from maxflip.flips.gradient import FINISH, TOUCH_UP
 from maxflip.problem import Problem
-from maxflip.solvers.prices.clearing import ANNEALED, NOTHING, SHARP, WARM, Cleared, Terms, clear
-from maxflip.solvers.prices.shard import Columns, Shard
+from maxflip.solvers.prices.clearing import ANNEALED, NEAR, NOTHING, SHARP, STEPS, WARM, Cleared, Terms, clear
+from maxflip.solvers.prices.shard import DESCENTS, Columns, Shard
 from maxflip.solvers.proposal import Run
 
 REACH = 2.0  # samples whose flip would cost this many times their worth are not searched again
@@ -74,8 +74,8 @@ class Market:
         self.held.ask(lambda shard: shard.lay_planes(prices, RENEWED))
         self.value = self.dual(self.prices)
         self._note("known flips")
-        if self.traded.any():
-            self.visit(self._cleared().prices, PICKED)
+        if self.traded.any() and self.is_open:
+            self.visit(self._cleared(NEAR).prices, PICKED)
 
     def nearest_at_one(self) -> Columns:
         """The flips of `Nearest` at prices of 1 each, which depend on the units of the budgets."""
@@ -98,11 +98,11 @@ class Market:
             ratio = np.where(self.traded, cleared.prices / np.where(self.traded, here, 1.0), 0.0)
             way = 0.0 if self.visit(here * ratio**way) else way * SHORTER
 
-    def visit(self, prices: Floats, reach: float = REACH) -> bool:
-        """Flips at these prices; whether they are better prices."""
+    def visit(self, prices: Floats, reach: float = REACH, steps: int = DESCENTS) -> bool:
+        """Flips at these prices, by so many steps each; whether they are better prices."""
         self.rounds += 1
         stage = f"Following the prices, round {self.rounds}"
-        self.held.ask(lambda shard: shard.reprice(prices, reach), stage=stage, watch=self.run.watch)
+        self.held.ask(lambda shard: shard.reprice(prices, reach, steps), stage=stage, watch=self.run.watch)
         self.value = self.dual(self.prices)  # more than it was thought to be, if cheaper flips have shown up
         value = self.dual(prices)
         better = value < self.value
@@ -123,13 +123,27 @@ class Market:
         return traded(self.problem)
 
     @property
+    def most(self) -> float:
+        """What a selection can be worth: D, or less where that is all that the samples with a flip are worth, as many
+        of them as may be picked."""
+        return min(self.value, self._all_worth)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more may be won than an earlier plan wins here."""
+        return self.most - self.run.won >= self.least_worth * (1 - 1e-9)
+
+    @property
     def is_capped(self) -> bool:
-        """Whether D is all that the samples with a flip are worth, as many of them as may be picked: then no flip that
-        is cheaper wins anything."""
+        """Whether no flip that is cheaper wins anything: D is as much as those who may be picked can be worth."""
+        return self.value >= self._all_worth * (1 - ENOUGH)
+
+    @property
+    def _all_worth(self) -> float:
         rows = np.concatenate([np.empty(0, np.int64), *self.held.ask(lambda shard: shard.rows_found())])
         ledger = self.problem.ledger
         cap = float(ledger.amounts[ledger.count > 0].min(initial=np.inf))
-        return self.value >= most_worth(self.problem.worth[rows], cap) * (1 - ENOUGH)
+        return most_worth(self.problem.worth[rows], cap)
 
     @cached_property
     def weighs(self) -> bool:
@@ -194,6 +208,9 @@ class Market:
         """
         prices = self.prices.copy()
         prices[self.traded] *= self._counts
+        if prices.any() and self.value > self.most:  # rounded corners make a cap dearer than it is
+            sharper = self._cleared_from(prices)
+            prices = sharper.prices if sharper.value < self.value else prices
         share = np.where(prices > 0, left / np.where(prices > 0, self.amounts, 1.0), 0.0)
         emptied = np.argsort(-share, kind="stable")[: int((share > LEFT).sum())]
         enough = max(won + self.least_worth * (1 - 1e-6), self.value + FLAT * self.typical_worth)
@@ -212,7 +229,7 @@ class Market:
     def _cleared_from(self, prices: Floats) -> Cleared:
         """Budgets without a price keep having none."""
         if prices.any():
-            return clear(self._evaluate, SHY * self.amounts, prices, self.typical_worth, SHARP)
+            return clear(self._evaluate, SHY * self.amounts, prices, self.typical_worth, SHARP, patience=STEPS)
         return Cleared(prices, self._evaluate(prices, 0.0).value, np.zeros((len(prices), len(prices))))
 
     @property
@@ -264,8 +281,8 @@ class Market:
     def _evaluate(self, prices: Floats, softness: float) -> Terms:
         return Terms.total(self.held.ask(lambda shard: shard.terms(prices, softness)), len(prices))
 
-    def _cleared(self) -> Cleared:
-        softness = ANNEALED if self.last is None else WARM
+    def _cleared(self, first: tuple[float, ...] = ANNEALED) -> Cleared:
+        softness = first if self.last is None else WARM
         self.last = clear(self._evaluate, SHY * self.amounts, self.prices, self.typical_worth, softness)
         return self.last
 

@@ -142,17 +142,22 @@ class Shard:
         gradient.explore(self.surface, best, at)
         self._keep(self.surface, best, at[best.found[at]])
 
-    def reprice(self, prices: Floats, reach: float) -> None:
+    def reprice(self, prices: Floats, reach: float, steps: int = DESCENTS) -> None:
         """The cheapest flips at these prices, of samples that would cost at most `reach` times their worth."""
         surface = self._at(prices)
         if self.forms is not None:
             self._keep_exact(linear.search(surface, self.forms, torch.nonzero(self.found).flatten()))
             return
-        best, at = self._tracked(surface, prices, reach)
+        best, at = self._tracked(surface, prices, reach, steps=steps)
         self._keep(surface, best, at)
 
     def _tracked(
-        self, surface: Surface, prices: Floats, reach: float, without: torch.Tensor | None = None
+        self,
+        surface: Surface,
+        prices: Floats,
+        reach: float,
+        without: torch.Tensor | None = None,
+        steps: int = DESCENTS,
     ) -> tuple[gradient.Best, torch.Tensor]:
         """From where the planes expect the flips.   without (B,): samples that are left alone"""
         expected = cheapest_into_halfspace(self.g, self.r, surface.squared, surface.absolute, surface.low, surface.high)
@@ -163,7 +168,7 @@ class Shard:
         if without is not None:
             at = at[~without[at]]
         best = self._best(surface)
-        gradient.track(surface, best, at, start, DESCENTS)
+        gradient.track(surface, best, at, start, steps)
         return best, at
 
     def flips_at(self, prices: Floats, reach: float, taken: Rows) -> Columns:
@@ -321,9 +326,10 @@ class Shard:
     def columns(
         self, prices: Floats, band: float, most: float, latest: int = LATEST, dearest: float = np.inf
     ) -> Columns:
-        """The cheapest flip of each sample at these prices; and of some, others that cost little more: the first and
-        the latest. Those are samples that lose at most `band` and win at most `most` by theirs, in parts of their
-        worth; and `band` more is little. Samples that lose more than `dearest` offer nothing."""
+        """The cheapest flip of each sample at these prices; the cheapest at bent ones too, since these together draw
+        what the market cleared; and of some, others that cost little more: the first and the latest. Those are samples
+        that lose at most `band` and win at most `most` by theirs, in parts of their worth; and `band` more is little.
+        Samples that lose more than `dearest` offer nothing."""
         costs = self._costs(self._at(prices, softness=0.0))
         best = self._cheapest(costs)
         slack = band * self.worth
@@ -331,6 +337,11 @@ class Shard:
         near = (gain >= -slack) & (gain <= most * self.worth)
         offered = best.found & (self.must | (gain >= -dearest * self.worth))
         rows, changes = [self.rows[offered.cpu().numpy()]], [best.change[offered]]
+        if self.has_kinks:
+            bent = self._best(self._at(prices)).change
+            unlike = offered & (gain >= -slack) & (bent != best.change).any(dim=1)
+            rows.append(self.rows[unlike.cpu().numpy()])
+            changes.append(bent[unlike])
         known = list(zip(self.seen, costs[: len(self.seen)], strict=True))
         for (at, change), price in [*known[:1], *known[1:][-latest:]]:
             other = near[at] & (price <= (best.cost + slack)[at]) & (change != best.change[at]).any(dim=1)

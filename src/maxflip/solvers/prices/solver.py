@@ -36,7 +36,8 @@ COMPARED = 200  # samples up to which the flips of Nearest at prices of 1 are of
 # Flips are mended at prices that are about right, the finer the more so: at which gap between the best mixture and the
 # dual, in parts of it.
 GAP_TO_FOLLOW, GAP_TO_MEND_AGAIN, GAP_TO_FINISH = 3e-2, 2e-3, 1e-3
-SPARING = 80  # gradients per sample: after no more than these flips are finished once more ...
+FOLLOWED = 55  # gradients per sample: after no more than these the directions of others are tried twice
+SPARING = 80  # gradients per sample: after no more than these flips are finished, and once more ...
 WON = 1e-4  # ... if that has just won so much, in parts of all
 POOLED = 0.5  # of the samples: where an earlier plan has flips of so many, they are where the search begins
 FACTOR = 2.0  # ... unless a budget has become so many times larger or smaller
@@ -73,11 +74,11 @@ class Prices:
             start = earlier
         exact = linear.applies(problem.linear, problem.goal)
         known = earlier is not None
-        spare = None
+        more: list[Columns] = []
         if earlier is not None and run.pool is not None and _is_near(problem, run, rows, run.pool):
             market = self._reopened(problem, run, rows, run.pool, start)
             closing = Closing(market)
-            if exact:
+            if exact and market.is_open:
                 self._search(market, closing, exact=True)
         else:
             if sold.any() and not exact and len(rows) > MANY:
@@ -85,8 +86,8 @@ class Prices:
             market = self._opened(problem, run, rows, start, scaled=not known)
             closing = Closing(market)
             self._search(market, closing, exact=exact)
-            spare = market.nearest_at_one() if len(rows) <= COMPARED else None
-        columns = closing.columns()
+            more = [market.nearest_at_one()] if len(rows) <= COMPARED else []
+        columns = Columns.all([closing.columns(), *more]).once
         market.close()
         prices = market.scarce_prices(*closing.outcome) if closing.picked is not None else market.prices
         ceiling = market.ceiling()
@@ -103,7 +104,6 @@ class Prices:
             bound=most if ceiling.proved else None,
             estimate=most if not ceiling.proved and len(found) else None,  # without a flip nothing is known
             ceilings=(ceiling,) if ceiling.proved or len(found) else (),
-            spare=None if spare is None else Pool.of(problem, spare.rows, spare.changes),
             picked=None if closing.picked is None else Pool.of(problem, closing.picked.rows, closing.picked.changes),
             trace=market.trace,
         )
@@ -113,30 +113,36 @@ class Prices:
         if not market.traded.any():
             return
         market.settle(self.rounds)
-        if not exact and not market.is_capped:
+        if market.is_capped:
+            closing.run(GAP_TO_FOLLOW)
+        if not exact and closing.gap > 0.0:  # else no flip that is cheaper wins anything
             self._mend(market, closing)
-        closing.run(self.rounds)
+        closing.run()
         closing.make_whole()
         closing.fill(FILLS)
 
     def _mend(self, market: Market, closing: Closing) -> None:
         """Cheaper flips at prices that are about right."""
 
-        def won_at(gap: float, *steps: Callable[[], None]) -> float:
+        def won_at(gap: float, mended: Callable[[], None]) -> float:
             """What the dual rises by, at the prices as they are: so much more is there to be had."""
-            closing.run(self.rounds, gap)
+            closing.run(gap)
             before = market.value
-            for step in steps:
-                step()
+            mended()
             won = market.value - before
             market.settle(2)
             return won
 
+        def again() -> None:
+            if market.gradients_per_sample <= FOLLOWED:
+                market.follow()
+            market.touch_up()
+
         won_at(GAP_TO_FOLLOW, market.follow)
-        won_at(GAP_TO_MEND_AGAIN, market.follow, market.touch_up)
-        while won_at(GAP_TO_FINISH, market.finish) > WON * market.value:
-            if market.gradients_per_sample > SPARING:
-                break
+        won_at(GAP_TO_MEND_AGAIN, again)
+        won = np.inf
+        while won > WON * market.value and market.gradients_per_sample <= SPARING:
+            won = won_at(GAP_TO_FINISH, market.finish)
 
     def _opened(
         self, problem: Problem, run: Run, rows: Rows, start: Floats, *, scaled: bool, part: float = 1.0
@@ -157,7 +163,7 @@ class Prices:
             given_up = run.start.all_ids[run.start.fates.astype(str) == Fate.NOT_FOUND.value].astype(str)
             lost = lost[~np.isin(problem.cohort.ids[lost].astype(str), given_up)]
         market.reopen(flips, lost)
-        if market.traded.any():
+        if market.traded.any() and market.is_open:
             market.settle(self.rounds)
         return market
 
@@ -188,7 +194,7 @@ def _earlier_prices(problem: Problem, run: Run, traded: NDArray[np.bool_]) -> Fl
     amounts = np.where(traded, np.clip(problem.ledger.amounts, SMALLEST, LARGEST), 1.0)
     worth_all = np.where(traded, prices * amounts, 0.0)
     # What was worth nothing begins at a thousandth of what the dearest is worth.
-    low = 1e-3 * worth_all.max() / amounts
+    low = 1e-6 * worth_all.max() / amounts
     return np.where(traded, np.maximum(prices, low), 0.0) if worth_all.max() > 0 else None
 
 
