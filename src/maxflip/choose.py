@@ -90,6 +90,7 @@ def choice(
     prices: Mapping[str, float] | None = None,
     *,
     known: Chosen | None = None,
+    effort: float = 1.0,
     thrifty: bool = True,
     branched: bool = True,
 ) -> Choice:
@@ -101,6 +102,7 @@ def choice(
         must: rows that have to be picked.
         prices: of the budgets, where some are known that ought to be about right; they only save time.
         known: a selection that is within the budgets; the choice is worth no less.
+        effort: part of the usual search for one more sample, where the known selection lacks but one.
         thrifty: among selections of the same worth prefer those that draw little.
         branched: with a 0/1 program where swaps leave a gap; it may take seconds.
     """
@@ -119,7 +121,9 @@ def choice(
     if not len(offer.place):
         return Choice(offer.place)
     limit = relaxed(offer.candidates, None if prices is None else _per_share(problem.ledger, prices))
-    picked = None if limit is None else _within(replace(offer, branched=branched), limit)
+    lawful = None if known is None else _lawful(offer, known)
+    offer = replace(offer, branched=branched, known=lawful, effort=effort)
+    picked = None if limit is None else _within(offer, limit)
     gave_up = picked is None and not len(needed)
     if gave_up:
         picked = offer.place[:0]  # what fits is inserted
@@ -129,24 +133,26 @@ def choice(
             "Raise the budgets or shorten the list."
         )
     picked = _insert(offer, picked)
-    if known is not None:
-        picked = _worth_more(offer, picked, known)
+    if offer.known is not None and _worth(offer, offer.known) > _worth(offer, picked):
+        picked = offer.known
     if thrifty:
         picked = _thrifty(offer, picked, limit)
     chosen = np.sort(offer.place[_first_of_equals(offer, picked)])
     return Choice(chosen, (GAVE_UP,) if gave_up else ())
 
 
-def _worth_more(offer: _Offer, picked: Chosen, known: Chosen) -> Chosen:
-    """`known` or `picked`, whichever is worth more and fits.   known: places among the candidates given to `choice`;
-    one that is not offered is dominated by another of its sample."""
+def _worth(offer: _Offer, picked: Chosen) -> float:
+    return float(offer.candidates.worth[picked].sum())
+
+
+def _lawful(offer: _Offer, known: Chosen) -> Chosen | None:
+    """The known selection, if it keeps every rule.   known: places among the candidates given to `choice`; one that is
+    not offered is dominated by another of its sample."""
     there = np.flatnonzero(np.isin(offer.place, known))
     candidates = offer.candidates
     once = len(np.unique(candidates.sample[there])) == len(there)
     covers = candidates.must[there].sum() == candidates.must_samples.sum()
-    if candidates.worth[there].sum() <= candidates.worth[picked].sum() or not once or not covers:
-        return picked
-    return picked if offer.bill.of(there).overspent() else there
+    return there if once and covers and not offer.bill.of(there).overspent() else None
 
 
 def _thrifty(offer: _Offer, picked: Chosen, limit: Relaxed | None) -> Chosen:
@@ -167,7 +173,7 @@ def _thrifty(offer: _Offer, picked: Chosen, limit: Relaxed | None) -> Chosen:
 class _Offer:
     """What there is to choose from.   place (c,): which of the flips given each candidate is   bill: the candidates'
 
-    draws (c,): what each draws, in shares of the budgets
+    draws (c,): what each draws, in shares of the budgets   known: a selection within the budgets
     """
 
     candidates: Candidates
@@ -176,6 +182,8 @@ class _Offer:
     draws: Floats
     largest: float  # worth of a candidate, which is scaled in `candidates`
     branched: bool = True
+    known: Chosen | None = None
+    effort: float = 1.0
 
 
 def _offered(problem: Problem, rows: Rows, bill: Bill, must: Rows) -> _Offer:
@@ -309,13 +317,13 @@ def _with_cuts(offer: _Offer, limit: Relaxed) -> Chosen | None:
     together; that is told to the program, and it picks again."""
     cuts: list[tuple[Floats, float]] = []
     room = np.ones(offer.candidates.share.shape[1])
-    picked = _pick(offer.candidates, limit, room, cuts, branched=offer.branched)
+    picked = _pick(offer, limit, room, cuts)
     for _ in range(CUTS):
         over = [] if picked is None else offer.bill.of(picked).overspent()
         if picked is None or not over:
             return picked
         cuts += [_too_many(offer, r, picked) for r in over]
-        picked = _pick(offer.candidates, limit, room, cuts, branched=offer.branched)
+        picked = _pick(offer, limit, room, cuts)
     return None if picked is None else _shed(offer, picked)
 
 
@@ -323,14 +331,14 @@ def _with_less(offer: _Offer, limit: Relaxed) -> Chosen | None:
     """Of many samples, so little less of a budget that slipped hardly ever costs one of them."""
     finite = np.flatnonzero(np.isfinite(offer.bill.ledger.amounts))
     room = np.ones(len(finite))
-    picked = _pick(offer.candidates, limit, room, [], branched=offer.branched)
+    picked = _pick(offer, limit, room, [])
     while picked is not None and (over := offer.bill.of(picked).overspent()):
         slipped = np.searchsorted(finite, over)
         # Once is enough, unless those slip who stay as they are, or what must be picked needs that last bit.
         again = None
         if (room[slipped] == 1.0).any():
             room[slipped] = 1.0 - LESS
-            again = _pick(offer.candidates, limit, room, [], branched=offer.branched)
+            again = _pick(offer, limit, room, [])
         if again is None:
             return _shed(offer, picked)
         picked = again
@@ -356,14 +364,12 @@ def _too_many(offer: _Offer, r: int, picked: Chosen) -> tuple[Floats, float]:
     return row.astype(np.float64), float(len(cover) - 1)
 
 
-def _pick(
-    candidates: Candidates, limit: Relaxed, room: Floats, cuts: list[tuple[Floats, float]], *, branched: bool
-) -> Chosen | None:
+def _pick(offer: _Offer, limit: Relaxed, room: Floats, cuts: list[tuple[Floats, float]]) -> Chosen | None:
     """The optimum, or as near as the node limit allows; None if what must be picked does not fit.   room (m,): of 1
 
     Beyond EXACT samples one less than the bound is good enough: closing that last one can take for ever.
     """
-    worth = candidates.worth
+    candidates, worth = offer.candidates, offer.candidates.worth
     is_whole = bool(np.all(worth == np.floor(worth)))
     ceiling = float(np.floor(limit.bound + 1e-6)) if is_whole else limit.bound * (1 - 1e-9)
     doubt = Options.at(limit.prices, candidates).doubt
@@ -373,14 +379,14 @@ def _pick(
     best: Chosen | None = None
     enough, gap, nodes = ceiling, 1.0 - 1e-6 if is_whole else 1e-9 * max(1.0, limit.bound), NODES
     if len(doubt) > FEW:
-        best = _by_swaps(candidates, limit, room, _among(doubt, SWAPPED * band), ceiling)
+        best = _by_swaps(offer, limit, room, _among(doubt, SWAPPED * band), ceiling)
         if not is_whole:
             enough, gap, nodes = limit.bound * (1 - FINE), FINE * limit.bound, max(1, NODES // max(1, m))
     if len(doubt) > EXACT or (len(doubt) > FEW and m > BRANCHED):
         usual = float(np.median(worth[worth > 0])) if (worth > 0).any() else 0.0
         enough = ceiling - usual if m <= BRANCHED else min(ceiling - usual, NEARLY * ceiling)
         gap, nodes = limit.bound - enough, max(1, NODES // max(1, m))
-    if best is not None and not branched:
+    if best is not None and not offer.branched:
         return best
     while best is None or worth[best].sum() < enough:
         picked = _pick_in_band(candidates, limit, room, cuts, _among(doubt, band)[candidates.sample], gap, nodes, best)
@@ -392,17 +398,20 @@ def _pick(
     return best
 
 
-def _by_swaps(candidates: Candidates, limit: Relaxed, room: Floats, free: Mask, ceiling: float) -> Chosen | None:
+def _by_swaps(offer: _Offer, limit: Relaxed, room: Floats, free: Mask, ceiling: float) -> Chosen | None:
     """The best selection that swaps find. They aim at the ceiling, then half way between it and the best, and so on."""
-    worth, most = candidates.worth, ceiling
+    candidates, worth, most = offer.candidates, offer.candidates.worth, ceiling
     best = exchanged(candidates, limit, room)
-    have = -np.inf if best is None else float(worth[best].sum())
+    if offer.known is not None and (best is None or _worth(offer, offer.known) >= _worth(offer, best)):
+        best = offer.known
+    have = -np.inf if best is None else _worth(offer, best)
     step = float(worth[worth > 0].min(initial=np.inf)) if (worth == np.floor(worth)).all() else CLOSE * ceiling
     aim = most
     for _ in range(AIMS):
         if have >= most - 0.5 * step:
             break
-        found = reach(candidates, limit, room, free, aim, aim)
+        nearly_there = best is offer.known and have >= most - 1.5 * step
+        found = reach(candidates, limit, room, free, aim, aim, offer.effort if nearly_there else 1.0)
         if found is not None and worth[found].sum() > have:
             best, have = found, float(worth[found].sum())
         if have < aim:

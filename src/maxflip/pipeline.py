@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -34,6 +35,8 @@ from maxflip.streams import Streams
 from maxflip.suggest import shown
 from maxflip.twins import share_flips, twins
 from maxflip.watch import Notice, Watch, silent
+
+EFFORT_AGAIN = 0.25  # of the search for one more sample, where an earlier plan is known that lacks but one
 
 
 def solve(
@@ -87,8 +90,10 @@ def solve(
         alike = twins(problem, run.candidates_wanted(problem), where.confidence)
         if alike is not None and not isinstance(alone, Grouped):
             shared = _in_order(problem, share_flips(problem, shared, alike))
-        known = None if proposal.picked is None else shared.places_of(proposal.picked)
-        chosen = choice(problem, shared.rows, shared.changes, must, proposal.prices, known=known)
+        made = [*stands, *([] if proposal.picked is None else [proposal.picked])]
+        known = shared.places_of(max(made, key=partial(_worth, problem))) if made else None
+        effort = EFFORT_AGAIN if stands else 1.0
+        chosen = choice(problem, shared.rows, shared.changes, must, proposal.prices, known=known, effort=effort)
         selection = _best(problem, [shared.those(chosen.picked), *stands])
         if not np.isin(must, selection.rows).all():
             raise ModelError("include: a flip that must be picked does not hold when the model sees the sample alone.")

@@ -30,19 +30,26 @@ LINE = 500  # candidates that are tried, those that gain most first
 
 
 def reach(
-    candidates: Candidates, limit: Relaxed, room: Floats, free: Mask, aim: float, enough: float
+    candidates: Candidates,
+    limit: Relaxed,
+    room: Floats,
+    free: Mask,
+    aim: float,
+    enough: float,
+    effort: float = 1.0,
 ) -> Indices | None:
     """The best selection on the way to `aim`, worth `enough` where that was found; None if none kept the budgets.
 
     room (m,): all that there is of each budget
     free (samples,): those that may change, all whom the relaxation has in parts among them
+    effort: part of the usual number of steps
     """
     inside = np.flatnonzero(free[candidates.sample])
     outside = np.flatnonzero(~free[candidates.sample] & (limit.x > 0.5))
     spare = room - candidates.drawn_by(outside) + ROUNDING
     still = aim - float(candidates.worth[outside].sum())
     options = _Options(candidates.of(free[candidates.sample]), limit.x[inside], limit.prices)
-    found = options.search(np.append(spare, -still), still - (aim - enough))
+    found = options.search(np.append(spare, -still), still - (aim - enough), effort)
     return None if found is None else np.sort(np.concatenate([outside, inside[found]]))
 
 
@@ -103,13 +110,13 @@ class _Options:
         rounded = by_part[(parts[by_part] > 0.5) | candidates.must[by_part]]
         self.start[candidates.sample[rounded]] = rounded  # of several, the largest part
 
-    def search(self, most: Floats, enough: float) -> Indices | None:
+    def search(self, most: Floats, enough: float, effort: float) -> Indices | None:
         """Candidates whose sum is at most `most`, or the best seen that keep the budgets."""
         current, adds, sample = self.start.copy(), self.adds, self.sample
         need = adds[current].sum(axis=0) - most * self.scale
         weights, waits = np.ones(len(need)), np.zeros(len(current), dtype=np.int64)
         best, best_need, near = None, np.inf, -most[-1] - enough
-        steps = min(STEPS, WORK // adds.size)
+        steps = int(effort * min(STEPS, WORK // adds.size))
         for step in range(steps):
             if need[-1] < best_need and (need[:-1] <= 0).all():
                 best, best_need = current.copy(), need[-1]

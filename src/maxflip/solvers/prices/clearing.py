@@ -19,7 +19,7 @@ from maxflip.exact import Floats
 
 FINAL = 0.01
 ANNEALED, WARM = (0.3, 0.1, 0.03, FINAL), (FINAL,)
-NEAR = (0.03, FINAL)  # from prices of another plan
+NEAR = (0.03, FINAL)  # from prices that were right for other budgets
 SHARP = (FINAL, 2e-3, 4e-4)  # where D itself matters: at FINAL a count is priced half a per cent too high
 STEPS = 30  # Newton steps at each softness
 SETTLED = 1e-6  # ... which end when what is bought differs from the budgets by less than this, in parts of D

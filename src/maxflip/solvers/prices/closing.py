@@ -91,12 +91,12 @@ class Closing:
     gap: float = np.inf
     way: float = HALF_WAY
 
-    def run(self, nearly: float = 0.0) -> None:
+    def run(self, nearly: float = 0.0, rounds: int = ROUNDS) -> None:
         """Until the gap is closed, up to a part `nearly` of all, or a few rounds in a row close little of it."""
         market = self.market
         close = max((CLOSED_TINY if self.tiny else CLOSED) * market.typical_worth, nearly * market.value)
         smallest, most, idle = np.inf, -np.inf, 0
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             found = self._mixture(self._to_mix())
             if found is None:
                 return

@@ -67,15 +67,17 @@ class Market:
         self._note("first flips")
 
     def reopen(self, flips: Columns, lost: Rows) -> None:
-        """With flips that are known; only those of `lost` are searched. Then the market clears once."""
+        """With flips that are known; only those of `lost` are searched."""
         prices = self.prices
         self.held.ask(lambda shard: shard.begin_with(flips, prices))
         self.held.ask(lambda shard: shard.explore(lost), stage="Finding flips", watch=self.run.watch)
         self.held.ask(lambda shard: shard.lay_planes(prices, RENEWED))
         self.value = self.dual(self.prices)
         self._note("known flips")
-        if self.traded.any() and self.is_open:
-            self.visit(self._cleared(NEAR).prices, PICKED)
+
+    def clear_again(self) -> None:
+        """Let the market clear, from prices that were right for other budgets."""
+        self.visit(self._cleared(NEAR).prices, PICKED)
 
     def nearest_at_one(self) -> Columns:
         """The flips of `Nearest` at prices of 1 each, which depend on the units of the budgets."""

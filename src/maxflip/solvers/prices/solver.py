@@ -41,6 +41,7 @@ SPARING = 80  # gradients per sample: after no more than these flips are finishe
 WON = 1e-4  # ... if that has just won so much, in parts of all
 POOLED = 0.5  # of the samples: where an earlier plan has flips of so many, they are where the search begins
 FACTOR = 2.0  # ... unless a budget has become so many times larger or smaller
+RENEWALS = 2  # rounds in which flips are looked for at the prices of an earlier plan's flips
 RETRIED = 0.05  # of the samples: so many without a flip are searched for again in any case
 
 
@@ -76,10 +77,12 @@ class Prices:
         known = earlier is not None
         more: list[Columns] = []
         if earlier is not None and run.pool is not None and _is_near(problem, run, rows, run.pool):
-            market = self._reopened(problem, run, rows, run.pool, start)
-            closing = Closing(market)
+            market, flips = self._reopened(problem, run, rows, run.pool, start)
+            closing = Closing(market, merged=[flips])
             if exact and market.is_open:
                 self._search(market, closing, exact=True)
+            elif market.traded.any() and market.is_open:
+                self._renew(market, closing)
         else:
             if sold.any() and not exact and len(rows) > MANY:
                 start, known = self._prices_of_some(problem, run, rows, start, scaled=not known), True
@@ -121,6 +124,15 @@ class Prices:
         closing.make_whole()
         closing.fill(FILLS)
 
+    def _renew(self, market: Market, closing: Closing) -> None:
+        """Prices for budgets that have changed a little, and a few flips there. Where costs have kinks, the program of
+        all flips known says more of the prices than the planes do."""
+        if market.has_kinks:
+            closing.run(GAP_TO_FINISH, RENEWALS)
+        else:
+            market.clear_again()
+            market.settle(self.rounds)
+
     def _mend(self, market: Market, closing: Closing) -> None:
         """Cheaper flips at prices that are about right."""
 
@@ -152,9 +164,9 @@ class Prices:
         market.open(scaled=scaled, polished=len(rows) <= SMALL or not market.weighs)
         return market
 
-    def _reopened(self, problem: Problem, run: Run, rows: Rows, pool: Pool, start: Floats) -> Market:
-        """With the flips of an earlier plan. Samples that have none are searched, unless the earlier plan found none
-        either and they are many."""
+    def _reopened(self, problem: Problem, run: Run, rows: Rows, pool: Pool, start: Floats) -> tuple[Market, Columns]:
+        """With the flips of an earlier plan, and these flips. Samples that have none are searched, unless the earlier
+        plan found none either and they are many."""
         held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), problem.chunks(rows, self.chunk))
         market = Market(problem, held, run, start)
         flips = Columns(pool.rows, pool.changes)
@@ -163,9 +175,7 @@ class Prices:
             given_up = run.start.all_ids[run.start.fates.astype(str) == Fate.NOT_FOUND.value].astype(str)
             lost = lost[~np.isin(problem.cohort.ids[lost].astype(str), given_up)]
         market.reopen(flips, lost)
-        if market.traded.any() and market.is_open:
-            market.settle(self.rounds)
-        return market
+        return market, flips
 
     def _prices_of_some(self, problem: Problem, run: Run, rows: Rows, start: Floats, *, scaled: bool) -> Floats:
         """At which a part of the budgets clears among as small a part of the samples: nearly those of all."""
