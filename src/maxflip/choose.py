@@ -30,7 +30,7 @@ from maxflip.problem import Problem
 from maxflip.program import TOLERANCE, solve_whole
 from maxflip.relaxation import Candidates, Mask, Options, Relaxed, relaxed
 from maxflip.suggest import counted
-from maxflip.swaps import exchanged, reach
+from maxflip.swaps import exchanged, reach, taken_whole
 from maxflip.thrift import thriftier
 
 NODES = 500
@@ -115,9 +115,9 @@ def choice(
             f"include: no flip is known for {len(without)} of these ids: {names}. "
             "Take them off the list, or widen limits."
         )
-    offer = _offered(problem, rows, bill, needed)
+    whole = offer = _offered(problem, rows, bill, needed)
     if prices is not None and offer.candidates.share.size and offer.candidates.samples > EXACT:
-        offer = _contending(offer, _per_share(problem.ledger, prices), known)
+        offer = _contending(whole, _per_share(problem.ledger, prices), known)
     if not len(offer.place):
         return Choice(offer.place)
     limit = relaxed(offer.candidates, None if prices is None else _per_share(problem.ledger, prices))
@@ -137,12 +137,23 @@ def choice(
         picked = offer.known
     if thrifty:
         picked = _thrifty(offer, picked, limit)
+    if limit is not None and len(offer.place) < len(whole.place):
+        there = np.flatnonzero(np.isin(whole.place, offer.place[picked]))
+        offer, picked = whole, _filled(whole, there, limit.prices)
     chosen = np.sort(offer.place[_first_of_equals(offer, picked)])
     return Choice(chosen, (GAVE_UP,) if gave_up else ())
 
 
 def _worth(offer: _Offer, picked: Chosen) -> float:
     return float(offer.candidates.worth[picked].sum())
+
+
+def _filled(offer: _Offer, picked: Chosen, prices: Floats) -> Chosen:
+    """With those whom what is left over suffices for, or who are worth more than somebody in their place."""
+    picked = _insert(offer, picked)
+    room = np.maximum(1.0 - LESS, offer.candidates.drawn_by(picked))
+    found = exchanged(offer.candidates, prices, room, picked)
+    return picked if found is None or offer.bill.of(found).overspent() else found
 
 
 def _lawful(offer: _Offer, known: Chosen) -> Chosen | None:
@@ -395,13 +406,14 @@ def _pick(offer: _Offer, limit: Relaxed, room: Floats, cuts: list[tuple[Floats, 
         if band >= len(doubt) or (best is not None and band >= WIDEST):
             break
         band *= 8
-    return best
+    better = None if best is None or is_whole else exchanged(candidates, limit.prices, room, best)
+    return best if better is None else better
 
 
 def _by_swaps(offer: _Offer, limit: Relaxed, room: Floats, free: Mask, ceiling: float) -> Chosen | None:
     """The best selection that swaps find. They aim at the ceiling, then half way between it and the best, and so on."""
     candidates, worth, most = offer.candidates, offer.candidates.worth, ceiling
-    best = exchanged(candidates, limit, room)
+    best = exchanged(candidates, limit.prices, room, taken_whole(candidates, limit))
     if offer.known is not None and (best is None or _worth(offer, offer.known) >= _worth(offer, best)):
         best = offer.known
     have = -np.inf if best is None else _worth(offer, best)

@@ -53,16 +53,22 @@ def reach(
     return None if found is None else np.sort(np.concatenate([outside, inside[found]]))
 
 
-def exchanged(candidates: Candidates, limit: Relaxed, room: Floats) -> Indices | None:
-    """A selection within the budgets, from what the relaxation takes whole: others join it where they fit, or take the
-    place of one that is worth less; None if those who must be picked do not fit."""
+def taken_whole(candidates: Candidates, limit: Relaxed) -> Indices:
+    """What the relaxation takes whole, or must take."""
+    return np.flatnonzero((limit.x > 1 - WHOLE) | (candidates.must & (limit.x > HALF)))
+
+
+def exchanged(candidates: Candidates, prices: Floats, room: Floats, known: Indices) -> Indices | None:
+    """A selection within the budgets, from a known one: others join it where they fit, or take the place of one that is
+    worth less; None if the known one does not fit.   prices (m,): those who gain most are tried first"""
     share, sample, worth = candidates.share, candidates.sample, candidates.worth
-    chosen = (limit.x > 1 - WHOLE) | (candidates.must & (limit.x > HALF))
+    chosen = np.zeros(len(worth), dtype=bool)
+    chosen[known] = True
     left = room - candidates.drawn_by(np.flatnonzero(chosen))
     covered = np.bincount(sample[chosen], minlength=candidates.samples)
     if (left < 0).any() or (covered > 1).any() or (candidates.must_samples & (covered == 0)).any():
         return None
-    net = candidates.net(limit.prices)
+    net = candidates.net(prices)
     line = np.argsort(-net, kind="stable")[: int((net > -NEAR * worth).sum())]
     for _ in range(PASSES):
         won = 0.0

@@ -148,9 +148,10 @@ class Market:
         return most_worth(self.problem.worth[rows], cap)
 
     @cached_property
-    def weighs(self) -> bool:
-        """Whether any change draws on a budget that has a price."""
-        return bool(self.problem.ledger.draws[self.traded].any())
+    def is_simple(self) -> bool:
+        """Whether at most one budget that has a price weighs changes: then the cheapest flips are the same at all
+        prices."""
+        return bool(self.problem.ledger.draws[self.traded].any(axis=1).sum() <= 1)
 
     @cached_property
     def has_kinks(self) -> bool:

@@ -29,6 +29,7 @@ BEND = 0.1  # times the softness: within this part of a feature's spread the mod
 KINKED = 0.98  # the cosine below which a gradient does not explain why a flip is the cheapest
 DESCENTS = 3
 FOLLOWING = 16  # steps of a search from others' flips at kinked prices
+CHEAP, DEAR = 0.3, 2.0  # of their worth: samples that cost less, or more, are not mended at kinked prices
 TRUSTED = 0.1  # of what a sample's worth buys of a feature: the first trust region
 SOME, MANY, PAYS = 256, 1024, 1e-3  # samples, and the part of their worth that they must win for all to follow
 LATEST = 4  # flips of a sample, out of all that were seen
@@ -193,8 +194,9 @@ class Shard:
         if self.has_kinks:
             straight = self._at(prices, softness=0.0)
             best = self._best(straight)
-            trust.follow(straight, best, among, among, self._worth_at_least(), FOLLOWING)
-            self._keep(surface, best, among)
+            at = self._contested(best.cost, prices)
+            trust.follow(straight, best, at, among, self._worth_at_least(), FOLLOWING)
+            self._keep(surface, best, at)
             return
         at = torch.nonzero(best.found).flatten()
         worth = torch.where(self.must, torch.inf, self.worth - float(prices @ self.problem.ledger.count)).clamp_min(0.0)
@@ -213,6 +215,7 @@ class Shard:
         if self.has_kinks:
             straight = self._at(prices, softness=0.0)
             best = self._best(straight)
+            at = self._contested(best.cost, prices)
             trust.shrink(straight, best, at, best.change[at], self._worth_at_least(), gait.steps, TRUSTED)
         else:
             gradient.touch_up(surface, best, at, gait)
@@ -404,6 +407,13 @@ class Shard:
     def _competitive(self, price: torch.Tensor, prices: Floats, reach: float) -> torch.Tensor:
         affordable = self._charged(price, prices) <= reach * self.worth
         return torch.nonzero(self.found & (self.must | affordable)).flatten()
+
+    def _contested(self, price: torch.Tensor, prices: Floats) -> torch.Tensor:
+        """Samples for whom a cheaper flip may decide whether they are picked, or make room for others: those whose flip
+        costs next to nothing are left out, and those who cost far more than they are worth."""
+        charged = self._charged(price, prices)
+        some = (charged >= CHEAP * self.worth) & (charged <= DEAR * self.worth)
+        return torch.nonzero(self.found & (self.must | some)).flatten()
 
     def _charged(self, price: torch.Tensor, prices: Floats) -> torch.Tensor:
         """What flips of this price cost, the count included. Where every feature is free they cost nothing: the price

@@ -161,7 +161,7 @@ class Prices:
     ) -> Market:
         held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), problem.chunks(rows, self.chunk))
         market = Market(problem, held, run, start, part)
-        market.open(scaled=scaled, polished=len(rows) <= SMALL or not market.weighs)
+        market.open(scaled=scaled, polished=len(rows) <= SMALL or market.is_simple)
         return market
 
     def _reopened(self, problem: Problem, run: Run, rows: Rows, pool: Pool, start: Floats) -> tuple[Market, Columns]:
