@@ -16,7 +16,7 @@ from maxflip import Budget, Fate, Plan, Status, frontier, resolve, solve
 from tests.sweep.answers import NEAREST, NEARESTS, PRICES, UNIT, Answers, by_id
 from tests.sweep.models import Floats
 from tests.sweep.questions import LIGHT, Question
-from tests.sweep.recount import changes_of, outside_limits, spent, start_of
+from tests.sweep.recount import changes_of, is_free, limits_of, outside_limits, spent, start_of
 
 Broken = Iterator[str]
 ALONE = 200  # flips of a plan that are asked of the plain model one at a time, those that pass most narrowly first
@@ -183,12 +183,27 @@ def no_bound_is_below_any_plan(answers: Answers) -> Broken:
                 yield f"{solver} has the bound {plan.bound!r}, {other} finds {found.worth!r}"
 
 
+def _has_no_end(question: Question) -> bool:
+    """Whether a feature whose budgets are all unlimited has an open limit for somebody."""
+    for i, name in enumerate(question.features):
+        uses = [budget for budget in question.budgets.values() if budget.cost != "count" and name in budget.weights]
+        if not uses or any(math.isfinite(budget.amount) for budget in uses) or not is_free(question, i):
+            continue
+        ends = [limits_of(question, name, row) for row in range(len(question))]
+        if any(math.isinf(low) or math.isinf(high) for low, high in ends):
+            return True
+    return False
+
+
 @law()
 def a_plan_is_within_one_sample_per_budget_of_its_bound(answers: Answers) -> Broken:
     """A basic solution of the relaxation has at most one fractional sample per budget. Of linear models the bound is
-    proved; elsewhere it is an estimate, which may promise a little more."""
+    proved; elsewhere it is an estimate, which may promise a little more. Three and more classes with a feature that is
+    free and has no end are left out: how far a flip goes there is not known, so the proof takes it to cost nothing."""
     question = answers.question
     if question.has_function or question.groups is not None or question.include:
+        return
+    if question.is_linear and question.model.k > 2 and _has_no_end(question):
         return
     plan = answers.plan(PRICES)
     if plan is None:
