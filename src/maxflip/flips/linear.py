@@ -88,13 +88,21 @@ def search_and_prove(surface: Surface, forms: Forms) -> tuple[Searched, torch.Te
     """The cheapest flips, and (B,): which samples are out of reach, proved.
 
     Who is not flipped soon is hardly ever within reach; only those of whom that is not proved are searched at length.
+    Prices that differ by many orders of magnitude can defeat that too: then any flip will do, at neutral prices.
     """
     known = search(surface, forms, torch.arange(len(surface.x), device=surface.x.device), HASTY)
     unreachable = out_of_reach(surface, forms, torch.nonzero(~known.found).flatten())
-    late = search(surface, forms, torch.nonzero(~known.found & ~unreachable).flatten())
-    for part in fields(Searched):
-        getattr(known, part.name)[late.found] = getattr(late, part.name)[late.found]
+    for priced in (surface, _neutral(surface)):
+        late = search(priced, forms, torch.nonzero(~known.found & ~unreachable).flatten())
+        for part in fields(Searched):
+            getattr(known, part.name)[late.found] = getattr(late, part.name)[late.found]
     return known, unreachable
+
+
+def _neutral(surface: Surface) -> Surface:
+    """At prices that depend on no budget: a spread of each feature costs the same."""
+    spread = surface.problem.spread
+    return surface.repriced(FeaturePrices(1.0 / spread**2, np.zeros_like(spread)))
 
 
 def search(surface: Surface, forms: Forms, at: torch.Tensor, patience: int = PATIENT) -> Searched:
@@ -136,9 +144,7 @@ def out_of_reach(surface: Surface, forms: Forms, at: torch.Tensor) -> torch.Tens
     """(B,): which of `at` nothing flips that the budgets could pay for; proved, whatever the prices."""
     proved = torch.zeros_like(surface.broken)
     if len(at) and provable(forms):
-        spread = surface.problem.spread
-        neutral = surface.repriced(FeaturePrices(1.0 / spread**2, np.zeros_like(spread)))
-        proved[at] = torch.isinf(lower_bounds(neutral, forms, at))
+        proved[at] = torch.isinf(lower_bounds(_neutral(surface), forms, at))
     return proved
 
 
