@@ -22,7 +22,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
         "that is 2 % in the worst case",  # 19 of 1,000
         "(cosine below 0.98)",
         "falling from 0.3 to 0.01 of a worth",
-        "at most 30 % from the best",
+        "(by more than 3 % of all)",
         "| 3 % of ",
         "| 0.2 % |",
         "| 0.1 % |",

@@ -6,6 +6,7 @@ import json
 import shutil
 import stat
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -310,10 +311,15 @@ def test_a_signal_in_the_midst_of_the_frontier_is_no_other(folder: Path, monkeyp
 # --- the file ---
 
 
-def saved(folder: Path) -> tuple[Plan, Insight]:
+@cache
+def looked() -> tuple[Problem, Plan, Insight]:
     problem = net_problem(60)
     plan = solve(problem)
-    insight = look(problem, plan, scales=(0.5, 1.0), group="x0")
+    return problem, plan, look(problem, plan, scales=(0.5, 1.0), group="x0")
+
+
+def saved(folder: Path) -> tuple[Plan, Insight]:
+    _, plan, insight = looked()
     plan.save(folder / "plan", insight=insight)
     return plan, insight
 
@@ -332,10 +338,8 @@ def test_an_insight_comes_back_as_it_was(tmp_path: Path) -> None:
 
 
 def test_one_of_another_plan_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    problem = net_problem(60)
-    plan = solve(problem)
+    problem, plan, insight = looked()
     other = solve(problem.changed(budgets={name: 9 * b.amount for name, b in problem.budgets.items()}))
-    insight = look(problem, plan, scales=(0.5, 1.0), group="x0")
     said = rf"insight: frontier: at scale 1 it has {plan.count} samples; the plan has {other.count}\. Give what look"
     with pytest.raises(InputError, match=said):
         other.report(tmp_path / "page.html", insight=insight)

@@ -1,9 +1,9 @@
-"""Bracket: what the best plan is worth with other budgets, between what is known to fit and what a bound allows.
+"""Bracket: lower and upper bound of the best plan's worth at other budgets.
 
-at_least   The people are put in a few orders that do not depend on the new budgets. Of each order the longest
-           beginning that fits is a plan. A larger budget never shortens a beginning, so the best of them is monotone.
-at_most    rest + sum_r price_r B_r for the prices at which the bound was computed. Prices are never negative, so this
-           is monotone too.
+at_least   Known flips are put in a few orders that do not depend on the new budgets. The longest prefix of an order
+           that fits is a feasible plan. A larger budget never shortens a prefix, so the best of them is monotone.
+at_most    The dual bound rest + sum_r price_r B_r, at the prices of the earlier bound. Prices are never negative, so
+           this is monotone too.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from maxflip.exact import Floats
 from maxflip.frozen import FrozenMap, read_only
 from maxflip.parts import rows_of
 
-ROUNDING = 1e-15  # of a sum of floats, each rounded once or twice: more than it can be off
+ROUNDING = 1e-15  # relative: exceeds the rounding error of a sum whose terms were rounded once or twice
 
 
 class Bracket(NamedTuple):
     """Between which two numbers the worth of the best plan lies.
 
     Attributes:
-        at_least: some plan within the budgets is worth this; it is known.
-        at_most: no plan is worth more, by the bound; where there is only an estimate, about the most.
+        at_least: worth of a known plan that keeps the budgets.
+        at_most: the dual bound: no plan is worth more. Without a bound, the estimate.
     """
 
     at_least: float
@@ -48,8 +48,8 @@ class Ceiling:
 
         rest = sum_j max(0, v_j - C_j(prices)),   C_j(prices): what the cheapest flip of sample j costs at these prices
 
-    prices: of every budget, >= 0   proved: C_j are lower bounds; else they are of the flips known, and this estimates
-    closed: budgets that were 0, whose features were frozen. It says nothing of plans that may change those.
+    prices: of every budget, >= 0   proved: the C_j are lower bounds; else costs of known flips, and this is an estimate
+    closed: budgets that were 0, which froze their features. The ceiling does not apply where one of them is above 0.
     """
 
     prices: Mapping[str, float]
@@ -65,7 +65,7 @@ class Ceiling:
         return math.isfinite(self.rest) and all(map(math.isfinite, self.prices.values()))
 
     def at(self, amounts: Mapping[str, float]) -> float:
-        """The most that a plan is worth with these amounts, rounded up; inf where it says nothing of them."""
+        """Upper bound of a plan's worth with these amounts, rounded up; inf where a closed budget is above 0."""
         if any(amounts[name] > 0 for name in self.closed):
             return math.inf
         paid = [price * amounts[name] for name, price in self.prices.items() if price > 0]
@@ -73,9 +73,9 @@ class Ceiling:
 
 
 def most_allowed(ceilings: Sequence[Ceiling], amounts: Mapping[str, float], worths: Floats) -> float:
-    """The least of the proved ceilings, or of all where none is, at these amounts; inf without any.
+    """The least proved ceiling at these amounts; if none is proved, the least of all; inf without any.
 
-    Where all worths are whole, a proved one is rounded down: no plan lies between two whole numbers.
+    Where all worths are whole, a proved one is rounded down: every plan is then worth a whole number.
     """
     proved = [ceiling for ceiling in ceilings if ceiling.proved]
     most = min((ceiling.at(amounts) for ceiling in proved or ceilings), default=math.inf)
@@ -101,11 +101,10 @@ class Offers:
     must: NDArray[np.bool_]
 
     def orders(self, prices: Floats | None) -> tuple[Rows, ...]:
-        """In which flips are taken, at most one per sample, those that must be first.
+        """Orders in which `fitting` takes flips: at most one per sample, samples that must be picked first.
 
-        By cost per worth, the cheapest first; a cost is what all draws cost at the prices (m,), or the sum of the
-        shares of the budgets that they take, or what is drawn from one budget alone. By each of these costs once those
-        of the plan first, and once all together.
+        Flips are sorted by cost / worth, ascending. There are several costs: draws at the prices (m,), the sum of
+        budget shares, and draws from each single budget. Each gives two orders: the plan's flips first, or all alike.
         """
         drawn = self.ledger.consumption(self.changes)
         amounts = self.ledger.amounts
@@ -120,19 +119,19 @@ class Offers:
         return tuple(found)
 
     def _order(self, cost: Floats, first: NDArray[np.bool_]) -> Rows:
-        """Those that must be, then `first`, then the rest, by cost; of each sample the one that comes first here."""
+        """`must` before `first` before the rest, each by cost; only the first flip of each sample is kept."""
         order = np.lexsort((cost, ~first, ~self.must))
         once = np.unique(self.sample[order], return_index=True)[1]
         return read_only(order[np.sort(once)])
 
     def fitting(self, orders: Sequence[Rows], amounts: Floats) -> Rows:
-        """The best beginning of one of the orders that fits into the amounts (m,); nobody where those who must be
-        picked do not fit."""
+        """The prefix of greatest worth, over all orders, that fits into the amounts (m,); empty where the samples that
+        must be picked do not fit."""
         ledger = replace(self.ledger, amounts=amounts)
         needed = len(np.unique(self.sample[self.must]))
         best, most = np.empty(0, dtype=np.int64), 0.0
         drawn = ledger.consumption(self.changes)
-        generous = amounts * (1 + 1e-9) + 1e-300  # rounding does not hide that a longer beginning fits
+        generous = amounts * (1 + 1e-9) + 1e-300  # slack, so that rounding hides no longer prefix
         longest = [_within(drawn[order], generous) for order in orders]
         hoped = [math.fsum(self.worth[order[:end]]) for order, end in zip(orders, longest, strict=True)]
         for k in sorted(range(len(orders)), key=lambda k: -hoped[k]):
@@ -151,15 +150,15 @@ def _fit(ledger: Ledger, changes: Floats, length: int) -> bool:
 
 
 def _within(drawn: Floats, amounts: Floats) -> int:
-    """How many of the first rows of drawn (c, m) add up to no more than the amounts, rounding aside. Draws are never
-    negative: if some fit, so do fewer."""
+    """Length of the longest prefix of drawn (c, m) whose sum keeps the amounts, rounding aside. Draws are never
+    negative, so every shorter prefix fits too."""
     with np.errstate(over="ignore", invalid="ignore"):
         within = (np.cumsum(drawn, axis=0) <= amounts).all(axis=1)
     return len(drawn) if within.all() else int(within.argmin())
 
 
 def _last_true(holds: Callable[[int], bool], guess: int, end: int) -> int:
-    """The largest number up to `end` that holds, where 0 does and none behind one that does not; near the guess."""
+    """The largest k <= end with holds(k), where holds(0) is True and holds is monotone; a search around the guess."""
     low, high, step = guess, guess, 1
     while low > 0 and not holds(low):
         low, high, step = max(0, low - step), low, 2 * step

@@ -3,12 +3,12 @@
     max  sum_c v_c z_c    s.t.  sum_c a_rc z_c / B_r <= 1 for every budget r,   at most one c per sample,  z in {0, 1}
 
 The paper's final program, with several candidates per sample allowed. Its linear relaxation has at most one fractional
-sample per budget, so nearly everyone is decided by it: those far from the margin keep what the relaxation says, and a
-small 0/1 program decides the band around it, wider until the relaxation's bound is met. Of many samples one less than
-the bound is enough, and swaps among those in doubt find that sooner. Rows are scaled to budget 1, since the solver's
-tolerance is absolute; what it lets slip is found by exact arithmetic, forbidden, and picked again.
+sample per budget. Samples far from the margin are fixed as in the relaxation. A 0/1 program decides the band around the
+margin; the band is widened until the relaxation's bound is met. With many samples, one sample less than the bound is
+accepted, and local search (`swaps`) usually finds that first. Rows are scaled to budget 1, since the solver's tolerance
+is absolute. Budgets are then checked exactly; a selection that exceeds one is excluded, and the program solved again.
 
-Of selections worth the same, one that draws little is taken (`thrift`): the weighted sum of the shares of the budgets.
+Ties in worth are broken by thrift: the selection with the smaller weighted sum of budget shares is preferred.
 """
 
 from __future__ import annotations
@@ -35,21 +35,19 @@ from maxflip.thrift import thriftier
 
 NODES = 500
 BAND, PER_BUDGET = 100, 10  # samples in the first band, and so many more per budget
-CUTS = 100  # selections over budget by a rounding error that are forbidden
-LESS = (
-    4 * TOLERANCE
-)  # of a budget: what it is given less after such a selection, where there are more samples than EXACT
-WIDEST = 2000  # samples: a wider band that is known to be feasible is not tried
-FEW = 40  # samples up to which branching is all that is tried
+CUTS = 100  # at most so many rounds of cuts against selections that exceed a budget by a rounding error
+LESS = 4 * TOLERANCE  # of a budget: how much it is shrunk after such a selection, beyond EXACT samples
+WIDEST = 2000  # samples: once a feasible selection is known, the band is not widened beyond this
+FEW = 40  # up to so many samples, branch and bound runs without local search
 EXACT = 300  # samples up to which the optimum itself is sought
-SWAPPED = 2  # times the first band: samples among which swaps are tried
-BRANCHED = 8  # budgets: with more of them branching does not close the gap that swaps leave
-NEARLY = 0.99  # of the bound: where swaps over so many budgets find as much, branching would take long to find more
-RIVAL, DEAR = 0.05, 0.5  # of a worth: what a candidate may cost more than the sample's best, and than it is worth
-ALIKE = 0.1  # of the largest share that a sample draws: what rivals may differ by and be taken for the same
-FINE = 1e-5  # of the bound: of worths in money, how near more than a few samples come to it
-AIMS, CLOSE = 5, 1e-3  # of the swaps, and how near they are, of the bound, where worths are not whole
-EXACT_TERMS = 1_000_000  # numbers that may be summed exactly for insertions that fail by a rounding error
+SWAPPED = 2  # times the first band: samples that local search may change
+BRANCHED = 8  # budgets: with more, branch and bound hardly closes the gap that local search leaves
+NEARLY = 0.99  # of the bound: with more than BRANCHED budgets, a selection worth this much is enough
+RIVAL, DEAR = 0.05, 0.5  # x worth: drop candidates that cost so much more than their sample's best, or than their worth
+ALIKE = 0.1  # of the largest share that a sample draws: grid on which two of its candidates count as duplicates
+FINE = 1e-5  # of the bound: accepted gap beyond FEW samples, where worths are not whole
+AIMS, CLOSE = 5, 1e-3  # targets that local search tries; their least distance, of the bound, where worths are not whole
+EXACT_TERMS = 1_000_000  # numbers summed exactly, at most, for insertions that exceed a budget only by rounding
 ORDINARY = 10  # worths up to 2 to this power stay as they are; with 20, HiGHS's simplex gave up on worths of 1 to 1e6
 GAVE_UP = (
     "The linear program of the final choice found no solution, so people were picked one by one, cheapest first: the "
@@ -102,9 +100,9 @@ def choice(
         must: rows that have to be picked.
         prices: of the budgets, where some are known that ought to be about right; they only save time.
         known: a selection that is within the budgets; the choice is worth no less.
-        effort: part of the usual search for one more sample, where the known selection lacks but one.
+        effort: share of the usual local search steps, where the known selection is one sample below the bound.
         thrifty: among selections of the same worth prefer those that draw little.
-        branched: with a 0/1 program where swaps leave a gap; it may take seconds.
+        branched: allow branch and bound where local search leaves a gap; it may take seconds.
     """
     needed = np.array([], dtype=np.int64) if must is None else must
     bill = problem.bill(rows, changes)
@@ -149,7 +147,7 @@ def _worth(offer: _Offer, picked: Chosen) -> float:
 
 
 def _filled(offer: _Offer, picked: Chosen, prices: Floats) -> Chosen:
-    """With those whom what is left over suffices for, or who are worth more than somebody in their place."""
+    """Insert samples that fit into what is left, and exchange samples for others that are worth more."""
     picked = _insert(offer, picked)
     room = np.maximum(1.0 - LESS, offer.candidates.drawn_by(picked))
     found = exchanged(offer.candidates, prices, room, picked)
@@ -157,7 +155,7 @@ def _filled(offer: _Offer, picked: Chosen, prices: Floats) -> Chosen:
 
 
 def _lawful(offer: _Offer, known: Chosen) -> Chosen | None:
-    """The known selection, if it keeps every rule.   known: places among the candidates given to `choice`; one that is
+    """The known selection, if it is feasible.   known: positions among the candidates given to `choice`; one that is
     not offered is dominated by another of its sample."""
     there = np.flatnonzero(np.isin(offer.place, known))
     candidates = offer.candidates
@@ -167,7 +165,7 @@ def _lawful(offer: _Offer, known: Chosen) -> Chosen | None:
 
 
 def _thrifty(offer: _Offer, picked: Chosen, limit: Relaxed | None) -> Chosen:
-    """Within every budget exactly, or `picked` itself."""
+    """A selection of the same worth that draws less and keeps every budget exactly; else `picked` itself."""
     candidates = offer.candidates
     if limit is None or not len(picked):
         return picked
@@ -191,15 +189,15 @@ class _Offer:
     place: Chosen
     bill: Bill
     draws: Floats
-    largest: float  # worth of a candidate, which is scaled in `candidates`
+    largest: float  # largest worth of a candidate, before the scaling in `candidates`
     branched: bool = True
     known: Chosen | None = None
     effort: float = 1.0
 
 
 def _offered(problem: Problem, rows: Rows, bill: Bill, must: Rows) -> _Offer:
-    """Sample by sample, without infinite budgets, and without candidates that exceed a budget alone, are worth nothing
-    or are outdone."""
+    """Candidates grouped by sample, with the finite budgets only. Removed first: candidates that exceed a budget on
+    their own, are worth nothing or are dominated."""
     is_must = np.isin(rows, must) if len(must) else np.zeros(len(rows), dtype=bool)
     wanted = ((problem.worth[rows] > 0) | is_must) & bill.can_be_paid
     by_sample = np.argsort(in_order_of_appearance(rows), kind="stable")
@@ -219,8 +217,8 @@ def _offered(problem: Problem, rows: Rows, bill: Bill, must: Rows) -> _Offer:
 
 
 def _contending(offer: _Offer, per_share: Floats, known: Chosen | None) -> _Offer:
-    """Without candidates that are far too dear at prices that ought to be about right, or that draw nearly the same as
-    a cheaper one of their sample: they only cost time. Those of a known selection stay."""
+    """To save time, drop candidates that are far too dear at these (approximate) prices, and near-duplicates of a
+    cheaper candidate of the same sample. Those of a known selection stay."""
     candidates = offer.candidates
     net = candidates.net(per_share * (candidates.worth.max() / offer.largest))
     best = candidates.per_sample_max(net)[candidates.sample]
@@ -246,8 +244,8 @@ def _contending(offer: _Offer, per_share: Floats, known: Chosen | None) -> _Offe
 def _draws(problem: Problem, bill: Bill, share: Floats) -> Floats:
     """(c,): sum_r weight_r share_r over the finite budgets.
 
-    Where no finite budget but a count weighs any change, the squared size of the change decides, each slot in units of
-    its feature's spread: unlimited budgets have no shares.
+    Unlimited budgets have no shares. If no finite budget depends on the changes (only counts are finite), this is the
+    squared size of the change instead, each slot in units of its feature's spread.
     """
     ledger = problem.ledger
     finite = np.isfinite(ledger.amounts)
@@ -272,9 +270,10 @@ def _shares(bill: Bill) -> Floats:
 
 
 def _smallest(rows: Rows, bill: Bill) -> NDArray[np.bool_]:
-    """(c,): whether no other candidate of the sample changes every feature as little, and so draws as little from all.
+    """(c,): False for dominated candidates: another of the sample changes no feature more, so it draws no more.
 
-    Twins above all: of n samples with two each, 2^n selections at the last bit of a budget would be tried one by one.
+    Duplicates matter most: with two equal candidates for each of n samples, cuts would exclude 2^n equal selections one
+    by one.
     """
     order = np.argsort(rows, kind="stable")
     sample, needed = rows[order], np.ones(len(rows), dtype=bool)
@@ -292,8 +291,8 @@ def _smallest(rows: Rows, bill: Bill) -> NDArray[np.bool_]:
 
 
 def unit_of(worth: Floats) -> float:
-    """A power of two by which large and small worths come to about 1, since the solver's tolerances are absolute; 1 for
-    all others, which stay whole."""
+    """A power of two that scales very large or small worths to about 1, since the solver's tolerances are absolute.
+    Ordinary worths are not scaled (1), so that whole numbers stay whole."""
     exponent = math.frexp(float(worth.max(initial=0.0)))[1]
     return 1.0 if 0 <= exponent <= ORDINARY else math.ldexp(1.0, exponent)
 
@@ -318,14 +317,14 @@ def _per_share(ledger: Ledger, prices: Mapping[str, float]) -> Floats:
 
 
 def _within(offer: _Offer, limit: Relaxed) -> Chosen | None:
-    """The optimum, or as near as the limits allow, within every budget exactly; None if what must be picked is not."""
+    """The best selection found that keeps every budget exactly; None if the samples that must be picked do not fit."""
     method = _with_cuts if offer.candidates.samples <= EXACT else _with_less
     return method(offer, limit)
 
 
 def _with_cuts(offer: _Offer, limit: Relaxed) -> Chosen | None:
-    """The program lets a budget slip by its tolerance. A selection that does so shows which candidates do not go
-    together; that is told to the program, and it picks again."""
+    """The solver may exceed a budget by its tolerance. Each such selection yields cover cuts, and the program is solved
+    again with them."""
     cuts: list[tuple[Floats, float]] = []
     room = np.ones(offer.candidates.share.shape[1])
     picked = _pick(offer, limit, room, cuts)
@@ -339,13 +338,14 @@ def _with_cuts(offer: _Offer, limit: Relaxed) -> Chosen | None:
 
 
 def _with_less(offer: _Offer, limit: Relaxed) -> Chosen | None:
-    """Of many samples, so little less of a budget that slipped hardly ever costs one of them."""
+    """Shrink a budget that was exceeded within the tolerance, and pick again. That hardly ever costs a sample."""
     finite = np.flatnonzero(np.isfinite(offer.bill.ledger.amounts))
     room = np.ones(len(finite))
     picked = _pick(offer, limit, room, [])
     while picked is not None and (over := offer.bill.of(picked).overspent()):
         slipped = np.searchsorted(finite, over)
-        # Once is enough, unless those slip who stay as they are, or what must be picked needs that last bit.
+        # Each budget is shrunk once. If the fixed samples alone still exceed it, or the samples that must be picked no
+        # longer fit, samples are dropped instead.
         again = None
         if (room[slipped] == 1.0).any():
             room[slipped] = 1.0 - LESS
@@ -359,8 +359,8 @@ def _with_less(offer: _Offer, limit: Relaxed) -> Chosen | None:
 def _too_many(offer: _Offer, r: int, picked: Chosen) -> tuple[Floats, float]:
     """(row, most): row . z <= most holds for every selection within budget r, but not for the one picked.
 
-    Those picked overspend; leaving out the smallest changes nothing as long as they draw less than that. Of these, and
-    of all that draw as much as the largest of them, at least one must go.
+    An extended cover inequality. Cover: the picked candidates, without the smallest ones as long as these together draw
+    less than the excess. It is extended by every candidate that draws at least as much as the largest in the cover.
     """
     bill = offer.bill
     load = bill.consumption[:, r]
@@ -376,9 +376,10 @@ def _too_many(offer: _Offer, r: int, picked: Chosen) -> tuple[Floats, float]:
 
 
 def _pick(offer: _Offer, limit: Relaxed, room: Floats, cuts: list[tuple[Floats, float]]) -> Chosen | None:
-    """The optimum, or as near as the node limit allows; None if what must be picked does not fit.   room (m,): of 1
+    """The best selection within the node limit; None if the samples that must be picked do not fit.
 
-    Beyond EXACT samples one less than the bound is good enough: closing that last one can take for ever.
+    room (m,): available share of each budget. Beyond EXACT samples, a selection one sample below the bound is accepted:
+    closing that last gap can take very long.
     """
     candidates, worth = offer.candidates, offer.candidates.worth
     is_whole = bool(np.all(worth == np.floor(worth)))
@@ -411,7 +412,7 @@ def _pick(offer: _Offer, limit: Relaxed, room: Floats, cuts: list[tuple[Floats, 
 
 
 def _by_swaps(offer: _Offer, limit: Relaxed, room: Floats, free: Mask, ceiling: float) -> Chosen | None:
-    """The best selection that swaps find. They aim at the ceiling, then half way between it and the best, and so on."""
+    """The best selection that local search finds. Its target starts at the ceiling and is bisected downwards."""
     candidates, worth, most = offer.candidates, offer.candidates.worth, ceiling
     best = exchanged(candidates, limit.prices, room, taken_whole(candidates, limit))
     if offer.known is not None and (best is None or _worth(offer, offer.known) >= _worth(offer, best)):
@@ -468,14 +469,14 @@ def _pick_in_band(
 
 
 def _first_of_equals(offer: _Offer, chosen: Chosen) -> Chosen:
-    """The tie rule: of samples that could be picked by the very same change and worth, those that come first are."""
+    """Ties are broken by order: of samples with equal changes and equal worth, the first ones are picked."""
     candidates = offer.candidates
     drawn = filled(lambda part: candidates.share[part].sum(axis=1), candidates.worth.shape)
     ascending = np.sort(drawn)
     shared = ascending[1:][ascending[1:] == ascending[:-1]]
     if not len(shared):
         return chosen
-    twins = np.flatnonzero(np.isin(drawn, shared))  # all others are unlike in what they draw
+    twins = np.flatnonzero(np.isin(drawn, shared))  # candidates that differ in their total draw cannot tie
     alike = np.column_stack([offer.bill.of(twins).sizes, candidates.worth[twins], candidates.must[twins]])
     _, kind, size = np.unique(alike, axis=0, return_inverse=True, return_counts=True)
     is_chosen = np.zeros(len(candidates.worth), dtype=bool)
@@ -493,7 +494,7 @@ def _first_of_equals(offer: _Offer, chosen: Chosen) -> Chosen:
 
 
 def _shed(offer: _Offer, picked: Chosen) -> Chosen | None:
-    """Within every budget exactly, by dropping what is worth least; None if what must be picked is too much."""
+    """Drop samples of least worth until every budget is kept exactly; None if those that must be picked exceed one."""
     candidates, chosen = offer.candidates, picked
     while over := offer.bill.of(chosen).overspent():
         r, bill = over[0], offer.bill.of(chosen)
@@ -510,7 +511,7 @@ def _shed(offer: _Offer, picked: Chosen) -> Chosen | None:
 
 
 def _insert(offer: _Offer, picked: Chosen) -> Chosen:
-    """What is left over may do for one more."""
+    """Insert further samples that fit into what is left, greedily by worth."""
     candidates, chosen = offer.candidates, picked
     left = 1.0 - candidates.drawn_by(chosen)
     is_taken = np.zeros(candidates.samples, dtype=bool)

@@ -38,7 +38,7 @@ class Pool(Frozen):
     step: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
-        """What is handed out cannot be written to."""
+        """Make the arrays read-only."""
         for field in fields(self):
             value = getattr(self, field.name)
             if value is not None:
@@ -56,7 +56,7 @@ class Pool(Frozen):
     def union(cls, pools: Sequence[Pool]) -> Pool:
         """All flips of one or more pools in their order, each once.
 
-        Pools with other slots are put side by side: their flips are never equal.
+        If slots differ between pools, each pool gets slots of its own; flips of different pools are then never equal.
         """
         first = pools[0]
         if all(_same_slots(first, pool) for pool in pools):
@@ -79,7 +79,7 @@ class Pool(Frozen):
         return Pool(self.rows[places], rows_of(self.changes, places), self.feature, step)
 
     def places_of(self, others: Pool) -> Rows:
-        """Where flips of a pool with the same slots stand in this one; those that do not are left out."""
+        """Positions in this pool of the flips that `others`, a pool with the same slots, has too."""
         wanted = {
             (row, change.tobytes()) for row, change in zip(others.rows.tolist(), others.changes + 0.0, strict=True)
         }
@@ -90,10 +90,9 @@ class Pool(Frozen):
     def in_problem(
         self, problem: Problem, ids: NDArray[np.object_], features: tuple[str, ...]
     ) -> tuple[Pool, NDArray[np.int64]]:
-        """The flips of samples that the problem has too, in its rows and slots, and which of these flips they are.
+        """The flips of samples that the problem has too, in its rows and slots; and their positions in this pool.
 
-        ids (n,), features (F,): of the cohort that these are flips of. Flips that change what the problem has no slot
-        for are left out.
+        ids (n,), features (F,): of this pool's cohort. A flip that changes a slot the problem lacks is left out.
         """
         if features != problem.cohort.features or (self.step is None) != (problem.slots.step is None):
             raise InputError("start: the earlier plan has other features than the problem.")

@@ -14,9 +14,9 @@ TWICE = 2.0
 def true_prices(problem: Problem, prices: Floats, offered: Pool, picked: Pool) -> Floats:
     """(m,): what one more unit of each budget would win.
 
-    At these prices a sample is picked if its flip costs at most its worth v, so it needs at most v / price_r of budget
-    r; those who are not picked need a little more. A budget of which 2 v / price_r is left is not scarce: its price is
-    0. Where nobody is left to pick all prices are 0.
+    A picked sample costs at most its worth v, so it draws at most v / price_r of budget r. The next one to be picked
+    would draw a little more. So a budget with 2 v / price_r left does not bind: its price is 0. v is the largest worth
+    of a sample that is not picked. If every sample with a flip is picked, all prices are 0.
 
     prices (m,): at which the market clears   offered: the flips that the plan was chosen from   picked: the plan
     """

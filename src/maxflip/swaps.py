@@ -1,13 +1,13 @@
-"""A selection of a given worth within the budgets, sought by changing one sample in doubt at a time.
+"""Tabu search for a feasible selection of a given worth. It changes one sample in doubt at a time.
 
-The relaxation has a few samples in parts. Rounded, it overspends a little or falls short; what is missing then is
+The relaxation has a few fractional samples. Rounded, it overspends a little or falls short of the aim. The violation is
 
     need(z) = w_0 (aim - worth of z)+  +  sum_r w_r (what z draws of budget r - all of it)+
 
-at the relaxation's prices, so that all is counted in worth. A step makes the one change (another candidate for a
-sample, or none) that leaves the least need; who has changed waits some steps. Where no change helps, the weights w of
-what is violated grow until one does. Among hundreds of samples whom the prices hardly tell apart this ends in a moment
-at no need at all, where branching and bounding takes seconds.
+with draws weighted by the relaxation's prices, so that every term is in units of worth. A step makes the one change
+(another candidate for a sample, or none) that leaves the least violation. A sample that was just changed is tabu for a
+few steps. At a local minimum the weights w of the violated terms grow until a change helps. Where the prices hardly
+distinguish hundreds of samples, this reaches violation 0 at once, while branch and bound takes seconds.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import numpy as np
 from maxflip.exact import Floats
 from maxflip.relaxation import Candidates, Indices, Mask, Relaxed
 
-STEPS, WORK = 4000, 10**8  # at most so many, and so many numbers looked at
-FOR_THE_AIM = 0.2  # of them, where what is enough has been found
-ROUNDING = 1e-12  # of a budget; what it lets slip is decided exactly elsewhere
-LEAST_PRICE = 1e-3  # of the highest: a budget that suffices has no price, and must be kept all the same
-WAIT, WAIT_MORE = 4, 11  # steps, and up to so many more
-LOUDER = 0.1  # of the mean weight
-WHOLE, HALF = 1e-6, 0.5  # what is missing of a candidate that counts as taken; the part of one that must be
-NEAR = 0.5  # of its worth: a candidate that costs so much more than it is worth is not exchanged
+STEPS, WORK = 4000, 10**8  # limits of one search: steps, and numbers evaluated
+FOR_THE_AIM = 0.2  # of the steps: a search that has found `enough` tries for `aim` up to this step
+ROUNDING = 1e-12  # of a budget: tolerance of this search; the caller checks budgets exactly
+LEAST_PRICE = 1e-3  # of the highest price: least weight of a budget, since one with price 0 must be kept too
+WAIT, WAIT_MORE = 4, 11  # tabu tenure in steps: WAIT, plus a varying number below WAIT_MORE
+LOUDER = 0.1  # of the mean weight: added to the weights of violated terms at a local minimum
+WHOLE, HALF = 1e-6, 0.5  # a part above 1 - WHOLE counts as taken; above HALF for a sample that must be picked
+NEAR = 0.5  # x worth: a candidate with a larger net loss is not exchanged
 PASSES = 5  # over all candidates
-LINE = 500  # candidates that are tried, those that gain most first
+LINE = 500  # candidates tried in a pass, in order of net gain
 
 
 def reach(
@@ -38,11 +38,11 @@ def reach(
     enough: float,
     effort: float = 1.0,
 ) -> Indices | None:
-    """The best selection on the way to `aim`, worth `enough` where that was found; None if none kept the budgets.
+    """The best feasible selection found; None if there was none. Ends at worth `aim`, or a little after `enough`.
 
-    room (m,): all that there is of each budget
-    free (samples,): those that may change, all whom the relaxation has in parts among them
-    effort: part of the usual number of steps
+    room (m,): available share of each budget
+    free (samples,): those that may change, including all that are fractional in the relaxation
+    effort: share of the usual number of steps
     """
     inside = np.flatnonzero(free[candidates.sample])
     outside = np.flatnonzero(~free[candidates.sample] & (limit.x > 0.5))
@@ -54,13 +54,13 @@ def reach(
 
 
 def taken_whole(candidates: Candidates, limit: Relaxed) -> Indices:
-    """What the relaxation takes whole, or must take."""
+    """Candidates that the relaxation takes whole, or by more than half where their sample must be picked."""
     return np.flatnonzero((limit.x > 1 - WHOLE) | (candidates.must & (limit.x > HALF)))
 
 
 def exchanged(candidates: Candidates, prices: Floats, room: Floats, known: Indices) -> Indices | None:
-    """A selection within the budgets, from a known one: others join it where they fit, or take the place of one that is
-    worth less; None if the known one does not fit.   prices (m,): those who gain most are tried first"""
+    """Improve a known feasible selection: insert candidates that fit, or exchange one for a selected one of less worth.
+    None if the known one is infeasible.   prices (m,): candidates are tried in order of net gain at these prices"""
     share, sample, worth = candidates.share, candidates.sample, candidates.worth
     chosen = np.zeros(len(worth), dtype=bool)
     chosen[known] = True
@@ -107,7 +107,7 @@ class _Options:
         self.c = c
         self.scale = np.append(np.maximum(prices, LEAST_PRICE * dearest) if dearest > 0 else np.ones(m), 1.0)
         self.sample = np.concatenate([candidates.sample, np.arange(candidates.samples)])
-        self.adds = np.zeros((c + candidates.samples, m + 1))  # to what is drawn of each budget, and less worth
+        self.adds = np.zeros((c + candidates.samples, m + 1))  # draws of each budget, and minus the worth, scaled
         self.adds[:c] = np.column_stack([candidates.share, -candidates.worth]) * self.scale
         self.barred = np.zeros(len(self.adds), dtype=bool)
         self.barred[nothing] = candidates.must_samples
@@ -117,7 +117,7 @@ class _Options:
         self.start[candidates.sample[rounded]] = rounded  # of several, the largest part
 
     def search(self, most: Floats, enough: float, effort: float) -> Indices | None:
-        """Candidates whose sum is at most `most`, or the best seen that keep the budgets."""
+        """Candidates whose sums are at most `most`; else the best feasible ones seen; None if none were feasible."""
         current, adds, sample = self.start.copy(), self.adds, self.sample
         need = adds[current].sum(axis=0) - most * self.scale
         weights, waits = np.ones(len(need)), np.zeros(len(current), dtype=np.int64)

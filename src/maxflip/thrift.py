@@ -21,11 +21,11 @@ from maxflip.swaps import reach
 
 FEW = 40  # samples up to which the 0/1 program is solved to its optimum
 NODES = 2000
-TILTS = (0.9, 0.1, 0.01)  # e; 1 would leave the dearest picked sample worth nothing
-USED_UP = 0.9  # of every budget: where so much is drawn there is little to save but by exchanges
+TILTS = (0.9, 0.1, 0.01)  # e, in units of the least worth per draw among those picked: at 1 that one is worth nothing
+USED_UP = 0.9  # of every budget: if more is drawn, only single exchanges are tried
 EXCHANGED = 400  # picked samples for which an exchange is sought, those that draw most first
 BETTER = 1e-12  # a smaller saving is rounding
-WORTH_KEPT = 1e-12  # relative: worths are added up in another order
+WORTH_KEPT = 1e-12  # relative tolerance on W: sums in another order round differently
 
 
 def thriftier(candidates: Candidates, draws: Floats, picked: Indices, free: Indices, room: Floats) -> Indices:

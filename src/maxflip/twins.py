@@ -1,5 +1,6 @@
-"""Twins: samples that are alike in all that a plan can tell. They are offered the same flips, so that of equals those
-whose ids come first are picked. Searched in different batches, their flips would differ in the last bits."""
+"""Twins: samples with the same actionable values, limits, wanted classes, worth and (rounded) confidence. They are
+offered the same flips, so that ties are broken by id. Searched in different batches, their flips would differ in the
+last bits."""
 
 from __future__ import annotations
 
@@ -11,9 +12,9 @@ from maxflip.exact import Floats
 from maxflip.pool import Pool, first_of_each
 from maxflip.problem import Problem
 
-SAME = 100.0  # guards between two confidences that are the same to the model
-MOST = 8  # flips that twins share, those that draw least
-DIGITS = 1e-6  # relative: flips that differ by less are one
+SAME = 100.0  # guards: step to which confidences are rounded before they are compared
+MOST = 8  # flips shared by a group of twins, at most: those that draw least
+DIGITS = 1e-6  # relative: step to which flips are rounded before duplicates are removed
 
 
 def twins(problem: Problem, rows: Rows, confidence: Floats) -> Rows | None:
@@ -60,5 +61,5 @@ def share_flips(problem: Problem, flips: Pool, kind: Rows) -> Pool:
         changes = np.tile(mine.changes[some], (len(members), 1))
         lawful = judge.admissible(problem, rows, changes)
         parts.append(Pool.of(problem, rows[lawful], changes[lawful]))
-        parts.append(mine.those(~np.isin(mine.rows, rows[lawful])))  # whom none of the shared ones flips
+        parts.append(mine.those(~np.isin(mine.rows, rows[lawful])))  # own flips of twins that no shared flip flips
     return Pool.union(parts)

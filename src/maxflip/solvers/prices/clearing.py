@@ -20,15 +20,15 @@ from maxflip.exact import Floats
 FINAL = 0.01
 ANNEALED, WARM = (0.3, 0.1, 0.03, FINAL), (FINAL,)
 NEAR = (0.03, FINAL)  # from prices that were right for other budgets
-SHARP = (FINAL, 2e-3, 4e-4)  # where D itself matters: at FINAL a count is priced half a per cent too high
-STEPS = 30  # Newton steps at each softness
-SETTLED = 1e-6  # ... which end when what is bought differs from the budgets by less than this, in parts of D
-SMALL, MANY_SMALL = 1e-5, 3  # ... or after so many halved steps in a row that lower D by less than this part of it
-NEARLY = 1e-2  # ... and with less than this the next softness is tried; else one between it and the last comes first
-EXTRA, CLOSE = 6, 1.05  # so many of those in all, and none where the last was closer than by this factor
+SHARP = (FINAL, 2e-3, 4e-4)  # where D itself matters: at FINAL, smoothing overprices a count by half a per cent
+STEPS = 30  # at most so many Newton steps at each softness
+SETTLED = 1e-6  # of D: converged if demand and budgets differ by less
+SMALL, MANY_SMALL = 1e-5, 3  # stalled after MANY_SMALL halved steps in a row that each lower D by less than SMALL x D
+NEARLY = 1e-2  # of D: if demand and budgets still differ by more, an intermediate softness is inserted
+EXTRA, CLOSE = 6, 1.05  # at most so many insertions, and none between softnesses closer than this factor
 HALVINGS = 12
 MOST = 2.0  # a price changes by at most a factor of e^2 in a step
-NOTHING = 1e-7  # no price is lower than what makes all of its budget worth so many samples
+NOTHING = 1e-7  # typical worths: the lowest price makes the whole budget worth this much
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +68,8 @@ def clear(
     softness: tuple[float, ...] = ANNEALED,
     patience: int = MANY_SMALL,
 ) -> Cleared:
-    """evaluate(prices (m,), softness) -> Terms   amounts (m,)   start (m,): budgets without a price keep having none
-    patience: steps in a row that may win next to nothing"""
+    """evaluate(prices (m,), softness) -> Terms   amounts (m,)   start (m,): prices of 0 stay 0
+    patience: halved steps in a row that may lower D by next to nothing"""
     traded = start > 0
     prices = np.zeros(len(amounts))
     lowest = NOTHING * typical_worth
@@ -100,7 +100,7 @@ def clear(
 
 @dataclass(frozen=True, eq=False)
 class _Reached:
-    """settled: False where steps hardly lower D, though what is bought is far from the budgets: corners too sharp"""
+    """settled: False where Newton stalled while demand was far from the budgets: too little smoothing for one step"""
 
     q: Floats
     terms: Terms
@@ -113,7 +113,7 @@ def _descended(
     """Newton steps at one softness."""
     here, small = at(q, softness), 0
     for _ in range(STEPS):
-        # Below 0 no plan exists, so that prices would rise for ever: those who must be picked do not fit.
+        # D < 0 means infeasible: the samples that must be picked do not fit, and prices would rise without bound.
         if here.value < 0 or _imbalance(q, here, lowest) <= SETTLED * here.value:
             return _Reached(q, here, settled=True)
         moved = _newton_step(at, q, here, softness, lowest)
@@ -128,7 +128,7 @@ def _descended(
 
 
 def _imbalance(q: Floats, here: Terms, lowest: float) -> float:
-    """How far a gradient step of the whole market's size would go."""
+    """Length (L1) of a projected gradient step of size D / m; 0 where the market clears."""
     step = here.gradient * max(here.value, 0.0) / len(q)
     return float(np.abs(np.maximum(q - step, lowest) - q).sum())
 
@@ -138,8 +138,8 @@ def _newton_step(
 ) -> tuple[Floats, Terms, bool] | None:
     """A step that lowers D, and whether it had to be halved; None if there is none.
 
-    In log q, where D is not convex but a price cannot run to 0 or far away in one step: the Hessian there is
-    Q H Q + diag(g q), and taking |g q| / 2 for its last part keeps it positive, and exact where the market clears.
+    Steps are taken in log q, so that no price reaches 0 or moves far in one step. D is not convex in log q: its Hessian
+    is Q H Q + diag(g q). Replacing g q by |g q| / 2 keeps it positive definite, and exact where the market clears.
     """
     free = (q > lowest) | (here.gradient < 0)
     slope = here.gradient * q

@@ -1,10 +1,10 @@
-"""Close the last samples by column generation: the best mixture of flips seen, and whole samples out of it.
+"""Close the remaining gap by column generation, then dive to whole samples.
 
-A linear program mixes the flips seen; its worth is at most D. Where it is less, flips are missing, and the program's
-own prices say which to look for. A mixture takes some samples in part: one of them after the other is taken whole,
-while the prices follow, until all but less than one are whole. Then flips are sought with which these samples draw
-least together. Flips that are mixed for one sample have an average, which draws no more than the mixture and often
-passes too.
+A linear program over the flips seen (the columns) gives the best mixture. Its worth is at most D. If it is less,
+columns are missing, and the program's dual prices tell where to search for them. A mixture takes some samples in part.
+Diving fixes these one by one, with new prices each time, until the fractional rest is worth less than one sample.
+Then flips are sought with which these samples draw least. Where several flips of one sample are mixed, their average
+draws no more than the mixture and often passes too; it becomes a column.
 """
 
 from __future__ import annotations
@@ -22,30 +22,29 @@ from maxflip.relaxation import Candidates, relaxed
 from maxflip.solvers.prices.market import Market
 from maxflip.solvers.prices.shard import DESCENTS, LATEST, Columns
 
-FEW = 1000  # samples: of more, every flip of those near the margin is mixed, and one of all others
-TINY = 100  # samples
-BAND = 0.1  # of their worth: what a flip may cost more than another and still be mixed
-CHOICE = 0.02  # of their worth: the same, and still be chosen beside those of the best mixture
-DEAREST = 0.5  # of their worth: samples that cost so much more are not chosen, where no mixture has been looked for
-CLOSED, CLOSED_TINY = 0.3, 1e-4  # of a sample's worth: a gap that no whole sample fits into; in tiny plans
-SPARED = 1 - 1e-8  # of each budget is mixed: averages that used all of one to the last bit would only make ties
-MIXED = 1e-6  # a part of a flip that counts
-ROUNDS, PATIENCE = 20, 3  # at most so many rounds, and so many in a row that close little of the gap
-SPENT = 90  # gradients per sample: after these no more flips are looked for at other prices
-ROUGH, ROUGH_DESCENTS = (
-    0.03,
-    1,
-)  # of all: while the gap is wider, flips are searched in so many steps, since prices will change
-HALF_WAY = 0.5  # from the best prices known to those of the program: where flips are looked for next
-NEARBY = 1.05  # of their worth: samples that cost more are not
-EVERY = 10**6  # flips of a sample
-TURNS, BEST, DEARER = 5, 5, 0.2  # price changes in search of what fits, by so many samples, by such a factor
-SCRAPS = 1e-6  # of a budget: what is as good as nothing left
-DIVES = 12  # samples that are taken whole, one after the other
-SURE = 0.9  # samples of which the mixture takes so much are taken whole together
-SAVINGS, SAVED = 4, 1e-2  # searches for flips that draw less, while they save so much of one budget
+FEW = 1000  # samples: beyond, only those near the margin offer several columns
+TINY = 100  # samples: up to so many, every flip seen stays a column
+BAND = 0.1  # x worth: how much dearer than its sample's cheapest flip a column may be; and, beyond FEW samples, the net
+# gain up to which a sample offers several columns
+CHOICE = 0.02  # x worth: this net gain in the final choice, where few rivals are needed beside the mixture's columns
+DEAREST = 0.5  # x worth: samples with a larger net loss are not offered, where no mixture was computed
+CLOSED, CLOSED_TINY = 0.3, 1e-4  # of a typical worth: column generation ends at this gap; in tiny plans
+SPARED = 1 - 1e-8  # leave 1e-8 of each budget unused: averages that exhaust it exactly cause degenerate ties
+MIXED = 1e-6  # smaller parts of a flip count as 0
+ROUNDS, PATIENCE = 20, 3  # at most so many rounds; ends after so many in a row without progress
+SPENT = 90  # gradients per sample: beyond, no more flips are searched at other prices
+ROUGH = 0.03  # relative gap: while it is wider, prices will still change ...
+ROUGH_DESCENTS = 1  # ... and each search makes only so many descents
+HALF_WAY = 0.5  # smoothing: the next search is this part of the way from the best prices to the program's dual prices
+NEARBY = 1.05  # x worth: samples whose flip costs more are not searched there
+EVERY = 10**6  # latest searches of a shard: all of them
+TURNS, BEST, DEARER = 5, 5, 0.2  # filling: price updates, flips nearest to fitting that set them, and the least factor
+SCRAPS = 1e-6  # of a budget: taken to be left at least, so that 1 / left stays finite
+DIVES = 12  # diving steps, each of which fixes at least one fractional sample
+SURE = 0.9  # samples of which the mixture takes more are fixed together
+SAVINGS, SAVED = 4, 1e-2  # rounds of search for flips that draw less; least saving of a round, in budget shares
 SAVINGS_TINY, SAVED_TINY = 40, 1e-8  # the same in tiny plans
-TILT = 0.02  # of a sample's worth: what all budgets together cost more where there are many samples
+TILT = 0.02  # of a typical worth: added to the prices of all budgets together, to find flips that draw less
 STRETCHES = (1.0, 1.003, 1.01, 1.03, 1.1)  # an average that does not pass is lengthened by these factors
 
 
@@ -78,9 +77,9 @@ class Mixture:
 
 @dataclass(eq=False)
 class Closing:
-    """merged: flips that no shard keeps: averages, and those that were looked for   used: those of the best mixture
-    picked: the best selection that was made   left (m,): what it leaves of each budget, if it draws as little as it can
-    gap: what the best mixture lacks of the most that a selection can be worth   way: part of the next step's way
+    """merged: columns added here: averages, and flips of `_look` and `fill`   used: columns of the best mixture
+    picked: the incumbent selection   left (m,): what it leaves of each budget, drawing as little as known flips allow
+    gap: upper limit of a selection's worth minus the mixture's worth   way: smoothing factor of the next price step
     """
 
     market: Market
@@ -92,7 +91,7 @@ class Closing:
     way: float = HALF_WAY
 
     def run(self, nearly: float = 0.0, rounds: int = ROUNDS) -> None:
-        """Until the gap is closed, up to a part `nearly` of all, or a few rounds in a row close little of it."""
+        """Column generation until the gap is closed, or below `nearly` x D, or PATIENCE rounds bring no progress."""
         market = self.market
         close = max((CLOSED_TINY if self.tiny else CLOSED) * market.typical_worth, nearly * market.value)
         smallest, most, idle = np.inf, -np.inf, 0
@@ -110,16 +109,16 @@ class Closing:
             self._follow(found.prices)
 
     def _follow(self, prices: Floats) -> None:
-        """Look for flips on the way from the best prices known to those of the program, which jump about as long as
-        flips are missing. D is convex: what is best along the way may be far from both, so all prices go the same part
-        of it, and a smaller one after a step that led astray."""
+        """Search flips at smoothed prices, between the best known ones and the program's dual prices, which oscillate
+        while columns are missing. All prices move by the same factor; it is halved after a step that does not lower
+        D, since the least D on the way may be far from both ends."""
         best = self.market.prices
         steps = ROUGH_DESCENTS if self.gap > ROUGH * self.market.most else DESCENTS
         better = self.market.visit(best + self.way * (prices - best), NEARBY, steps)
         self.way = HALF_WAY if better else self.way / 2
 
     def make_whole(self) -> None:
-        """Take samples whole until what the mixture takes in part is worth less than one of them."""
+        """Diving: fix fractional samples until the fractional rest is worth less than one sample."""
         worth, kept = self.market.problem.worth, np.empty(0, dtype=np.int64)
         best, aim = kept, np.inf
         for _ in range(DIVES if self.few else 0):
@@ -144,7 +143,7 @@ class Closing:
         self.draw_less(best)
 
     def draw_less(self, rows: Rows) -> None:
-        """Look for flips with which these samples draw less together, at the prices of the program
+        """Search flips with which these samples together draw less, at the dual prices of
 
         min  sum_c t_c x_c    s.t.  sum_c a_rc x_c <= B_r,   every sample whole          t_c: shares of the budgets
         """
@@ -202,8 +201,8 @@ class Closing:
     def _fitting(self, left: Floats, taken: Rows) -> Columns:
         """Flips of others that fit into `left` (m,).
 
-        At prices of 1 / (m left_r) one that fits costs at most 1. Where none does, what the best ones draw too much of
-        becomes dearer.
+        At prices of 1 / (m left_r) a flip that fits costs at most 1. If none fits, budgets that the nearest misses
+        overdraw least become cheaper, so that the others become relatively dearer.
         """
         problem, traded = self.market.problem, self.market.traded
         prices = np.zeros(len(left))
@@ -223,7 +222,7 @@ class Closing:
 
     @property
     def outcome(self) -> tuple[Floats, float]:
-        """What the selection leaves of each budget, (m,), and what it is worth; nothing was bought without one."""
+        """What the selection leaves of each budget, (m,), and its worth; zeros if there is no selection."""
         if self.picked is None or self.left is None:
             return np.zeros(len(self.market.amounts)), 0.0
         return self.left, float(self.market.problem.worth[self.picked.rows].sum())
@@ -248,7 +247,7 @@ class Closing:
 
     @property
     def tiny(self) -> bool:
-        """Whether every flip seen may be the one that fits."""
+        """Whether samples are so few that every flip seen stays a column."""
         return self._samples <= TINY
 
     @property
@@ -261,9 +260,9 @@ class Closing:
         return Columns.all([*parts, *self.merged])
 
     def _mixture(self, columns: Columns, kept: Rows | None = None, *, thrifty: bool = False) -> Mixture | None:
-        """The mixture that is worth most and has all of the samples `kept`; None if there is none.
+        """The mixture of greatest worth that takes all samples in `kept` whole; None if that is infeasible.
 
-        thrifty: the one that draws least of the budgets instead
+        thrifty: the mixture that draws least instead
         """
         if not len(columns.rows):
             return None
@@ -287,8 +286,8 @@ class Closing:
         return Mixture(columns, best.x, unit * best.bound, prices)
 
     def _average(self, mixture: Mixture) -> tuple[Columns, Floats]:
-        """The averages of flips that are mixed for one sample, each lengthened by a factor until it passes; and these
-        factors. What passes by none is left aside. The others are kept as columns."""
+        """Average the flips that are mixed for one sample, lengthen each average until it passes, and keep it as a
+        column. Averages that pass at no factor are dropped. Returns the others and their factors."""
         columns, part = mixture.columns, mixture.parts
         some = np.flatnonzero((part > MIXED) & (part < 1 - MIXED))
         sample = in_order_of_appearance(columns.rows[some])

@@ -24,14 +24,14 @@ from maxflip.solvers.proposal import Run
 
 REACH = 2.0  # samples whose flip would cost this many times their worth are not searched again
 RENEWED = 1.3  # ... and this many times, where flips are known from an earlier plan
-PICKED = 1.05  # ... and this many times: those who are picked, or nearly so
+PICKED = 1.05  # samples whose flip costs at most this many times their worth count as picked, or nearly so
 ENOUGH = 1e-4  # rounds end when the model promises less than this part of the dual's value
 SMALLEST, LARGEST = 1e-100, 1e100  # budgets beyond these are as good as empty and as unlimited
-SHY = 1 - 1e-6  # of each budget is sold, so that rounding does not stand between a flip and its budget
-STEADY = 0.1  # by how much a price may change and still be said to hold
-LEFT = 0.01  # of a budget: where less is left over it is used up
-FLAT = 0.05  # of a sample's worth: by so much more D is as low as before
-SHORTER, SHORTEST = 0.3, 0.02  # parts of the way to go where the model led astray
+SHY = 1 - 1e-6  # offer slightly less than each budget, so that rounding cannot push a plan over it
+STEADY = 0.1  # relative change of a price up to which it is said to hold
+LEFT = 0.01  # of a budget: if less is left over, it counts as used up
+FLAT = 0.05  # of a typical worth: a smaller rise of D counts as none
+SHORTER, SHORTEST = 0.3, 0.02  # backtracking: factor of a step that did not lower D, and the shortest step tried
 
 
 def traded(problem: Problem) -> NDArray[np.bool_]:
@@ -58,7 +58,7 @@ class Market:
     began: float = field(default_factory=time.monotonic)
 
     def open(self, *, scaled: bool, polished: bool) -> None:
-        """First flips; prices whose ratios alone mean something are scaled until they are contested."""
+        """First flips.   scaled: only ratios of the start prices are known; scale them so that half of all can pay"""
         stage = "Finding first flips"
         self.held.ask(lambda shard: shard.first_flips(polished=polished), stage=stage, watch=self.run.watch)
         if scaled:
@@ -87,8 +87,8 @@ class Market:
     def settle(self, rounds: int) -> None:
         """Clear, go there, look again; until the model promises nothing more.
 
-        The model is right where it was made, and D is convex: if all the way leads too far, a part of it does not. The
-        first time it is worth going in any case: where D is nearly least, the budgets need not nearly clear.
+        The model is exact where it was made and D is convex, so a step that does not lower D is shortened. The first
+        step is always taken: even where D is nearly least, demand may still be far from the budgets.
         """
         way = 0.0
         for _ in range(rounds):
@@ -101,11 +101,11 @@ class Market:
             way = 0.0 if self.visit(here * ratio**way) else way * SHORTER
 
     def visit(self, prices: Floats, reach: float = REACH, steps: int = DESCENTS) -> bool:
-        """Flips at these prices, by so many steps each; whether they are better prices."""
+        """Search flips at these prices, by so many descents each; returns whether D is lower there."""
         self.rounds += 1
         stage = f"Following the prices, round {self.rounds}"
         self.held.ask(lambda shard: shard.reprice(prices, reach, steps), stage=stage, watch=self.run.watch)
-        self.value = self.dual(self.prices)  # more than it was thought to be, if cheaper flips have shown up
+        self.value = self.dual(self.prices)  # new cheaper flips may raise it
         value = self.dual(prices)
         better = value < self.value
         if better:
@@ -115,8 +115,7 @@ class Market:
 
     @cached_property
     def amounts(self) -> Floats:
-        """(m,) for sale. The reciprocal of a budget that is nearly nothing would be no number; a little more proves as
-        much."""
+        """(m,) for sale. Clip tiny budgets so that 1 / amount stays finite; the bound stays valid."""
         amounts = self.part * self.problem.ledger.amounts
         return np.where(amounts > 0, np.maximum(amounts, SMALLEST), 0.0)
 
@@ -126,8 +125,8 @@ class Market:
 
     @property
     def most(self) -> float:
-        """What a selection can be worth: D, or less where that is all that the samples with a flip are worth, as many
-        of them as may be picked."""
+        """Upper limit of a selection's worth: the smaller of D and the worth of all samples with a flip (of the most
+        valuable ones, if a count budget caps their number)."""
         return min(self.value, self._all_worth)
 
     @property
@@ -137,7 +136,7 @@ class Market:
 
     @property
     def is_capped(self) -> bool:
-        """Whether no flip that is cheaper wins anything: D is as much as those who may be picked can be worth."""
+        """Whether cheaper flips win nothing: D has reached the worth of all samples that may be picked."""
         return self.value >= self._all_worth * (1 - ENOUGH)
 
     @property
@@ -149,7 +148,7 @@ class Market:
 
     @cached_property
     def is_simple(self) -> bool:
-        """Whether at most one budget that has a price weighs changes: then the cheapest flips are the same at all
+        """Whether at most one priced budget depends on the changes: the cheapest flips are then the same at all
         prices."""
         return bool(self.problem.ledger.draws[self.traded].any(axis=1).sum() <= 1)
 
@@ -160,7 +159,7 @@ class Market:
 
     @cached_property
     def least_worth(self) -> float:
-        """The smallest that anyone has, other than 0."""
+        """The smallest positive worth of a sample."""
         return float(self.problem.worth[self.problem.worth > 0].min(initial=np.inf))
 
     @cached_property
@@ -203,15 +202,15 @@ class Market:
     def scarce_prices(self, left: Floats, won: float) -> Floats:
         """(m,): prices at which the market clears, 0 for budgets that hold nothing back.
 
-        Where D is nearly flat in a price, rounds end before it has fallen to 0. So the budgets of which most is left
-        over lose their price, as many as can: without it the market, cleared again, must still promise less than one
-        sample more than the plan has won, or hardly more than before.
+        Where D is nearly flat in a price, rounds end before the price reaches 0. So prices are set to 0 for as many
+        budgets as possible, those with the largest unused share first. Condition: D, minimised over the other prices,
+        exceeds the plan's worth by less than one sample, or hardly exceeds the present D.
 
         left (m,): what the plan leaves of each budget   won: its worth
         """
         prices = self.prices.copy()
         prices[self.traded] *= self._counts
-        if prices.any() and self.value > self.most:  # rounded corners make a cap dearer than it is
+        if prices.any() and self.value > self.most:  # smoothing overprices count budgets
             sharper = self._cleared_from(prices)
             prices = sharper.prices if sharper.value < self.value else prices
         share = np.where(prices > 0, left / np.where(prices > 0, self.amounts, 1.0), 0.0)
@@ -237,7 +236,7 @@ class Market:
 
     @property
     def _counts(self) -> NDArray[np.bool_]:
-        """Of the traded budgets, those whose price is more than the least there is."""
+        """Of the traded budgets, those whose price is clearly above the lower limit of `clear`."""
         worth_all = self.prices[self.traded] * self.amounts[self.traded]
         return np.asarray(worth_all > 10 * NOTHING * self.typical_worth)
 
@@ -257,7 +256,7 @@ class Market:
             steady, slope = STEADY * float(self.prices[r]), float(inverse[place, place])
             amount = float(self.problem.ledger.amounts[r])
             if steady > slope * amount:
-                continue  # a slope of a few samples: how far it holds is not known
+                continue  # curvature of a few samples only: no range is known
             reach = steady / slope
             found[names[r]] = (max(0.0, amount - reach), amount + reach)
         return found

@@ -24,15 +24,15 @@ from maxflip.pool import first_of_each
 from maxflip.problem import Problem
 from maxflip.solvers.prices.clearing import FINAL, Terms
 
-BEND = 0.1  # times the softness: within this part of a feature's spread the model bends an absolute price, so that
-# what is bought changes smoothly with the prices
-KINKED = 0.98  # the cosine below which a gradient does not explain why a flip is the cheapest
-DESCENTS = 3
-FOLLOWING = 16  # steps of a search from others' flips at kinked prices
-CHEAP, DEAR = 0.3, 2.0  # of their worth: samples that cost less, or more, are not mended at kinked prices
-TRUSTED = 0.1  # of what a sample's worth buys of a feature: the first trust region
-SOME, MANY, PAYS = 256, 1024, 1e-3  # samples, and the part of their worth that they must win for all to follow
-LATEST = 4  # flips of a sample, out of all that were seen
+BEND = 0.1  # smoothing: an absolute price l gets a squared one of BEND x softness x l / spread, so that demand changes
+# smoothly with the prices ("bent" prices; the true ones are "straight")
+KINKED = 0.98  # the surface has a kink if the cosine of its gradient and the cost's normal is smaller
+DESCENTS = 3  # descent steps of a search from a known flip
+FOLLOWING = 16  # trust region steps of a search from others' flips, where costs have kinks
+CHEAP, DEAR = 0.3, 2.0  # where costs have kinks, only flips that cost CHEAP to DEAR x worth are mended
+TRUSTED = 0.1  # t_k in the first trust region step of a search from the sample's own flip
+SOME, MANY, PAYS = 256, 1024, 1e-3  # from MANY samples on, SOME try first; all follow if these win PAYS of their worth
+LATEST = 4  # searches whose flips are offered besides those of the first: the latest ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ class Shard:
         return self.surface.evaluations
 
     def first_flips(self, *, polished: bool) -> None:
-        """Whatever flips each sample, cheaply enough to begin with; or as cheaply as can be."""
+        """A first flip of each sample.   polished: searched until it is about the cheapest"""
         everyone = torch.arange(len(self.rows), device=self.worth.device)
         if self.forms is not None:
             exact, self.unreachable = linear.search_and_prove(self.surface, self.forms)
@@ -173,7 +173,7 @@ class Shard:
         return best, at
 
     def flips_at(self, prices: Floats, reach: float, taken: Rows) -> Columns:
-        """The same of all but the rows taken, and only to look at."""
+        """The flips that `reprice` would find, without those of the rows `taken`; the shard keeps none of them."""
         surface = self._at(prices)
         without = torch.as_tensor(np.isin(self.rows, taken), device=self.worth.device)
         if self.forms is not None:
@@ -188,8 +188,8 @@ class Shard:
         return self._as_columns([self.rows[at.cpu().numpy()]], [change[at]])
 
     def follow(self, prices: Floats, reach: float) -> None:
-        """Flips that are cheaper at these prices, by the directions of those who cost at most `reach` times their
-        worth; of many, if it pays for some."""
+        """Search cheaper flips along the directions of samples whose flip costs at most `reach` times their worth. If
+        samples are many, a few try first, and all follow if that pays."""
         surface, best, among = self._known(prices, reach)
         if self.has_kinks:
             straight = self._at(prices, softness=0.0)
@@ -279,7 +279,7 @@ class Shard:
     def costs(self, prices: Floats) -> Floats:
         """(B,) C_j at these prices, by all flips known; inf where there is none
 
-        What is free costs nothing here, other than in a search, which must not go on for ever.
+        Free features cost nothing here. (Searches give them a tiny price, so that they end.)
         """
         ledger, columns = self.problem.ledger, self.problem.actionable
         plain = FeaturePrices(prices @ ledger.squared[:, columns], prices @ ledger.absolute[:, columns])
@@ -299,14 +299,14 @@ class Shard:
         return costs[some] / worth[some]
 
     def proved_gains(self, prices: Floats) -> Floats | None:
-        """(B,): no plan wins more of sample j than max(0, v_j - C_j), by lower bounds of C_j at these prices."""
+        """(B,): upper bounds of max(0, v_j - C_j), from lower bounds of C_j; None where nothing can be proved."""
         if self.forms is None or not linear.provable(self.forms):
             return None
         surface = self._at(prices, softness=0.0)
         at = torch.nonzero(~self.unreachable).flatten()
         lower = torch.full_like(self.worth, torch.inf)
         lower[at] = linear.lower_bounds(surface, self.forms, at)
-        # Where all budgets of a feature are unlimited its price is 0; the search has it a little above.
+        # A feature with only unlimited budgets has price 0, but the search gives it a tiny one: subtract its part.
         free = torch.as_tensor((prices @ (self.problem.ledger.squared + self.problem.ledger.absolute)) == 0)
         floor = torch.where(free[self.surface.columns.cpu()].to(lower.device), surface.squared, 0.0)
         furthest = torch.maximum(surface.low.abs(), surface.high.abs())
@@ -329,10 +329,12 @@ class Shard:
     def columns(
         self, prices: Floats, band: float, most: float, latest: int = LATEST, dearest: float = np.inf
     ) -> Columns:
-        """The cheapest flip of each sample at these prices; the cheapest at bent ones too, since these together draw
-        what the market cleared; and of some, others that cost little more: the first and the latest. Those are samples
-        that lose at most `band` and win at most `most` by theirs, in parts of their worth; and `band` more is little.
-        Samples that lose more than `dearest` offer nothing."""
+        """Candidates at these prices: each sample's cheapest flip; its cheapest at bent prices, since these together
+        draw what the market cleared; and alternatives from the first and the latest searches.
+
+        Alternatives are kept for samples whose net gain lies in [-band, most] x worth. They cost at most band x worth
+        more than the cheapest flip. Samples whose net gain is below -dearest x worth offer nothing.
+        """
         costs = self._costs(self._at(prices, softness=0.0))
         best = self._cheapest(costs)
         slack = band * self.worth
@@ -365,10 +367,10 @@ class Shard:
         return Columns(every, filled(settled, (len(every), width)))
 
     def _at(self, prices: Floats, softness: float = FINAL) -> Surface:
-        """The samples at these prices, absolute ones bent as in the market's model of that softness.
+        """The surface at these prices, with absolute prices smoothed (bent) as in the market's model of that softness.
 
-        Flips are searched at bent prices too: what they draw then adds up to what the market cleared, where at straight
-        prices everyone would take all of this feature and nothing of that one.
+        Flips are searched at bent prices too, so that their total demand is what the market cleared. At straight prices
+        everyone would move only the feature that is cheapest.
         """
         plain = FeaturePrices.at(self.problem, prices)
         bend = BEND * softness * (prices @ self.bent.cpu().numpy())
@@ -378,17 +380,17 @@ class Shard:
         return cost(self.change, surface.squared, surface.absolute)
 
     def _best(self, surface: Surface) -> gradient.Best:
-        """What is known, at the surface's prices: a flip that was the cheapest at others need not be so here."""
+        """Each sample's cheapest known flip at the surface's prices."""
         return self._cheapest(self._costs(surface))
 
     def tell(self, flips: Columns) -> None:
-        """Flips of samples of this or other shards, by which costs are known better."""
+        """Add flips that were found elsewhere; those of other shards' samples are ignored."""
         row_at = np.argsort(self.rows, kind="stable")
         own = np.flatnonzero(np.isin(flips.rows, self.rows))
         at = row_at[np.searchsorted(self.rows, flips.rows[own], sorter=row_at)]
         changes = flips.changes[own][:, self.problem.actionable]
         device = self.worth.device
-        # A sample may have several among them; each part has one of each.
+        # A sample may have several of them: split them into parts with at most one per sample.
         turn = _turns(at)
         for k in range(int(turn.max(initial=-1)) + 1):
             part = turn == k
@@ -416,8 +418,8 @@ class Shard:
         return torch.nonzero(self.found & (self.must | some)).flatten()
 
     def _charged(self, price: torch.Tensor, prices: Floats) -> torch.Tensor:
-        """What flips of this price cost, the count included. Where every feature is free they cost nothing: the price
-        that a search puts on free features only keeps it from going on for ever."""
+        """Cost of flips of this price, count budgets included. Where every feature is free, the price is only the tiny
+        one that makes searches end, and is not charged."""
         ledger, columns = self.problem.ledger, self.problem.actionable
         is_free = not (prices @ (ledger.squared + ledger.absolute)[:, columns]).any()
         at_all = torch.where(torch.isfinite(price), 0.0, price) if is_free else price
@@ -431,15 +433,15 @@ class Shard:
         self._model(surface, at)
 
     def _on_grid(self, surface: Surface, best: gradient.Best, at: torch.Tensor) -> tuple[gradient.Best, torch.Tensor]:
-        """The best of the flips known so far and of those on the grid of Rounded near best.change[at]; and who of `at`
-        has one."""
+        """The best of the flips known so far and of those on the grid of Rounded near best.change[at]; and those of
+        `at` that have one."""
         change, found = onto_grid(surface, best.change[at], at)
         known = self._best(surface)
         known.record(at, change, cost(change, surface.squared, surface.absolute), torch.where(found, 0.0, -1.0))
         return known, at[known.found[at]]
 
     def _model(self, surface: Surface, at: torch.Tensor) -> None:
-        """The plane through each flip along which its sample would trade one feature for another."""
+        """Model each surface near its sample's flip by a plane, g . d = r."""
         here = self.change[at]
         m, g = surface.margin_and_gradient(here, at)
         self.g[at] = _supporting(surface, at, here, g)
@@ -453,7 +455,7 @@ class Shard:
 
 
 def _turns(at: Rows) -> Rows:
-    """(c,): how many equal numbers stand before each"""
+    """(c,): how many earlier entries equal each one"""
     order = np.argsort(at, kind="stable")
     begins = np.flatnonzero(np.append(True, at[order][1:] != at[order][:-1])[: len(at)])
     turn = np.empty(len(at), dtype=np.int64)

@@ -2,8 +2,8 @@
 
     OPT <= D(lambda) = sum_r lambda_r B_r + sum_j max(0, v_j - C_j(lambda))        for every lambda >= 0
 
-C_j(lambda) is what the cheapest flip of sample j costs at these prices. Rounds: find the flips at the present prices,
-model each surface by its tangent plane, let the market of models clear, and go there.
+C_j(lambda) is the cost of the cheapest flip of sample j at these prices. Each round finds flips at the present prices,
+models each surface by its tangent plane, minimises the modelled D over the prices, and moves to that minimum.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from maxflip.solvers.proposal import Proposal, Run, check_whole_option
 from maxflip.watch import silent
 
 FILLS = 3
-SOME, MANY = 2000, 10_000  # samples whose prices come first, where there are many
-SMALL = 128  # samples whose first flips are polished: no worse than what Nearest would choose from
+SOME, MANY = 2000, 10_000  # beyond MANY samples, prices are first estimated on about SOME of them
+SMALL = 128  # up to so many samples, first flips are polished, so that they are as cheap as those of Nearest
 COMPARED = 200  # samples up to which the flips of Nearest at prices of 1 are offered too
-# Flips are mended at prices that are about right, the finer the more so: at which gap between the best mixture and the
-# dual, in parts of it.
+# Flips are mended in stages, finer as the prices improve. Before each stage, column generation closes the relative gap
+# between its mixture and the dual to:
 GAP_TO_FOLLOW, GAP_TO_MEND_AGAIN, GAP_TO_FINISH = 3e-2, 2e-3, 1e-3
-FOLLOWED = 55  # gradients per sample: after no more than these the directions of others are tried twice
-SPARING = 80  # gradients per sample: after no more than these flips are finished, and once more ...
-WON = 1e-4  # ... if that has just won so much, in parts of all
-POOLED = 0.5  # of the samples: where an earlier plan has flips of so many, they are where the search begins
+FOLLOWED = 55  # gradients per sample: beyond, the directions of others are not tried a second time
+SPARING = 80  # gradients per sample: beyond, flips are not finished; below, finishing is repeated ...
+WON = 1e-4  # ... while each time raises D by more than this part of it
+POOLED = 0.5  # of the samples: if an earlier plan has flips of more than these, the search starts from them ...
 FACTOR = 2.0  # ... unless a budget has become so many times larger or smaller
-RENEWALS = 2  # rounds in which flips are looked for at the prices of an earlier plan's flips
-RETRIED = 0.05  # of the samples: so many without a flip are searched for again in any case
+RENEWALS = 2  # rounds of column generation over an earlier plan's flips, where costs have kinks
+RETRIED = 0.05  # of the samples: if more than these lack a flip, those that the earlier plan gave up on are skipped
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prices:
-    """Everyone's cheapest flip, at prices of the budgets under which as much is asked for as there is.
+    """Everyone's cheapest flip, at budget prices under which demand equals supply.
 
     Args:
         rounds: at most so many price changes, before the flips are polished.
@@ -118,15 +118,15 @@ class Prices:
         market.settle(self.rounds)
         if market.is_capped:
             closing.run(GAP_TO_FOLLOW)
-        if not exact and closing.gap > 0.0:  # else no flip that is cheaper wins anything
+        if not exact and closing.gap > 0.0:  # at gap 0 cheaper flips win nothing
             self._mend(market, closing)
         closing.run()
         closing.make_whole()
         closing.fill(FILLS)
 
     def _renew(self, market: Market, closing: Closing) -> None:
-        """Prices for budgets that have changed a little, and a few flips there. Where costs have kinks, the program of
-        all flips known says more of the prices than the planes do."""
+        """Adjust prices to slightly changed budgets, and find a few flips there. Where costs have kinks, the linear
+        program over all known flips gives better prices than the tangent planes."""
         if market.has_kinks:
             closing.run(GAP_TO_FINISH, RENEWALS)
         else:
@@ -137,7 +137,7 @@ class Prices:
         """Cheaper flips at prices that are about right."""
 
         def won_at(gap: float, mended: Callable[[], None]) -> float:
-            """What the dual rises by, at the prices as they are: so much more is there to be had."""
+            """By how much the cheaper flips raise D at unchanged prices: the possible gain."""
             closing.run(gap)
             before = market.value
             mended()
@@ -165,8 +165,8 @@ class Prices:
         return market
 
     def _reopened(self, problem: Problem, run: Run, rows: Rows, pool: Pool, start: Floats) -> tuple[Market, Columns]:
-        """With the flips of an earlier plan, and these flips. Samples that have none are searched, unless the earlier
-        plan found none either and they are many."""
+        """A market that starts from an earlier plan's flips; and these flips. Samples without one are searched. If they
+        are many, those for which the earlier plan found none are skipped."""
         held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), problem.chunks(rows, self.chunk))
         market = Market(problem, held, run, start)
         flips = Columns(pool.rows, pool.changes)
@@ -178,7 +178,7 @@ class Prices:
         return market, flips
 
     def _prices_of_some(self, problem: Problem, run: Run, rows: Rows, start: Floats, *, scaled: bool) -> Floats:
-        """At which a part of the budgets clears among as small a part of the samples: nearly those of all."""
+        """Prices estimated on about SOME evenly spaced samples, with all budgets scaled down in proportion."""
         some = rows[:: len(rows) // SOME]
         quietly = replace(run, watch=silent)
         market = self._opened(problem, quietly, some, start, scaled=scaled, part=len(some) / len(rows))
@@ -203,14 +203,14 @@ def _earlier_prices(problem: Problem, run: Run, traded: NDArray[np.bool_]) -> Fl
     prices = np.array([run.start.prices.get(name, 0.0) for name in problem.ledger.names])
     amounts = np.where(traded, np.clip(problem.ledger.amounts, SMALLEST, LARGEST), 1.0)
     worth_all = np.where(traded, prices * amounts, 0.0)
-    # What was worth nothing begins at a thousandth of what the dearest is worth.
+    # Lower limit, so that a price of 0 can rise again: the whole budget at a millionth of the most valuable budget.
     low = 1e-6 * worth_all.max() / amounts
     return np.where(traded, np.maximum(prices, low), 0.0) if worth_all.max() > 0 else None
 
 
 def _is_near(problem: Problem, run: Run, rows: Rows, pool: Pool) -> bool:
-    """Whether the flips of the earlier plan are about those that are wanted now: it answers the same question, most
-    samples have one, and no budget has changed by more than a factor."""
+    """Whether the earlier plan's flips are a good start: it answers the same question, most samples have a flip in it,
+    and no budget has changed by more than FACTOR."""
     if run.start is None or run.start.question != asked(problem) or np.isin(rows, pool.rows).mean() <= POOLED:
         return False
     for name, budget in problem.budgets.items():
