@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxflip.bracket import ROUNDING, Ceiling, most_worth
+from maxflip.bracket import ROUNDING, Ceiling, most_allowed, most_worth
 from maxflip.engine import Held, Rows
 from maxflip.exact import Floats
 from maxflip.flips.gradient import FINISH, TOUCH_UP
@@ -268,8 +268,22 @@ class Market:
 
     def ceiling(self) -> Ceiling:
         """What no plan is worth more than, at any budgets: D with lower bounds for C_j where there are any, else with
-        the flips known."""
-        prices, problem = self.prices, self.problem
+        the flips known.
+
+        Any prices prove a bound. Next to others, a price of almost nothing can spoil the lower bounds, so bounds are
+        also proved without such prices, and the lower one is taken.
+        """
+        found = self._ceiling_at(self.prices)
+        without = self.prices.copy()
+        without[self.traded] *= self._counts
+        if not found.proved or np.array_equal(without, self.prices):
+            return found
+        amounts = {name: budget.amount for name, budget in self.problem.budgets.items()}
+        other = self._ceiling_at(without)
+        return min(found, other, key=lambda ceiling: most_allowed([ceiling], amounts, self.problem.worth))
+
+    def _ceiling_at(self, prices: Floats) -> Ceiling:
+        problem = self.problem
         gains = [g.tolist() for g in self.held.ask(lambda shard: shard.proved_gains(prices)) if g is not None]
         if gains:
             parts = [*chain.from_iterable(gains)]
