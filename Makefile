@@ -6,7 +6,10 @@ STAMP := .venv/installed
 # Into site/; a broken link or anchor, or a page that loads something from another machine, ends it.
 DOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-.PHONY: demo test check test-long docs bench format clean
+# The study and its pages: slower than the product, and changed more rarely.
+RESEARCH := tests/benchmarks tests/evidence tests/experiments
+
+.PHONY: demo test check test-research test-long docs bench format clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -22,8 +25,11 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto $(RESEARCH:%=--ignore=%)
 	$(DOCS)
+
+test-research: $(STAMP)
+	$(BIN)/pytest -n auto $(RESEARCH)
 
 docs: $(STAMP)
 	$(DOCS)
