@@ -88,8 +88,8 @@ def watched(problem: Problem) -> tuple[list[Moment], Plan]:
     moments: list[Moment] = []
 
     class Told(Market):
-        def open(self, *, scaled: bool, polished: bool) -> None:
-            super().open(scaled=scaled, polished=polished)
+        def open(self, *, scaled: bool, polished: bool, led: bool) -> None:
+            super().open(scaled=scaled, polished=polished, led=led)
             moments.append(moment(self, self.prices))
 
         def visit(self, prices: Floats, reach: float = REACH, steps: int = DESCENTS) -> bool:

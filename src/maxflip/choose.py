@@ -394,11 +394,11 @@ def _pick(offer: _Offer, limit: Relaxed, room: Floats, cuts: list[tuple[Floats, 
         best = _by_swaps(offer, limit, room, _among(doubt, SWAPPED * band), ceiling)
         if not is_whole:
             enough, gap, nodes = limit.bound * (1 - FINE), FINE * limit.bound, max(1, NODES // max(1, m))
+    usual = float(np.median(worth[worth > 0])) if (worth > 0).any() else 0.0
     if len(doubt) > EXACT or (len(doubt) > FEW and m > BRANCHED):
-        usual = float(np.median(worth[worth > 0])) if (worth > 0).any() else 0.0
         enough = ceiling - usual if m <= BRANCHED else min(ceiling - usual, NEARLY * ceiling)
         gap, nodes = limit.bound - enough, max(1, NODES // max(1, m))
-    if best is not None and not offer.branched:
+    if best is not None and (not offer.branched or (offer.effort < 1 and worth[best].sum() >= ceiling - usual)):
         return best
     while best is None or worth[best].sum() < enough:
         picked = _pick_in_band(candidates, limit, room, cuts, _among(doubt, band)[candidates.sample], gap, nodes, best)

@@ -32,6 +32,7 @@ CLOSED, CLOSED_TINY = 0.3, 1e-4  # of a typical worth: column generation ends at
 SPARED = 1 - 1e-8  # leave 1e-8 of each budget unused: averages that exhaust it exactly cause degenerate ties
 MIXED = 1e-6  # smaller parts of a flip count as 0
 ROUNDS, PATIENCE = 20, 3  # at most so many rounds; ends after so many in a row without progress
+UNSPENT = 52  # gradients per sample: up to so many, there is room to search flips from nothing once more
 SPENT = 90  # gradients per sample: beyond, no more flips are searched at other prices
 ROUGH = 0.03  # relative gap: while it is wider, prices will still change ...
 ROUGH_DESCENTS = 1  # ... and each search makes only so many descents
@@ -147,13 +148,10 @@ class Closing:
 
         min  sum_c t_c x_c    s.t.  sum_c a_rc x_c <= B_r,   every sample whole          t_c: shares of the budgets
         """
-        problem, traded = self.market.problem, self.market.traded
-        weights = np.where(traded, problem.thrift_weights / np.where(traded, self.market.amounts, 1.0), 0.0)
+        problem, traded, weights = self.market.problem, self.market.traded, self._thrift_prices
         if not self.few:
             tilt = TILT * self.market.typical_worth / max(float(problem.thrift_weights[traded].sum()), 1e-300)
             self._look(self.market.prices + tilt * weights, rows)
-            if self.market.is_capped:
-                self._look(weights, rows)
             return
         least, saved = np.inf, SAVED_TINY if self.tiny else SAVED
         for _ in range(SAVINGS_TINY if self.tiny else SAVINGS):
@@ -169,10 +167,16 @@ class Closing:
                 return
             self._look(weights + found.prices, rows)
 
+    @property
+    def _thrift_prices(self) -> Floats:
+        """(m,): at which the cost of a change is its weighted sum of budget shares"""
+        traded = self.market.traded
+        return np.where(traded, self.market.problem.thrift_weights / np.where(traded, self.market.amounts, 1.0), 0.0)
+
     def _look(self, prices: Floats, rows: Rows) -> None:
         """Flips of these rows at these prices join the columns."""
         found = self.market.held.ask(lambda shard: shard.flips_at(prices, np.inf, np.setdiff1d(shard.rows, rows)))
-        self._keep(Columns.all(found))
+        self.add(Columns.all(found))
 
     def fill(self, rounds: int) -> None:
         """Look for flips that fit into what a selection leaves over, as long as that wins something; then for flips
@@ -193,10 +197,15 @@ class Closing:
                 self.picked, won = Columns(rows[chosen], changes[chosen]), worth
             if found is None or not len(found.rows):
                 break
-            self._keep(found)
+            self.add(found)
         if self.picked is not None:
             self.left = market.amounts - problem.ledger.spent(self.picked.changes)
             self.draw_less(np.unique(self.picked.rows))
+            if market.is_capped and market.weighs:  # others may take their places and draw less
+                if market.gradients_per_sample <= UNSPENT:
+                    self.add(market.nearest(self._thrift_prices))
+                else:
+                    self._look(self._thrift_prices, problem.cohort.order)
 
     def _fitting(self, left: Floats, taken: Rows) -> Columns:
         """Flips of others that fit into `left` (m,).
@@ -227,7 +236,8 @@ class Closing:
             return np.zeros(len(self.market.amounts)), 0.0
         return self.left, float(self.market.problem.worth[self.picked.rows].sum())
 
-    def _keep(self, flips: Columns) -> None:
+    def add(self, flips: Columns) -> None:
+        """Flips join the columns, and the market's value counts them."""
         self.merged.append(flips)
         self.market.held.ask(lambda shard: shard.tell(flips))
 
@@ -307,5 +317,5 @@ class Closing:
             rows, changes = rows[~flips], changes[~flips]
         averages = Columns.all(found)
         if len(averages.rows):
-            self._keep(averages)
+            self.add(averages)
         return averages, np.concatenate(factors)

@@ -57,10 +57,10 @@ class Market:
     trace: dict[str, list[Any]] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
 
-    def open(self, *, scaled: bool, polished: bool) -> None:
+    def open(self, *, scaled: bool, polished: bool, led: bool) -> None:
         """First flips.   scaled: only ratios of the start prices are known; scale them so that half of all can pay"""
         stage = "Finding first flips"
-        self.held.ask(lambda shard: shard.first_flips(polished=polished), stage=stage, watch=self.run.watch)
+        self.held.ask(lambda shard: shard.first_flips(polished=polished, led=led), stage=stage, watch=self.run.watch)
         if scaled:
             self.prices = self.prices * self._contested()
         self.value = self.dual(self.prices)
@@ -79,10 +79,9 @@ class Market:
         """Let the market clear, from prices that were right for other budgets."""
         self.visit(self._cleared(NEAR).prices, PICKED)
 
-    def nearest_at_one(self) -> Columns:
-        """The flips of `Nearest` at prices of 1 each, which depend on the units of the budgets."""
-        ones = np.ones(len(self.amounts))
-        return Columns.all(self.held.ask(lambda shard: shard.nearest(ones)))
+    def nearest(self, prices: Floats) -> Columns:
+        """The flips of `Nearest` at these prices, searched from nothing."""
+        return Columns.all(self.held.ask(lambda shard: shard.nearest(prices)))
 
     def settle(self, rounds: int) -> None:
         """Clear, go there, look again; until the model promises nothing more.
@@ -151,6 +150,11 @@ class Market:
         """Whether at most one priced budget depends on the changes: the cheapest flips are then the same at all
         prices."""
         return bool(self.problem.ledger.draws[self.traded].any(axis=1).sum() <= 1)
+
+    @cached_property
+    def weighs(self) -> bool:
+        """Whether any change draws on a budget that has a price."""
+        return bool(self.problem.ledger.draws[self.traded].any())
 
     @cached_property
     def has_kinks(self) -> bool:
@@ -309,7 +313,8 @@ class Market:
         """
         prices = self.prices
         relative = np.concatenate([np.empty(0), *self.held.ask(lambda shard: shard.relative_costs(prices))])
-        return 1.0 / max(float(np.median(relative)), 1e-300) if len(relative) else 1.0
+        paid = relative[relative > 0]  # where features are free some flips cost nothing at any prices
+        return 1.0 / float(np.median(paid)) if len(paid) else 1.0
 
     def _note(self, step: str) -> None:
         counts = self.held.ask(lambda shard: (shard.evaluations.gradients, shard.evaluations.forwards))

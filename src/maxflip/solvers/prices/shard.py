@@ -88,8 +88,9 @@ class Shard:
     def evaluations(self) -> Evaluations:
         return self.surface.evaluations
 
-    def first_flips(self, *, polished: bool) -> None:
-        """A first flip of each sample.   polished: searched until it is about the cheapest"""
+    def first_flips(self, *, polished: bool, led: bool) -> None:
+        """A first flip of each sample.   polished: searched until it is about the cheapest   led: directions of others
+        are tried, which decides for good where later searches begin"""
         everyone = torch.arange(len(self.rows), device=self.worth.device)
         if self.forms is not None:
             exact, self.unreachable = linear.search_and_prove(self.surface, self.forms)
@@ -100,6 +101,9 @@ class Shard:
         if polished:
             gradient.follow(self.surface, best, everyone[best.found], among=everyone[best.found])
             gradient.refine(self.surface, best, everyone[best.found])
+        elif led and not self.has_kinks:
+            gradient.follow(self.surface, best, everyone[best.found], among=everyone[best.found])
+            gradient.track(self.surface, best, everyone[best.found], best.change.clone(), DESCENTS)
         self._keep(self.surface, best, everyone[best.found])
 
     def begin_with(self, flips: Columns, prices: Floats) -> None:

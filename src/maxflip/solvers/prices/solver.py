@@ -23,7 +23,7 @@ from maxflip.plan import Fate
 from maxflip.pool import Pool
 from maxflip.problem import Problem
 from maxflip.question import asked
-from maxflip.solvers.prices.closing import Closing
+from maxflip.solvers.prices.closing import UNSPENT, Closing
 from maxflip.solvers.prices.market import LARGEST, SMALLEST, Market, traded
 from maxflip.solvers.prices.shard import Columns, Shard
 from maxflip.solvers.proposal import Proposal, Run, check_whole_option
@@ -41,6 +41,7 @@ SPARING = 80  # gradients per sample: beyond, flips are not finished; below, fin
 WON = 1e-4  # ... while each time raises D by more than this part of it
 POOLED = 0.5  # of the samples: if an earlier plan has flips of more than these, the search starts from them ...
 FACTOR = 2.0  # ... unless a budget has become so many times larger or smaller
+LOWEST = 1e-6  # of the most valuable budget: the least that any budget is worth at first, from an earlier plan's prices
 RENEWALS = 2  # rounds of column generation over an earlier plan's flips, where costs have kinks
 RETRIED = 0.05  # of the samples: if more than these lack a flip, those that the earlier plan gave up on are skipped
 
@@ -69,7 +70,7 @@ class Prices:
         if not len(problem.actionable) or not len(rows) or nobody:
             return _nothing_to_trade(problem, rows)
         sold = traded(problem)
-        start = np.where(sold, 1.0 / np.clip(amounts, SMALLEST, LARGEST), 0.0)
+        start = _per_budget(problem)
         earlier = _earlier_prices(problem, run, sold)
         if earlier is not None:
             start = earlier
@@ -79,9 +80,7 @@ class Prices:
         if earlier is not None and run.pool is not None and _is_near(problem, run, rows, run.pool):
             market, flips = self._reopened(problem, run, rows, run.pool, start)
             closing = Closing(market, merged=[flips])
-            if exact and market.is_open:
-                self._search(market, closing, exact=True)
-            elif market.traded.any() and market.is_open:
+            if market.traded.any() and market.is_open:
                 self._renew(market, closing)
         else:
             if sold.any() and not exact and len(rows) > MANY:
@@ -89,7 +88,7 @@ class Prices:
             market = self._opened(problem, run, rows, start, scaled=not known)
             closing = Closing(market)
             self._search(market, closing, exact=exact)
-            more = [market.nearest_at_one()] if len(rows) <= COMPARED else []
+            more = [market.nearest(np.ones(len(amounts)))] if len(rows) <= COMPARED else []
         columns = Columns.all([closing.columns(), *more]).once
         market.close()
         prices = market.scarce_prices(*closing.outcome) if closing.picked is not None else market.prices
@@ -120,6 +119,8 @@ class Prices:
             closing.run(GAP_TO_FOLLOW)
         if not exact and closing.gap > 0.0:  # at gap 0 cheaper flips win nothing
             self._mend(market, closing)
+            if market.gradients_per_sample <= UNSPENT:
+                closing.add(market.nearest(_per_budget(market.problem)))
         closing.run()
         closing.make_whole()
         closing.fill(FILLS)
@@ -161,7 +162,7 @@ class Prices:
     ) -> Market:
         held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), problem.chunks(rows, self.chunk))
         market = Market(problem, held, run, start, part)
-        market.open(scaled=scaled, polished=len(rows) <= SMALL or market.is_simple)
+        market.open(scaled=scaled, polished=len(rows) <= SMALL or market.is_simple, led=len(rows) <= MANY)
         return market
 
     def _reopened(self, problem: Problem, run: Run, rows: Rows, pool: Pool, start: Floats) -> tuple[Market, Columns]:
@@ -186,6 +187,11 @@ class Prices:
         return market.prices
 
 
+def _per_budget(problem: Problem) -> Floats:
+    """(m,): prices at which every budget is worth 1; 0 for those that are not traded"""
+    return np.where(traded(problem), 1.0 / np.clip(problem.ledger.amounts, SMALLEST, LARGEST), 0.0)
+
+
 def _refuse_functions(problem: Problem) -> None:
     faults = [
         f"budgets.{cost.budget}: Prices cannot price {cost.name}, only squared, absolute and count budgets. Solve with "
@@ -198,14 +204,15 @@ def _refuse_functions(problem: Problem) -> None:
 
 def _earlier_prices(problem: Problem, run: Run, traded: NDArray[np.bool_]) -> Floats | None:
     """Those of the plan to start from, if it has any."""
-    if run.start is None or not run.start.prices or not any(run.start.prices.values()):
+    if run.start is None or not run.start.prices:
         return None
     prices = np.array([run.start.prices.get(name, 0.0) for name in problem.ledger.names])
     amounts = np.where(traded, np.clip(problem.ledger.amounts, SMALLEST, LARGEST), 1.0)
     worth_all = np.where(traded, prices * amounts, 0.0)
-    # Lower limit, so that a price of 0 can rise again: the whole budget at a millionth of the most valuable budget.
-    low = 1e-6 * worth_all.max() / amounts
-    return np.where(traded, np.maximum(prices, low), 0.0) if worth_all.max() > 0 else None
+    # Lower limit, so that a price of 0 can rise again: the whole budget at a millionth of the most valuable budget, or
+    # of the largest worth where no budget holds the plan back.
+    low = LOWEST * (worth_all.max() or problem.worth.max()) / amounts
+    return np.where(traded, np.maximum(prices, low), 0.0) if low.max() > 0 else None
 
 
 def _is_near(problem: Problem, run: Run, rows: Rows, pool: Pool) -> bool:
