@@ -11,7 +11,7 @@ samples reaches D exactly.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -279,8 +279,17 @@ def reference(
         prices = priced(pool, prices, effort.few_rounds, 0, seed, factor=factor)
         prices = priced(pool, prices, effort.long_rounds, effort.long_starts, seed + 100, factor=NARROW)
         least = pool.dual(pool.least(prices, WIDE))
-        return Reference(pool.dual(prices), 0.0, least, 1.0, whole_plan(pool, prices, effort.seconds))
-    return _of_many(pool, prices, effort, seed, factor)
+        found = Reference(pool.dual(prices), 0.0, least, 1.0, whole_plan(pool, prices, effort.seconds))
+    else:
+        found = _of_many(pool, prices, effort, seed, factor)
+    cap = most_by_count(problem)
+    return found if found.value <= cap else replace(found, value=cap, error=0.0)
+
+
+def most_by_count(problem: Problem) -> float:
+    """D where a count of people alone has a price: what as many as may be picked are worth, those worth most."""
+    caps = problem.ledger.amounts[problem.ledger.count > 0]
+    return float(np.sort(problem.worth)[::-1][: int(min(caps.min(initial=np.inf), len(problem)))].sum())
 
 
 def first_prices(problem: Problem, told: Mapping[str, float] | None) -> Floats:

@@ -252,17 +252,17 @@ class Closing:
         return Columns.all([self._columns(np.inf if self.few else BAND, EVERY), *self.used]).once
 
     @cached_property
-    def _samples(self) -> int:
+    def samples(self) -> int:
         return sum(self.market.held.ask(lambda shard: len(shard.rows)))
 
     @property
     def tiny(self) -> bool:
         """Whether samples are so few that every flip seen stays a column."""
-        return self._samples <= TINY
+        return self.samples <= TINY
 
     @property
     def few(self) -> bool:
-        return self._samples <= FEW
+        return self.samples <= FEW
 
     def _columns(self, most: float, latest: int = LATEST, dearest: float = np.inf) -> Columns:
         prices, band = self.market.prices, np.inf if self.tiny else BAND

@@ -119,7 +119,7 @@ class Prices:
             closing.run(GAP_TO_FOLLOW)
         if not exact and closing.gap > 0.0:  # at gap 0 cheaper flips win nothing
             self._mend(market, closing)
-            if market.gradients_per_sample <= UNSPENT:
+            if closing.samples <= MANY and market.gradients_per_sample <= UNSPENT:
                 closing.add(market.nearest(_per_budget(market.problem)))
         closing.run()
         closing.make_whole()
