@@ -172,8 +172,10 @@ class Relaxed:
     prices: Floats
 
 
-def relaxed(candidates: Candidates, guess: Floats | None = None) -> Relaxed | None:
-    """None if what must be picked does not fit.   guess (m,): prices that may be about right"""
+def relaxed(candidates: Candidates, guess: Floats | None = None, *, patient: bool = True) -> Relaxed | None:
+    """None if what must be picked does not fit.   guess (m,): prices that may be about right
+    patient: if not, also None where many samples would have to be handed to the program as they are, which can take
+    minutes"""
     known = None if guess is None else Options.at(guess, candidates)
     found = _all_of_them(candidates, known) if candidates.share.shape[1] else None
     if found is not None:
@@ -183,7 +185,7 @@ def relaxed(candidates: Candidates, guess: Floats | None = None) -> Relaxed | No
             found = _by_core(candidates, _polished(candidates, known, WELL_GUESSED), widest=WIDEST)
         if found is None:
             found = _by_core(candidates, _guessed(candidates), widest=candidates.samples // 2)
-        if found is not None:
+        if found is not None or not patient:
             return found
     answer = relax(candidates.program(np.ones(candidates.share.shape[1])))
     return None if answer is None else Relaxed(answer.x, answer.bound, _prices(answer, candidates))

@@ -54,7 +54,7 @@ def _proposed(candidates: Candidates, draws: Floats, picked: Indices, free: Indi
     for part in TILTS:
         tilted = replace(candidates, worth=candidates.worth - part * dearest * draws)
         offered = (tilted.worth > 0) | candidates.must
-        limit = relaxed(tilted.of(offered))
+        limit = relaxed(tilted.of(offered), patient=False)
         if limit is None:
             continue
         x = np.zeros(len(draws))
