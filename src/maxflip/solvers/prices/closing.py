@@ -33,6 +33,7 @@ SPARED = 1 - 1e-8  # leave 1e-8 of each budget unused: averages that exhaust it 
 MIXED = 1e-6  # smaller parts of a flip count as 0
 ROUNDS, PATIENCE = 20, 3  # at most so many rounds; ends after so many in a row without progress
 UNSPENT = 52  # gradients per sample: up to so many, there is room to search flips from nothing once more
+SPENT_SAVING = 120  # gradients per sample: beyond, no more flips are searched that draw less
 SPENT = 90  # gradients per sample: beyond, no more flips are searched at other prices
 ROUGH = 0.03  # relative gap: while it is wider, prices will still change ...
 ROUGH_DESCENTS = 1  # ... and each search makes only so many descents
@@ -163,7 +164,7 @@ class Closing:
             drawn = problem.ledger.consumption(found.columns.changes).T @ found.parts
             self.left = np.where(np.isfinite(self.market.amounts), self.market.amounts - drawn, 0.0)
             self._average(found)
-            if self.market.gradients_per_sample > SPENT and not self.tiny:
+            if self.market.gradients_per_sample > SPENT_SAVING and not self.tiny:
                 return
             self._look(weights + found.prices, rows)
 
