@@ -100,7 +100,8 @@ def choice(
         must: rows that have to be picked.
         prices: of the budgets, where some are known that ought to be about right; they only save time.
         known: a selection that is within the budgets; the choice is worth no less.
-        effort: share of the usual local search steps, where the known selection is one sample below the bound.
+        effort: share of the usual local search steps, where the known selection is one sample below the bound. Below 1
+            such a selection is not improved by branch and bound either.
         thrifty: among selections of the same worth prefer those that draw little.
         branched: allow branch and bound where local search leaves a gap; it may take seconds.
     """
