@@ -12,11 +12,13 @@ from __future__ import annotations
 import torch
 
 from maxflip.flips.gradient import Best, most_promising
-from maxflip.flips.halfspace import cost
+from maxflip.flips.halfspace import cheapest_into_halfspace, cost
 from maxflip.flips.surface import Surface
 
 FAR = 0.5  # t_k in the first step of a search that begins at others' flips
-LAST = 1e-4  # t_k in the last step
+LAST = 1e-3  # t_k in the last step
+AFRESH, AFRESH_LAST = 0.1, 3e-3  # t_k in the first and last step of a search that begins at no change ...
+GENEROUS = 8.0  # ... and what its unit buys, in multiples of the flip that the tangent plane at the start promises
 FLAT = 1e-6  # of an absolute price per unit: the curvature that makes the step unique
 FURTHEST = 10.0  # spreads of a feature: no unit is longer
 BISECTIONS = 45
@@ -32,8 +34,10 @@ def shrink(
     worth: torch.Tensor,
     steps: int,
     first: float,
+    last: float = LAST,
 ) -> None:
-    """Cheaper flips of `at` from start (b, A), with t_k from `first` down to LAST.   worth (B,): of the samples, > 0"""
+    """Cheaper flips of `at` from start (b, A), with t_k from `first` down to `last`.   worth (B,): what the unit buys,
+    > 0"""
     if not len(at):
         return
     s, l = surface.squared, surface.absolute  # noqa: E741
@@ -48,10 +52,23 @@ def shrink(
         best.record(at, d, cost(d, s, l), m)
         missed = (m < 0) & torch.isfinite(m) & (k > 0)
         lift = torch.where(missed, torch.maximum(FADING * lift, -LIFTED * m), FADING * lift)
-        reach = first * (LAST / first) ** (k / steps) * unit
+        reach = first * (last / first) ** (k / steps) * unit
         wanted = (g * d).sum(dim=1) - m + (lift if k % 2 else 0.0)
         d = _cheapest(g, wanted, bent, l, torch.maximum(low, d - reach), torch.minimum(high, d + reach))
     best.record(at, d, cost(d, s, l), surface.margin(d, at))
+
+
+def begin(surface: Surface, best: Best, at: torch.Tensor, steps: int) -> None:
+    """First flips of `at`, from no change. Where the tangent plane at the start promises no flip, none is searched."""
+    start = torch.zeros_like(surface.low[at])
+    m, g = surface.margin_and_gradient(start, at)
+    low, high = surface.low[at], surface.high[at]
+    flat = cheapest_into_halfspace(g, (-m).clamp_min(0.0), surface.squared, surface.absolute, low, high)
+    promised = cost(flat.change, surface.squared, surface.absolute)
+    likely = flat.reachable & torch.isfinite(m) & torch.isfinite(promised) & (promised > 0)
+    worth = torch.ones_like(surface.low[:, 0])
+    worth[at] = torch.where(likely, GENEROUS * promised, 1.0)
+    shrink(surface, best, at[likely], start[likely], worth, steps, AFRESH, AFRESH_LAST)
 
 
 def follow(

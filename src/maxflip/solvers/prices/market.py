@@ -44,6 +44,7 @@ def traded(problem: Problem) -> NDArray[np.bool_]:
 class Market:
     """prices (m,): the best so far   part: of the budgets that is for sale to the samples held
     value: D at these prices, by the flips known   last: the market's last clearing
+    spent: gradients per sample that the start prices took
     """
 
     problem: Problem
@@ -51,6 +52,7 @@ class Market:
     run: Run
     prices: Floats
     part: float = 1.0
+    spent: float = 0.0
     value: float = math.inf
     last: Cleared | None = None
     rounds: int = 0
@@ -157,11 +159,6 @@ class Market:
         return bool(self.problem.ledger.draws[self.traded].any())
 
     @cached_property
-    def has_kinks(self) -> bool:
-        """Whether some feature draws on absolute budgets alone."""
-        return any(self.held.ask(lambda shard: shard.has_kinks))
-
-    @cached_property
     def least_worth(self) -> float:
         """The smallest positive worth of a sample."""
         return float(self.problem.worth[self.problem.worth > 0].min(initial=np.inf))
@@ -196,7 +193,7 @@ class Market:
     def gradients_per_sample(self) -> float:
         """So far, on average."""
         counts = self.held.ask(lambda shard: (shard.evaluations.gradients, len(shard.rows)))
-        return sum(gradients for gradients, _ in counts) / sum(samples for _, samples in counts)
+        return self.spent + sum(gradients for gradients, _ in counts) / sum(samples for _, samples in counts)
 
     def close(self) -> None:
         """The value at the prices as they are, by all flips found since."""

@@ -28,9 +28,10 @@ BEND = 0.1  # smoothing: an absolute price l gets a squared one of BEND x softne
 # smoothly with the prices ("bent" prices; the true ones are "straight")
 KINKED = 0.98  # the surface has a kink if the cosine of its gradient and the cost's normal is smaller
 DESCENTS = 3  # descent steps of a search from a known flip
+BEGINNING = 16  # trust region steps of a first search, where costs have kinks
 FOLLOWING = 16  # trust region steps of a search from others' flips, where costs have kinks
 CHEAP, DEAR = 0.3, 2.0  # where costs have kinks, only flips that cost CHEAP to DEAR x worth are mended
-TRUSTED = 0.1  # t_k in the first trust region step of a search from the sample's own flip
+TRUSTED = 0.03  # t_k in the first trust region step of a search from the sample's own flip
 SOME, MANY, PAYS = 256, 1024, 1e-3  # from MANY samples on, SOME try first; all follow if these win PAYS of their worth
 LATEST = 4  # searches whose flips are offered besides those of the first: the latest ones
 
@@ -56,6 +57,19 @@ class Columns:
         return self if len(first) == len(self.rows) else Columns(self.rows[first], self.changes[first])
 
 
+def has_kinks(problem: Problem) -> bool:
+    """Whether some feature draws on absolute budgets alone."""
+    return bool(_kinks(problem).any())
+
+
+def _kinks(problem: Problem) -> Floats:
+    """(m, A): absolute draws per spread of the features that draw on absolute budgets alone; 0 elsewhere"""
+    ledger, columns = problem.ledger, problem.actionable
+    finite = np.isfinite(ledger.amounts)[:, None]
+    alone = ~((ledger.squared[:, columns] > 0) & finite).any(axis=0)
+    return np.where(alone, ledger.absolute[:, columns] / problem.spread, 0.0)
+
+
 class Shard:
     def __init__(self, problem: Problem, rows: Rows, prices: Floats) -> None:
         self.problem, self.rows = problem, rows
@@ -64,13 +78,9 @@ class Shard:
         device, ledger, columns = self.surface.low.device, problem.ledger, problem.actionable
         self.worth = torch.tensor(problem.worth[rows], device=device)
         self.must = torch.tensor(np.isin(rows, problem.include), device=device)
-        finite = np.isfinite(ledger.amounts)[:, None]
-        squared, absolute = ledger.squared[:, columns], ledger.absolute[:, columns]
-        straight = ~((squared > 0) & finite).any(axis=0)
-        bent = np.where(straight, absolute / problem.spread, 0.0)
-        self.squared = torch.tensor(squared, device=device)
-        self.absolute = torch.tensor(absolute, device=device)
-        self.bent = torch.tensor(bent, device=device)
+        self.squared = torch.tensor(ledger.squared[:, columns], device=device)
+        self.absolute = torch.tensor(ledger.absolute[:, columns], device=device)
+        self.bent = torch.tensor(_kinks(problem), device=device)
         self.count = torch.tensor(ledger.count, device=device)
         self.change = torch.zeros_like(self.surface.low)
         self.found = torch.zeros(len(rows), dtype=torch.bool, device=device)
@@ -97,7 +107,9 @@ class Shard:
             self._keep_exact(exact)
             return
         best = gradient.Best.none(self.surface.low)
-        gradient.explore(self.surface, best, everyone)
+        if self.has_kinks:
+            trust.begin(self.surface, best, everyone, BEGINNING)
+        gradient.explore(self.surface, best, everyone[~best.found])
         if polished:
             gradient.follow(self.surface, best, everyone[best.found], among=everyone[best.found])
             gradient.refine(self.surface, best, everyone[best.found])

@@ -25,12 +25,15 @@ from maxflip.problem import Problem
 from maxflip.question import asked
 from maxflip.solvers.prices.closing import UNSPENT, Closing
 from maxflip.solvers.prices.market import LARGEST, SMALLEST, Market, traded
-from maxflip.solvers.prices.shard import Columns, Shard
+from maxflip.solvers.prices.shard import Columns, Shard, has_kinks
 from maxflip.solvers.proposal import Proposal, Run, check_whole_option
 from maxflip.watch import silent
 
 FILLS = 3
 SOME, MANY = 2000, 10_000  # beyond MANY samples, prices are first estimated on about SOME of them
+# Where costs have kinks, flips found at wrong prices are of little use later. So prices are estimated from this many
+# samples on, on this part of them, and more carefully.
+MANY_KINKED, PART_KINKED = 1500, 0.1
 SMALL = 128  # up to so many samples, first flips are polished, so that they are as cheap as those of Nearest
 COMPARED = 200  # samples up to which the flips of Nearest at prices of 1 are offered too
 # Flips are mended in stages, finer as the prices improve. Before each stage, column generation closes the relative gap
@@ -83,9 +86,11 @@ class Prices:
             if market.traded.any() and market.is_open:
                 self._renew(market, closing)
         else:
-            if sold.any() and not exact and len(rows) > MANY:
-                start, known = self._prices_of_some(problem, run, rows, start, scaled=not known), True
-            market = self._opened(problem, run, rows, start, scaled=not known)
+            spent = 0.0
+            if sold.any() and not exact and len(rows) > (MANY_KINKED if has_kinks(problem) else MANY):
+                start, spent = self._prices_of_some(problem, run, rows, start, scaled=not known)
+                known = True
+            market = self._opened(problem, run, rows, start, scaled=not known, spent=spent)
             closing = Closing(market)
             self._search(market, closing, exact=exact)
             more = [market.nearest(np.ones(len(amounts)))] if len(rows) <= COMPARED else []
@@ -128,7 +133,7 @@ class Prices:
     def _renew(self, market: Market, closing: Closing) -> None:
         """Adjust prices to slightly changed budgets, and find a few flips there. Where costs have kinks, the linear
         program over all known flips gives better prices than the tangent planes."""
-        if market.has_kinks:
+        if has_kinks(market.problem):
             closing.run(GAP_TO_FINISH, RENEWALS)
         else:
             market.clear_again()
@@ -158,10 +163,18 @@ class Prices:
             won = won_at(GAP_TO_FINISH, market.finish)
 
     def _opened(
-        self, problem: Problem, run: Run, rows: Rows, start: Floats, *, scaled: bool, part: float = 1.0
+        self,
+        problem: Problem,
+        run: Run,
+        rows: Rows,
+        start: Floats,
+        *,
+        scaled: bool,
+        part: float = 1.0,
+        spent: float = 0.0,
     ) -> Market:
         held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), problem.chunks(rows, self.chunk))
-        market = Market(problem, held, run, start, part)
+        market = Market(problem, held, run, start, part, spent)
         market.open(scaled=scaled, polished=len(rows) <= SMALL or market.is_simple, led=len(rows) <= MANY)
         return market
 
@@ -178,13 +191,25 @@ class Prices:
         market.reopen(flips, lost)
         return market, flips
 
-    def _prices_of_some(self, problem: Problem, run: Run, rows: Rows, start: Floats, *, scaled: bool) -> Floats:
-        """Prices estimated on about SOME evenly spaced samples, with all budgets scaled down in proportion."""
-        some = rows[:: len(rows) // SOME]
-        quietly = replace(run, watch=silent)
-        market = self._opened(problem, quietly, some, start, scaled=scaled, part=len(some) / len(rows))
+    def _prices_of_some(
+        self, problem: Problem, run: Run, rows: Rows, start: Floats, *, scaled: bool
+    ) -> tuple[Floats, float]:
+        """Prices estimated on some evenly spaced samples, with all budgets scaled down in proportion; and the gradients
+        this took, per sample of all."""
+        kinked = has_kinks(problem)
+        wanted = min(SOME, int(PART_KINKED * len(rows))) if kinked else SOME
+        some = rows[:: len(rows) // wanted]
+        quietly, part = replace(run, watch=silent), len(some) / len(rows)
+        market = self._opened(problem, quietly, some, start, scaled=scaled, part=part)
         market.settle(self.rounds)
-        return market.prices
+        if kinked:
+            closing = Closing(market)
+            for gap, mended in ((GAP_TO_FOLLOW, market.follow), (GAP_TO_MEND_AGAIN, market.touch_up)):
+                closing.run(gap)
+                mended()
+                market.settle(2)
+            closing.run(GAP_TO_FINISH)
+        return market.prices, part * market.gradients_per_sample
 
 
 def _per_budget(problem: Problem) -> Floats:
