@@ -33,7 +33,7 @@ from maxflip.scarcity import true_prices
 from maxflip.solvers import Grouped, Prices, Proposal, Run, Solver, read_groups
 from maxflip.streams import Streams
 from maxflip.suggest import shown
-from maxflip.twins import share_flips, twins
+from maxflip.twins import evened, in_order
 from maxflip.watch import Notice, Watch, silent
 
 EFFORT_AGAIN = 0.25  # of the search for one more sample, where an earlier plan is known that lacks but one
@@ -84,12 +84,12 @@ def solve(
         run = replace(run, won=max((_worth(problem, some) for some in stands), default=0.0))
         proposal = _finite(alone.propose(problem, run))
         offered = _admitted(problem, Pool.of(problem, proposal.rows, proposal.changes))
-        found = offered if earlier is None else _in_order(problem, Pool.union([offered, earlier.pool]))
+        found = offered if earlier is None else in_order(problem, Pool.union([offered, earlier.pool]))
         # Groups that have parts of the budgets to themselves chose already; flips of an earlier plan would mix them.
-        shared = offered if isinstance(alone, Grouped) else found
-        alike = twins(problem, run.candidates_wanted(problem), where.confidence)
-        if alike is not None and not isinstance(alone, Grouped):
-            shared = _in_order(problem, share_flips(problem, shared, alike))
+        if isinstance(alone, Grouped):
+            shared = offered
+        else:
+            shared = evened(problem, found, run.candidates_wanted(problem), where.confidence)
         made = [*stands, *([] if proposal.picked is None else [proposal.picked])]
         known = shared.places_of(max(made, key=partial(_worth, problem))) if made else None
         effort = EFFORT_AGAIN if stands else 1.0
@@ -99,7 +99,7 @@ def solve(
             raise ModelError("include: a flip that must be picked does not hold when the model sees the sample alone.")
         if proposal.pool is not None:
             found = Pool.union([found, _admitted(problem, proposal.pool)])
-        pool = _in_order(problem, Pool.union([_without(found, selection.dropped)]))
+        pool = in_order(problem, Pool.union([_without(found, selection.dropped)]))
         proposal = replace(proposal, notices=(*proposal.notices, *chosen.notices))
         proposal = _with_true_prices(problem, proposal, shared, selection)
         plan = _plan(problem, run, proposal, selection, pool)
@@ -182,7 +182,7 @@ class _Earlier:
         if problem.budgets.keys() == start.budgets.keys():
             known.append(start.fitting({name: budget.amount for name, budget in problem.budgets.items()}))
         selections = tuple(flips.those(asked & np.isin(which, some)) for some in known)
-        return cls(_in_order(problem, flips.those(asked)), selections)
+        return cls(in_order(problem, flips.those(asked)), selections)
 
 
 def _mapped(problem: Problem, flips: Pool, plan: Plan) -> tuple[Pool, Rows]:
@@ -195,14 +195,7 @@ def _admitted(problem: Problem, flips: Pool) -> Pool:
 
 def pooled(problem: Problem, plans: Sequence[Plan]) -> Pool:
     """All flips of plans of the same question with any budgets."""
-    return _in_order(problem, Pool.union([_mapped(problem, plan.flips, plan)[0] for plan in plans]))
-
-
-def _in_order(problem: Problem, pool: Pool) -> Pool:
-    """In the order in which samples are worked, whatever the order of the file."""
-    rank = np.empty(len(problem), dtype=np.int64)
-    rank[problem.cohort.order] = np.arange(len(problem))
-    return pool.those(np.argsort(rank[pool.rows], kind="stable"))
+    return in_order(problem, Pool.union([_mapped(problem, plan.flips, plan)[0] for plan in plans]))
 
 
 def _without(pool: Pool, dropped: Pool) -> Pool:

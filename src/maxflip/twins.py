@@ -44,6 +44,19 @@ def twins(problem: Problem, rows: Rows, confidence: Floats) -> Rows | None:
     return found
 
 
+def evened(problem: Problem, flips: Pool, rows: Rows, confidence: Floats) -> Pool:
+    """The flips, with those of twins among `rows` replaced by the ones that they share; in the order of ids."""
+    kind = twins(problem, rows, confidence)
+    return in_order(problem, flips if kind is None else share_flips(problem, flips, kind))
+
+
+def in_order(problem: Problem, flips: Pool) -> Pool:
+    """In the order in which samples are worked, whatever the order of the file."""
+    rank = np.empty(len(problem), dtype=np.int64)
+    rank[problem.cohort.order] = np.arange(len(problem))
+    return flips.those(np.argsort(rank[flips.rows], kind="stable"))
+
+
 def share_flips(problem: Problem, flips: Pool, kind: Rows) -> Pool:
     """The flips, with those of twins replaced by the ones that they share.   kind (n,): as `twins` has it"""
     own = kind[flips.rows]

@@ -22,6 +22,7 @@ Broken = Iterator[str]
 ALONE = 200  # flips of a plan that are asked of the plain model one at a time, those that pass most narrowly first
 RARER = 6  # times: dear laws in the ordinary run
 ESTIMATED = 5e-3  # of an estimate: what it may promise too much
+HUGE = 1e12  # a budget beyond this is as good as unlimited
 NEAR = 1e-5  # of confidences: so near to what is required, rounding decides who is there already
 
 
@@ -184,10 +185,10 @@ def no_bound_is_below_any_plan(answers: Answers) -> Broken:
 
 
 def _has_no_end(question: Question) -> bool:
-    """Whether a feature whose budgets are all unlimited has an open limit for somebody."""
+    """Whether a feature whose budgets are all unlimited, or as good as that, has an open limit for somebody."""
     for i, name in enumerate(question.features):
         uses = [budget for budget in question.budgets.values() if budget.cost != "count" and name in budget.weights]
-        if not uses or any(math.isfinite(budget.amount) for budget in uses) or not is_free(question, i):
+        if not uses or any(budget.amount < HUGE for budget in uses) or not is_free(question, i):
             continue
         ends = [limits_of(question, name, row) for row in range(len(question))]
         if any(math.isinf(low) or math.isinf(high) for low, high in ends):
@@ -402,7 +403,10 @@ def what_if_brackets_what_resolve_finds(answers: Answers) -> Broken:
     again = resolve(answers.problem, plan, solver, budgets=amounts)
     if again.worth < brackets[place].at_least:
         yield f"{solver}: resolve finds {again.worth!r} at {scales[place]}, what_if {brackets[place]}"
-    if plan.bound is not None and again.worth > brackets[place].at_most:
+    most = brackets[place].at_most
+    if not any(ceiling.proved for ceiling in plan.ceilings):
+        most += question.worths.max(initial=0.0)  # an estimate may be one sample too low
+    if again.worth > most:
         yield f"{solver}: resolve finds {again.worth!r} at {scales[place]}, what_if {brackets[place]}"
 
 

@@ -83,13 +83,13 @@ def chosen_rows(n: int) -> Rows:
     return np.unique(np.linspace(0, n - 1, min(ROWS, n)).astype(np.int64))
 
 
-def probe(classifier: Classifier, sample: Sample, where: Callable[[int], str]) -> Probed:
-    """`where(row)` names a row in messages."""
+def probe(classifier: Classifier, sample: Sample, required: float, where: Callable[[int], str]) -> Probed:
+    """required: confidence asked for   where(row): names a row in messages"""
     members = classifier.members
     seen: list[Probed] = []
     for number, member in enumerate(members, 1):
         try:
-            seen.append(_probe_member(member, sample, where))
+            seen.append(_probe_member(member, sample, required, where))
         except ModelError as error:
             if len(members) == 1:
                 raise
@@ -102,14 +102,14 @@ def probe(classifier: Classifier, sample: Sample, where: Callable[[int], str]) -
     return Probed(seen[0].classes, max(probed.guard for probed in seen), tuple(dict.fromkeys(notices)))
 
 
-def _probe_member(member: Member, sample: Sample, where: Callable[[int], str]) -> Probed:
+def _probe_member(member: Member, sample: Sample, required: float, where: Callable[[int], str]) -> Probed:
     with member.borrowed():
         inputs = sample.inputs(member.device)
         found = member.snapshot()
         try:
             _check_answers(member, inputs)
             out, notices = _check_calls(member, inputs, lambda j: where(int(sample.rows[j])))
-            guard, rounding_notices = _rounding_between_batches(member, inputs, sample.size)
+            guard, rounding_notices = _rounding_between_batches(member, inputs, sample.size, required)
             _check_gradient(member, inputs, out, torch.tensor(sample.step, device=member.device))
         finally:
             altered = found.put_back()
@@ -280,11 +280,14 @@ def _has_gradient(
     return gradient is not None and bool(((gradient.abs() * step).sum(dim=1) > visible).any())
 
 
-def _rounding_between_batches(member: Member, inputs: Inputs, largest: float) -> tuple[float, list[str]]:
+def _rounding_between_batches(
+    member: Member, inputs: Inputs, largest: float, required: float
+) -> tuple[float, list[str]]:
     """The guard: what is safe for the dtype, or four times what was seen between batches, if that is more."""
     seen, size = _apart_in_batches(member.scores, inputs)
     eps = torch.finfo(member.dtype).eps
-    size = size if member.is_decision else 1.0
+    # Decision values of samples that all lie on the line are rounding errors; those of their flips are as required.
+    size = max(size, required) or 1.0 if member.is_decision else 1.0
     if seen > ROUNDING * eps * size:
         # Large logits round by large amounts, and so do sums of large inputs that cancel; that is no coupling of rows.
         in_output, output_size = _apart_in_batches(member.raw, inputs)
@@ -330,4 +333,4 @@ def _apart_in_batches(ask: Callable[[Given], torch.Tensor], inputs: Inputs) -> t
             torch.cat([ask(inputs.at(slice(j, j + 1))) for j in range(min(ALONE, n))]),
         ]
     seen = max(float((other - whole[: len(other)]).abs().max()) for other in others)
-    return seen, float(whole.abs().max()) or 1.0
+    return seen, float(whole.abs().max())

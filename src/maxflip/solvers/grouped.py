@@ -14,9 +14,11 @@ from maxflip.engine import Rows
 from maxflip.errors import InputError
 from maxflip.exact import Floats
 from maxflip.judge import admissible
+from maxflip.pool import Pool
 from maxflip.problem import Problem
 from maxflip.solvers.proposal import Proposal, Run, Solver
 from maxflip.suggest import counted, shown
+from maxflip.twins import evened
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +42,12 @@ class Grouped:
         for inside, part in self._parts(problem, run):
             proposal = self.solver.propose(part, run)
             ok = admissible(part, proposal.rows, proposal.changes)
-            found, moves = proposal.rows[ok], proposal.changes[ok]
-            chosen = choose(part, found, moves, np.intersect1d(must, inside), proposal.prices)
-            rows.append(found[chosen])
-            changes.append(moves[chosen])
-            parts.append(replace(proposal, known=np.union1d(found, proposal.known)))
+            found = Pool.of(part, proposal.rows[ok], proposal.changes[ok])
+            found = evened(part, found, inside, run.standing.confidence)
+            chosen = choose(part, found.rows, found.changes, np.intersect1d(must, inside), proposal.prices)
+            rows.append(found.rows[chosen])
+            changes.append(found.changes[chosen])
+            parts.append(replace(proposal, known=np.union1d(found.rows, proposal.known)))
         low, high = problem.box(wanted)
         return Proposal(
             rows=np.concatenate(rows),

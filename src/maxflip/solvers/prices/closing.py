@@ -16,6 +16,7 @@ import numpy as np
 
 from maxflip.choose import choose, in_order_of_appearance, unit_of
 from maxflip.engine import Rows
+from maxflip.errors import ProblemError
 from maxflip.exact import Floats
 from maxflip.judge import Mask, admissible
 from maxflip.relaxation import Candidates, relaxed
@@ -189,7 +190,10 @@ class Closing:
             flips = admissible(problem, columns.rows, columns.changes)
             rows, changes = columns.rows[flips], columns.changes[flips]
             must = np.intersect1d(problem.include, rows)
-            chosen = choose(problem, rows, changes, must, thrifty=False, branched=False)
+            try:
+                chosen = choose(problem, rows, changes, must, thrifty=False, branched=False)
+            except ProblemError:  # those who must be picked do not fit with these flips; others may still be offered
+                break
             worth = float(problem.worth[rows[chosen]].sum())
             is_best = market.most - worth < market.least_worth * (1 - 1e-9)
             left = np.maximum(market.amounts - problem.ledger.spent(changes[chosen]), SCRAPS * market.amounts)

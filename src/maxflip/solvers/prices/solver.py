@@ -93,7 +93,7 @@ class Prices:
             market = self._opened(problem, run, rows, start, scaled=not known, spent=spent)
             closing = Closing(market)
             self._search(market, closing, exact=exact)
-            more = [market.nearest(np.ones(len(amounts)))] if len(rows) <= COMPARED else []
+            more = [market.nearest(np.ones(len(amounts)))] if exact or len(rows) <= COMPARED else []
         columns = Columns.all([closing.columns(), *more]).once
         market.close()
         prices = market.scarce_prices(*closing.outcome) if closing.picked is not None else market.prices
