@@ -173,7 +173,7 @@ class Problem(Frozen):
         settle(self, "slots", slots)
         settle(self, "steps", "" if people.ragged is None else steps_in_words(steps))
         required = float(threshold if threshold is not None else margin or 0.0)
-        probed = probe(classifier, self._sample(), required, people.where)
+        probed = probe(classifier, self._sample(), people.where, required)
         wanted, distributions, target_faults = read_target(target, people, probed.classes, classifier.classes)
         if not classifier.is_decision and required + 2 * probed.guard >= 1.0:
             target_faults.append(

@@ -83,8 +83,8 @@ def chosen_rows(n: int) -> Rows:
     return np.unique(np.linspace(0, n - 1, min(ROWS, n)).astype(np.int64))
 
 
-def probe(classifier: Classifier, sample: Sample, required: float, where: Callable[[int], str]) -> Probed:
-    """required: confidence asked for   where(row): names a row in messages"""
+def probe(classifier: Classifier, sample: Sample, where: Callable[[int], str], required: float = 0.0) -> Probed:
+    """where(row): names a row in messages   required: confidence that flips are asked for"""
     members = classifier.members
     seen: list[Probed] = []
     for number, member in enumerate(members, 1):
