@@ -107,7 +107,7 @@ class Closing:
             self.gap = market.most - found.worth
             idle = 0 if self.gap < smallest - close or found.worth > most + close else idle + 1
             smallest, most = min(self.gap, smallest), max(found.worth, most)
-            if self.gap <= close or idle == PATIENCE or market.gradients_per_sample > SPENT:
+            if self.gap <= close or idle == PATIENCE or market.has_spent(SPENT):
                 return
             self._follow(found.prices)
 
@@ -138,7 +138,7 @@ class Closing:
                 return
             if worth[best].sum() > aim - self.market.least_worth:
                 break
-            if self.market.gradients_per_sample > SPENT:
+            if self.market.has_spent(SPENT):
                 break
             surest = rows[parted][taken[parted].argmax()]
             kept = np.unique([*kept, surest, *rows[parted & (taken > SURE)]])
@@ -165,7 +165,7 @@ class Closing:
             drawn = problem.ledger.consumption(found.columns.changes).T @ found.parts
             self.left = np.where(np.isfinite(self.market.amounts), self.market.amounts - drawn, 0.0)
             self._average(found)
-            if self.market.gradients_per_sample > SPENT_SAVING and not self.tiny:
+            if self.market.has_spent(SPENT_SAVING) and not self.tiny:
                 return
             self._look(weights + found.prices, rows)
 
@@ -207,7 +207,7 @@ class Closing:
             self.left = market.amounts - problem.ledger.spent(self.picked.changes)
             self.draw_less(np.unique(self.picked.rows))
             if market.is_capped and market.weighs:  # others may take their places and draw less
-                if market.gradients_per_sample <= UNSPENT:
+                if not market.has_spent(UNSPENT):
                     self.add(market.nearest(self._thrift_prices))
                 else:
                     self._look(self._thrift_prices, problem.cohort.order)

@@ -44,7 +44,7 @@ def traded(problem: Problem) -> NDArray[np.bool_]:
 class Market:
     """prices (m,): the best so far   part: of the budgets that is for sale to the samples held
     value: D at these prices, by the flips known   last: the market's last clearing
-    spent: gradients per sample that the start prices took
+    spent: gradients per sample that the start prices took   effort: every limit on gradients is multiplied by it
     """
 
     problem: Problem
@@ -53,6 +53,7 @@ class Market:
     prices: Floats
     part: float = 1.0
     spent: float = 0.0
+    effort: float = 1.0
     value: float = math.inf
     last: Cleared | None = None
     rounds: int = 0
@@ -194,6 +195,10 @@ class Market:
         """So far, on average."""
         counts = self.held.ask(lambda shard: (shard.evaluations.gradients, len(shard.rows)))
         return self.spent + sum(gradients for gradients, _ in counts) / sum(samples for _, samples in counts)
+
+    def has_spent(self, limit: float) -> bool:
+        """Whether more gradients per sample were evaluated than this limit, times the effort asked for."""
+        return self.gradients_per_sample > self.effort * limit
 
     def close(self) -> None:
         """The value at the prices as they are, by all flips found since."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import cycle
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,10 +57,13 @@ class Prices:
     Args:
         rounds: at most so many price changes, before the flips are polished.
         chunk: samples searched at a time.
+        effort: 1 allows about 100 gradients per sample, 3 about 300. More effort finds cheaper flips of networks, above
+            all with absolute budgets (docs/results/kinds.md says what it wins).
     """
 
     rounds: int = 12
     chunk: int = 4096
+    effort: float = 1.0
 
     def __post_init__(self) -> None:
         for name in ("rounds", "chunk"):
@@ -124,7 +128,7 @@ class Prices:
             closing.run(GAP_TO_FOLLOW)
         if not exact and closing.gap > 0.0:  # at gap 0 cheaper flips win nothing
             self._mend(market, closing)
-            if closing.samples <= MANY and market.gradients_per_sample <= UNSPENT:
+            if closing.samples <= MANY and not market.has_spent(UNSPENT):
                 closing.add(market.nearest(_per_budget(market.problem)))
         closing.run()
         closing.make_whole()
@@ -152,15 +156,18 @@ class Prices:
             return won
 
         def again() -> None:
-            if market.gradients_per_sample <= FOLLOWED:
+            if not market.has_spent(FOLLOWED):
                 market.follow()
             market.touch_up()
 
         won_at(GAP_TO_FOLLOW, market.follow)
         won_at(GAP_TO_MEND_AGAIN, again)
-        won = np.inf
-        while won > WON * market.value and market.gradients_per_sample <= SPARING:
-            won = won_at(GAP_TO_FINISH, market.finish)
+        steps = [market.finish, market.follow] if has_kinks(market.problem) else [market.finish]
+        won = [np.inf] * len(steps)
+        for step in cycle(range(len(steps))):
+            if max(won) <= WON * market.value or market.has_spent(SPARING):
+                return
+            won[step] = won_at(GAP_TO_FINISH, steps[step])
 
     def _opened(
         self,
@@ -174,7 +181,7 @@ class Prices:
         spent: float = 0.0,
     ) -> Market:
         held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), problem.chunks(rows, self.chunk))
-        market = Market(problem, held, run, start, part, spent)
+        market = Market(problem, held, run, start, part, spent, self.effort)
         market.open(scaled=scaled, polished=len(rows) <= SMALL or market.is_simple, led=len(rows) <= MANY)
         return market
 
@@ -182,7 +189,7 @@ class Prices:
         """A market that starts from an earlier plan's flips; and these flips. Samples without one are searched. If they
         are many, those for which the earlier plan found none are skipped."""
         held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), problem.chunks(rows, self.chunk))
-        market = Market(problem, held, run, start)
+        market = Market(problem, held, run, start, effort=self.effort)
         flips = Columns(pool.rows, pool.changes)
         lost = rows[~np.isin(rows, pool.rows)]
         if run.start is not None and len(lost) > RETRIED * len(rows):
@@ -228,10 +235,11 @@ def _refuse_functions(problem: Problem) -> None:
 
 
 def _earlier_prices(problem: Problem, run: Run, traded: NDArray[np.bool_]) -> Floats | None:
-    """Those of the plan to start from, if it has any."""
+    """Those at which the plan to start from was found. (It shows 0 for some: those of budgets that it leaves unused.)"""
     if run.start is None or not run.start.prices:
         return None
-    prices = np.array([run.start.prices.get(name, 0.0) for name in problem.ledger.names])
+    known = run.start.ceilings[0].prices if run.start.ceilings else run.start.prices
+    prices = np.array([known.get(name, 0.0) for name in problem.ledger.names])
     amounts = np.where(traded, np.clip(problem.ledger.amounts, SMALLEST, LARGEST), 1.0)
     worth_all = np.where(traded, prices * amounts, 0.0)
     # Lower limit, so that a price of 0 can rise again: the whole budget at a millionth of the most valuable budget, or
