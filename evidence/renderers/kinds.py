@@ -33,9 +33,9 @@ def reference(row: Row) -> float | None:
     return float(math.floor(min(known) + 1e-6)) if is_counted(row) else float(min(known))
 
 
-def share(row: Row) -> float | None:
+def share(row: Row, of: str = "worth") -> float | None:
     most = reference(row)
-    return row["worth"] / most if most and row["worth"] is not None else None
+    return row[of] / most if most and row[of] is not None else None
 
 
 def times_squared(row: Row, rows: Sequence[Row]) -> float | None:
@@ -48,7 +48,7 @@ def times_squared(row: Row, rows: Sequence[Row]) -> float | None:
 
 def most_found(row: Row) -> float | None:
     """The worth of the best plan that anything found."""
-    plans = [row[name] for name in ("worth", "resolved", "nearest", "unit", "reference_whole")]
+    plans = [row[name] for name in ("worth", "thorough_worth", "resolved", "nearest", "unit", "reference_whole")]
     return max((float(worth) for worth in plans if worth is not None), default=None)
 
 
@@ -151,6 +151,32 @@ def _standing(bar: Bar, some: Sequence[Row], rows: Sequence[Row]) -> list[str]:
     where = some[next(k for k, value in known.items() if value == worst)]
     named = f"{bar.shown(worst)} ({where['model']}, {where['kind']}, {where['samples']:,})"
     return [f"{met} of {len(some)}", named, "met" if met == len(some) else "**not met**"]
+
+
+@text("kinds.effort")
+@waits_for("kinds")
+def effort(results: Results) -> str:
+    """What three times the effort wins, over the cells of networks that do not reach the reference at once."""
+    rows = [row for row in results.rows("kinds") if row["thorough_worth"] is not None]
+    lines = []
+    for samples in sorted({row["samples"] for row in rows}):
+        some = [row for row in rows if row["samples"] == samples]
+        for name, of in (("1", ""), ("3", "thorough_")):
+            shares = [reached for row in some if (reached := share(row, f"{of}worth")) is not None]
+            lines.append(
+                [
+                    f"{samples:,}",
+                    name,
+                    str(len(some)),
+                    percent(sum(shares) / len(shares)),
+                    percent(min(shares)),
+                    f"{sum(reached >= SHARE for reached in shares)} of {len(shares)}",
+                    f"{sum(row[f'{of}gradients'] for row in some) / len(some):.0f}",
+                    f"{sum(row[f'{of}seconds'] for row in some) / len(some):.1f}",
+                ]
+            )
+    head = ["samples", "effort", "cells", "worth / reference, mean", "worst", f"at least {percent(SHARE, 1)}"]
+    return table([*head, "gradients per sample, mean", "seconds, mean"], lines)
 
 
 @text("kinds.table")

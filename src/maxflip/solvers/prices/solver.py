@@ -235,7 +235,7 @@ def _refuse_functions(problem: Problem) -> None:
 
 
 def _earlier_prices(problem: Problem, run: Run, traded: NDArray[np.bool_]) -> Floats | None:
-    """Those at which the plan to start from was found. (It shows 0 for some: those of budgets that it leaves unused.)"""
+    """Prices at which the plan to start from was found. (It shows 0 for budgets that it leaves unused.)"""
     if run.start is None or not run.start.prices:
         return None
     known = run.start.ceilings[0].prices if run.start.ceilings else run.start.prices
