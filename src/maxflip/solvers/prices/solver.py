@@ -36,7 +36,7 @@ SOME, MANY = 2000, 10_000  # beyond MANY samples, prices are first estimated on 
 # samples on, on this part of them, and more carefully.
 MANY_KINKED, PART_KINKED = 1500, 0.1
 SMALL = 128  # up to so many samples, first flips are polished, so that they are as cheap as those of Nearest
-COMPARED = 200  # samples up to which the flips of Nearest at prices of 1 are offered too
+COMPARED = 200  # samples up to which all flips of Nearest are offered too, so that no plan is below its plans
 # Flips are mended in stages, finer as the prices improve. Before each stage, column generation closes the relative gap
 # between its mixture and the dual to:
 GAP_TO_FOLLOW, GAP_TO_MEND_AGAIN, GAP_TO_FINISH = 3e-2, 2e-3, 1e-3
@@ -97,7 +97,8 @@ class Prices:
             market = self._opened(problem, run, rows, start, scaled=not known, spent=spent)
             closing = Closing(market)
             self._search(market, closing, exact=exact)
-            more = [market.nearest(np.ones(len(amounts)))] if exact or len(rows) <= COMPARED else []
+            if exact or len(rows) <= COMPARED:
+                more = [market.nearest(prices) for prices in (np.ones(len(amounts)), _per_budget(problem))]
         columns = Columns.all([closing.columns(), *more]).once
         market.close()
         prices = market.scarce_prices(*closing.outcome) if closing.picked is not None else market.prices
