@@ -13,7 +13,17 @@ from tests.sweep.laws import LAWS
 from tests.sweep.questions import LIGHT, ask
 from tests.sweep.sweep import sweep
 
-FOUND = (313, 349, 428, 1576, 2385, 2857, 3635, 3694, 4895)  # seeds beyond those of the ordinary run that once broke a law
+FOUND = (
+    313,
+    349,
+    428,
+    1576,
+    2385,
+    2857,
+    3635,
+    3694,
+    4895,
+)  # seeds beyond those of the ordinary run that once broke a law
 SEEDS, AT_A_TIME = (10_000, 50) if LONG else (LIGHT, 10)
 
 

@@ -18,6 +18,7 @@ from maxflip.engine import Held, Rows
 from maxflip.exact import Floats
 from maxflip.flips.gradient import FINISH, TOUCH_UP
 from maxflip.problem import Problem
+from maxflip.solvers.prices import bundle
 from maxflip.solvers.prices.clearing import ANNEALED, NEAR, NOTHING, SHARP, STEPS, WARM, Cleared, Terms, clear
 from maxflip.solvers.prices.shard import DESCENTS, Columns, Shard
 from maxflip.solvers.proposal import Run
@@ -85,6 +86,31 @@ class Market:
     def nearest(self, prices: Floats) -> Columns:
         """The flips of `Nearest` at these prices, searched from nothing."""
         return Columns.all(self.held.ask(lambda shard: shard.nearest(prices)))
+
+    def tried(self) -> Floats:
+        """(K, m): prices at which D is nearly least, and those on the way, the best first. For linear models."""
+        traded, amounts = self.traded, self.amounts[self.traded]
+
+        def at(q: Floats) -> Floats:
+            prices = np.zeros(len(traded))
+            prices[traded] = q / amounts
+            return prices
+
+        def evaluate(q: Floats) -> tuple[float, Floats]:
+            parts = self.held.ask(lambda shard: shard.gain_and_draws(at(q)))
+            drawn = np.sum([drawn for _, drawn in parts], axis=0)[traded]
+            return float(q.sum()) + math.fsum(gain for gain, _ in parts), 1.0 - drawn / amounts
+
+        start = np.maximum(self.prices[traded] * amounts, NOTHING * self.typical_worth)
+        return np.array([at(q) for q in bundle.least(evaluate, start)])
+
+    def blended(self, tried: Floats) -> Columns:
+        """For each sample the average of its flips at the prices tried (K, m), with weights that all samples share, so
+        that together they draw about what the budgets hold."""
+        prices, traded = self.prices, self.traded
+        drawn = np.sum(self.held.ask(lambda shard: shard.draws_at(tried, prices)), axis=0)[:, traded]
+        theta = bundle.weights(drawn / self.amounts[traded], prices[traded] * self.amounts[traded])
+        return Columns.all(self.held.ask(lambda shard: shard.average_at(tried, theta)))
 
     def settle(self, rounds: int) -> None:
         """Clear, go there, look again; until the model promises nothing more.

@@ -24,7 +24,7 @@ from maxflip.plan import Fate
 from maxflip.pool import Pool
 from maxflip.problem import Problem
 from maxflip.question import asked
-from maxflip.solvers.prices.closing import UNSPENT, Closing
+from maxflip.solvers.prices.closing import FEW, UNSPENT, Closing
 from maxflip.solvers.prices.market import LARGEST, SMALLEST, Market, traded
 from maxflip.solvers.prices.shard import Columns, Shard, has_kinks
 from maxflip.solvers.proposal import Proposal, Run, check_whole_option
@@ -35,6 +35,8 @@ SOME, MANY = 2000, 10_000  # beyond MANY samples, prices are first estimated on 
 # Where costs have kinks, flips found at wrong prices are of little use later. So prices are estimated from this many
 # samples on, on this part of them, and more carefully.
 MANY_KINKED, PART_KINKED = 1500, 0.1
+SOME_EXACT = 20_000  # the same for linear models: evaluating them costs little
+GAP_EXACT = 2e-3  # gap at which column generation ends there; fills and local search win most of the rest
 SMALL = 128  # up to so many samples, first flips are polished, so that they are as cheap as those of Nearest
 COMPARED = 200  # samples up to which all flips of Nearest are offered too, so that no plan is below its plans
 # Flips are mended in stages, finer as the prices improve. Before each stage, column generation closes the relative gap
@@ -91,12 +93,21 @@ class Prices:
                 self._renew(market, closing)
         else:
             spent = 0.0
-            if sold.any() and not exact and len(rows) > (MANY_KINKED if has_kinks(problem) else MANY):
+            jumping = sold.any() and exact and has_kinks(problem) and len(rows) > FEW
+            if jumping:
+                tried = self._tried_on_some(problem, run, rows, start, scaled=not known)
+                start, known = tried[0], True
+            elif sold.any() and not exact and len(rows) > (MANY_KINKED if has_kinks(problem) else MANY):
                 start, spent = self._prices_of_some(problem, run, rows, start, scaled=not known)
                 known = True
             market = self._opened(problem, run, rows, start, scaled=not known, spent=spent)
             closing = Closing(market)
-            self._search(market, closing, exact=exact)
+            if jumping:
+                closing.add(market.blended(tried))
+                closing.run(GAP_EXACT)
+                closing.fill(FILLS)
+            else:
+                self._search(market, closing, exact=exact)
             if exact or len(rows) <= COMPARED:
                 more = [market.nearest(prices) for prices in (np.ones(len(amounts)), _per_budget(problem))]
         columns = Columns.all([closing.columns(), *more]).once
@@ -198,6 +209,19 @@ class Prices:
             lost = lost[~np.isin(problem.cohort.ids[lost].astype(str), given_up)]
         market.reopen(flips, lost)
         return market, flips
+
+    def _tried_on_some(self, problem: Problem, run: Run, rows: Rows, start: Floats, *, scaled: bool) -> Floats:
+        """(K, m): prices tried on some evenly spaced samples of a linear model, the best first. They begin where a
+        market of fewer samples clears, as far as it does."""
+        prices = start
+        for size, begins in ((FEW, True), (SOME_EXACT, False)):
+            some = rows[:: -(-len(rows) // size)]
+            quietly = replace(run, watch=silent)
+            market = self._opened(problem, quietly, some, prices, scaled=scaled and begins, part=len(some) / len(rows))
+            if begins:
+                market.settle(1)
+                prices = market.prices
+        return market.tried()
 
     def _prices_of_some(
         self, problem: Problem, run: Run, rows: Rows, start: Floats, *, scaled: bool

@@ -1,0 +1,101 @@
+"""Prices for linear models where costs have kinks: the least D by cutting planes in a box.
+
+    D(lambda) >= D(lambda_k) + (B - A_k) . (lambda - lambda_k)          for every k
+
+A_k: what those draw in all who are picked at lambda_k. Absolute costs make D a polyhedron, or nearly so: at the prices
+that clear the budgets several features are equally cheap, flips jump there, and no smooth method gets near. The largest
+of the planes is a model of D from below. Its minimum in a box around the best prices known is tried next. The box
+shrinks after a step that does not lower D enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.sparse as sp
+
+from maxflip.exact import Floats
+from maxflip.program import Program, relax
+
+ROUNDS = 150
+WIDTH, WIDEST, NARROWEST = 1.1, 1.5, 1.0003  # factor by which prices may change: at first, at most and at least
+WIDER, NARROWER = 1.5, 0.9  # its exponent after a step that lowers D, and after one that does not
+SERIOUS = 0.1  # of the promised fall of D: with less the box does not move
+CLOSED, OPEN = 1e-4, 1.003  # of D: a smaller promise ends it, unless the box is narrower than this
+RISE = 1e-3  # of D / m: what all of a budget that had no price may be worth after a step
+DEAR = 1e-3  # of D / m: least price of an overdrawn budget when averages are weighed
+
+Evaluate = Callable[[Floats], tuple[float, Floats]]
+
+
+def least(evaluate: Evaluate, start: Floats) -> Floats:
+    """(K, m): the prices tried, the best ones first.
+
+    evaluate: prices q (m,), what all of each budget is worth -> D, and its slope 1 - A / B (m,)   start (m,): q
+    """
+    center, width = start, WIDTH
+    value, slope = evaluate(center)
+    tried, values, slopes = [center], [value], [slope]
+    best = 0
+    for _ in range(ROUNDS):
+        rise = RISE * values[best] / len(center)
+        found = _model_minimum(np.array(tried), np.array(values), np.array(slopes), center, width, rise)
+        if found is None:
+            break
+        there, promised = found[0], values[best] - found[1]
+        if promised <= CLOSED * values[best] and width >= OPEN:
+            break
+        value, slope = evaluate(there)
+        tried.append(there)
+        values.append(value)
+        slopes.append(slope)
+        if values[best] - value >= SERIOUS * promised:
+            best, center, width = len(values) - 1, there, min(width**WIDER, WIDEST)
+        else:
+            width = max(width**NARROWER, NARROWEST)
+    order = np.argsort(values, kind="stable")
+    return np.array(tried)[order]
+
+
+def _model_minimum(
+    tried: Floats, values: Floats, slopes: Floats, center: Floats, width: float, rise: float
+) -> tuple[Floats, float] | None:
+    """min t   s.t.  t >= D_k + slope_k . (q - q_k),   center / width <= q <= center x width"""
+    m = len(center)
+    scale = float(values.min())
+    constant = (values - (slopes * tried).sum(axis=1)) / scale
+    answer = relax(
+        Program(
+            worth=np.append(np.zeros(m), -1.0),
+            matrix=sp.csc_matrix(np.hstack([slopes, -np.ones((len(values), 1))])),
+            row_lower=np.full(len(values), -np.inf),
+            row_upper=-constant,
+            lower=np.append(center / width / scale, -np.inf),
+            upper=np.append(np.maximum(center * width, rise) / scale, np.inf),
+        )
+    )
+    return None if answer is None else (answer.x[:m] * scale, float(answer.x[m]) * scale)
+
+
+def weights(share: Floats, worth_all: Floats) -> Floats:
+    """(K,): theta, with which the average of what is drawn exceeds the budgets least.
+
+    min  sum_r q_r s_r    s.t.  sum_k theta_k share_kr <= 1 + s_r,   sum_k theta_k = 1,   theta, s >= 0
+
+    share (K, m): A_k / B   worth_all (m,): q
+    """
+    k, m = share.shape
+    dear = np.maximum(worth_all, DEAR * worth_all.sum() / m)
+    answer = relax(
+        Program(
+            worth=np.append(np.zeros(k), -dear / dear.sum()),
+            matrix=sp.csc_matrix(np.block([[share.T, -np.eye(m)], [np.ones((1, k)), np.zeros((1, m))]])),
+            row_lower=np.append(np.full(m, -np.inf), 1.0),
+            row_upper=np.ones(m + 1),
+            lower=np.zeros(k + m),
+            upper=np.full(k + m, np.inf),
+        )
+    )
+    theta = np.full(k, 1.0) if answer is None else np.where(answer.x[:k] > 1e-9, answer.x[:k], 0.0)
+    return np.asarray(theta / theta.sum())
