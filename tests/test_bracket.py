@@ -23,7 +23,7 @@ from tests.asked import (
 from tests.conftest import LONG
 from tests.examples import linear_problem, net_problem
 
-law = settings(max_examples=2000 if LONG else 60)
+law = settings(max_examples=2000 if LONG else 20)
 NEED = 2 * math.atanh(0.1)  # of the score, for a margin of 0.1
 
 

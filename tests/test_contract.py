@@ -319,7 +319,7 @@ def law_plan(solver: Solver, options: dict[str, Any], ids: list[str], order: Any
 
 
 seeds = st.integers(0, 10**6)
-law = settings(max_examples=500 if LONG else 20)
+law = settings(max_examples=500 if LONG else 6)
 
 
 @every_setting

@@ -23,7 +23,7 @@ from tests.examples import small_net
 Floats = NDArray[np.float64]
 WIDTH = 4
 KINDS = ["squared", "absolute", "mixed"]
-FEW = settings(max_examples=2000 if LONG else 25)
+FEW = settings(max_examples=2000 if LONG else 10)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from tests.asked import linear_questions
 from tests.conftest import LONG
 from tests.examples import linear_problem, net_problem
 
-law = settings(max_examples=2000 if LONG else 60)
+law = settings(max_examples=2000 if LONG else 20)
 SCALES = [0.3, 0.97, 1.0, 1.03]
 NEED = 2 * math.atanh(0.1)
 

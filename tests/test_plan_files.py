@@ -148,13 +148,13 @@ def test_csv_keeps_numbers_and_starts_no_formulas(tmp_path: Path) -> None:
 @pytest.mark.parametrize("block", range(8))
 def test_ulp_tight_budgets_hold_in_memory_on_disk_and_in_csv(block: int, tmp_path: Path) -> None:
     """Budgets at, one bit above and one bit below what the plan needs, for 8 people; 2,000 of them in the long run."""
-    trials = 250 if LONG else 50
+    trials = 250 if LONG else 15
     assert tight_plans(Nearest(), np.random.default_rng(block), trials, tmp_path) == trials
 
 
 def test_ulp_tight_budgets_hold_at_prices_that_clear(tmp_path: Path) -> None:
     """Fewer, as prices take longer to find."""
-    trials = 250 if LONG else 30
+    trials = 250 if LONG else 8
     assert tight_plans(Prices(), np.random.default_rng(8), trials, tmp_path) == trials
 
 

@@ -46,7 +46,7 @@ def least_drawn(problem: Problem, rows: NDArray[np.int64], changes: Floats) -> t
 @pytest.mark.parametrize("block", range(8))
 def test_equals_brute_force(block: int) -> None:
     """2,000 small problems in the long run, 320 in the short one."""
-    size = 250 if LONG else 40
+    size = 250 if LONG else 20
     for seed in range(10_000 + size * block, 10_000 + size * (block + 1)):
         problem, rows, changes = random_candidates(seed)
         chosen = choose(problem, rows, changes)

@@ -15,8 +15,10 @@ def main() -> None:
     """A signal ends the program at once while it starts, when nothing is written yet; later by way of an exception."""
     for number in _CODES:
         signal.signal(number, _leave)
-    import maxflip.jobs  # noqa: F401  what takes the time
     from maxflip.cli import run
+
+    if not _only_asks():
+        import maxflip.jobs  # noqa: F401  torch and the solvers: what takes the time
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, _unwind)
@@ -26,6 +28,12 @@ def main() -> None:
         if isinstance(end.code, int):
             _end(end.code)
         raise
+
+
+def _only_asks() -> bool:
+    """Whether help or the version is asked for, which needs none of the solvers."""
+    given = sys.argv[1:]
+    return not given or "--help" in given or given == ["--version"]
 
 
 def _end(code: int) -> NoReturn:

@@ -78,6 +78,13 @@ def check_whole_option(name: str, value: Any) -> None:
         raise InputError(f"{name} = {shown(value)}: must be a whole number >= 1.")
 
 
+def check_factor_option(name: str, value: Any) -> None:
+    """An option that multiplies something, as "Prices.effort" does."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not 1 <= value <= 100:
+        raise InputError(f"{name} = {shown(value)}: must be a number from 1 to 100.")
+
+
 class Solver(Protocol):
     """A frozen dataclass of its own options with one method; repr(solver) reproduces it."""
 

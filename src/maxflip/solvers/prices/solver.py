@@ -27,7 +27,7 @@ from maxflip.question import asked
 from maxflip.solvers.prices.closing import FEW, UNSPENT, Closing
 from maxflip.solvers.prices.market import LARGEST, SMALLEST, Market, traded
 from maxflip.solvers.prices.shard import Columns, Shard, has_kinks
-from maxflip.solvers.proposal import Proposal, Run, check_whole_option
+from maxflip.solvers.proposal import Proposal, Run, check_factor_option, check_whole_option
 from maxflip.watch import silent
 
 FILLS = 3
@@ -70,6 +70,7 @@ class Prices:
     def __post_init__(self) -> None:
         for name in ("rounds", "chunk"):
             check_whole_option(f"Prices.{name}", getattr(self, name))
+        check_factor_option("Prices.effort", self.effort)
 
     def propose(self, problem: Problem, run: Run) -> Proposal:
         _refuse_functions(problem)
