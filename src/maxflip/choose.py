@@ -48,6 +48,7 @@ ALIKE = 0.1  # of the largest share that a sample draws: grid on which two of it
 FINE = 1e-5  # of the bound: accepted gap beyond FEW samples, where worths are not whole
 AIMS, CLOSE = 5, 1e-3  # targets that local search tries; their least distance, of the bound, where worths are not whole
 EXACT_TERMS = 1_000_000  # numbers summed exactly, at most, for insertions that exceed a budget only by rounding
+ROUGHLY = 3e-4  # of the bound: gap of the relaxation where a selection is known, and samples are many
 ORDINARY = 10  # worths up to 2 to this power stay as they are; with 20, HiGHS's simplex gave up on worths of 1 to 1e6
 GAVE_UP = (
     "The linear program of the final choice found no solution, so people were picked one by one, cheapest first: the "
@@ -119,7 +120,8 @@ def choice(
         offer = _contending(whole, _per_share(problem.ledger, prices), known)
     if not len(offer.place):
         return Choice(offer.place)
-    limit = relaxed(offer.candidates, None if prices is None else _per_share(problem.ledger, prices))
+    guess = None if prices is None else _per_share(problem.ledger, prices)
+    limit = relaxed(offer.candidates, guess, gap=ROUGHLY if known is not None else 0.0)
     lawful = None if known is None else _lawful(offer, known)
     offer = replace(offer, branched=branched, known=lawful, effort=effort)
     picked = None if limit is None else _within(offer, limit)

@@ -29,7 +29,8 @@ from maxflip.program import Answer, Program, relax
 SMALL = 4000  # samples that are handed to the program as they are
 PART = 8  # every so manieth sample guesses the prices
 CORE = 250  # samples in doubt in the first core: the program of four times as many takes ten times as long
-WIDEST = 16_000  # samples in a core at guessed prices
+WIDEST = 16_000  # samples in a core at guessed prices ...
+MODERATE, NARROW = 30_000, 2000  # ... and with so few candidates, which the program takes as they are in seconds
 LITTLE = 1e-6  # of a worth for all of a budget: a price that only tells who draws less
 STEPS, SHORTEST = 5, 1e-3  # of Newton's method, and the part of one that is no more worth taking
 DECIDED = 1e-3  # odds: what such samples add to a curvature is left out
@@ -172,19 +173,28 @@ class Relaxed:
     prices: Floats
 
 
-def relaxed(candidates: Candidates, guess: Floats | None = None, *, patient: bool = True) -> Relaxed | None:
-    """None if what must be picked does not fit.   guess (m,): prices that may be about right
-    patient: if not, also None where many samples would have to be handed to the program as they are, which can take
-    minutes"""
+def relaxed(
+    candidates: Candidates, guess: Floats | None = None, *, patient: bool = True, gap: float = 0.0
+) -> Relaxed | None:
+    """None if what must be picked does not fit.
+
+    Args:
+        guess: prices that may be about right, (m,).
+        patient: if not, also None where many samples would have to be handed to the program as they are, which can take
+            minutes.
+        gap: of the bound; with more than SMALL samples, x may be worth so much less. The bound holds all the same.
+    """
     known = None if guess is None else Options.at(guess, candidates)
     found = _all_of_them(candidates, known) if candidates.share.shape[1] else None
     if found is not None:
         return found
     if candidates.samples > SMALL and candidates.share.shape[1]:
+        few = len(candidates.worth) <= MODERATE
         if known is not None:
-            found = _by_core(candidates, _polished(candidates, known, WELL_GUESSED), widest=WIDEST)
-        if found is None:
-            found = _by_core(candidates, _guessed(candidates), widest=candidates.samples // 2)
+            polished = _polished(candidates, known, WELL_GUESSED)
+            found = _by_core(candidates, polished, widest=NARROW if few else WIDEST, gap=gap)
+        if found is None and not (few and known is not None and patient):
+            found = _by_core(candidates, _guessed(candidates), widest=candidates.samples // 2, gap=gap)
         if found is not None or not patient:
             return found
     answer = relax(candidates.program(np.ones(candidates.share.shape[1])))
@@ -244,9 +254,9 @@ def _prices(answer: Answer, candidates: Candidates) -> Floats:
     return np.maximum(answer.duals[: candidates.share.shape[1]], 0.0)
 
 
-def _by_core(candidates: Candidates, options: Options, widest: int) -> Relaxed | None:
+def _by_core(candidates: Candidates, options: Options, widest: int, gap: float = 0.0) -> Relaxed | None:
     """From these prices; None if the core would have to hold more samples than `widest`."""
-    closed = CLOSED if candidates.samples <= MANY else NEARLY_CLOSED
+    closed = max(gap, CLOSED if candidates.samples <= MANY else NEARLY_CLOSED)
     size = CORE
     while size < min(widest, candidates.samples // 2):
         step = _one_core(candidates, options, size)
@@ -254,11 +264,11 @@ def _by_core(candidates: Candidates, options: Options, widest: int) -> Relaxed |
             return None
         x, suggested, bought = step
         after = Options.at(suggested, candidates)
-        bound = after.bound
-        if not bought and bound - float(candidates.worth @ x) <= closed * max(1.0, abs(bound)):
-            return Relaxed(x, bound, suggested)
-        if bound < options.bound:
+        if after.bound < options.bound:  # a small program may have many dual prices, of which it suggests any
             options = after
+        bound = options.bound
+        if not bought and bound - float(candidates.worth @ x) <= closed * max(1.0, abs(bound)):
+            return Relaxed(x, bound, options.prices)
         size *= 2
     return None
 

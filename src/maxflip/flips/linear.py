@@ -201,12 +201,13 @@ def _shares(surface: Surface, forms: Forms) -> tuple[float, ...]:
     """
     least = float(surface.shares[0])
     most_wanted = int(surface.problem.goal.wanted.sum(axis=1).max())
-    if least == 1.0 or _is_one_half_space(forms) or most_wanted ** (2 * len(forms)) > SETS:
+    if least == 1.0 or is_one_half_space(forms) or most_wanted ** (2 * len(forms)) > SETS:
         return (least,)
     return (1.0, least)
 
 
-def _is_one_half_space(forms: Forms) -> bool:
+def is_one_half_space(forms: Forms) -> bool:
+    """Whether what passes lies beyond one plane: one model, two classes."""
     return len(forms) == 1 and len(forms[0].weight) == 2
 
 
@@ -227,7 +228,7 @@ class _Logits:
         offsets = [form.bias.to(surface.x.device) / surface.unit for form in forms]
         starts = [surface.x @ w.T + b for w, b in zip(weights, offsets, strict=True)]
         shares, slope = _shares(surface, forms), torch.stack(weights)[:, :, surface.columns]
-        if _is_one_half_space(forms):
+        if is_one_half_space(forms):
             return cls(torch.stack(starts, dim=1), slope, shares[0])
         return cls(torch.stack(starts * len(shares), dim=1), torch.cat([share * slope for share in shares]), shares[-1])
 

@@ -29,8 +29,8 @@ DEAR = 1e-3  # of D / m: least price of an overdrawn budget when averages are we
 Evaluate = Callable[[Floats], tuple[float, Floats]]
 
 
-def least(evaluate: Evaluate, start: Floats) -> Floats:
-    """(K, m): the prices tried, the best ones first.
+def least(evaluate: Evaluate, start: Floats) -> tuple[Floats, Floats]:
+    """(K, m), (K, m): the prices tried, the best ones first, and what is drawn at them, A_k / B.
 
     evaluate: prices q (m,), what all of each budget is worth -> D, and its slope 1 - A / B (m,)   start (m,): q
     """
@@ -55,7 +55,7 @@ def least(evaluate: Evaluate, start: Floats) -> Floats:
         else:
             width = max(width**NARROWER, NARROWEST)
     order = np.argsort(values, kind="stable")
-    return np.array(tried)[order]
+    return np.array(tried)[order], 1.0 - np.array(slopes)[order]
 
 
 def _model_minimum(

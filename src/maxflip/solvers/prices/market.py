@@ -41,6 +41,14 @@ def traded(problem: Problem) -> NDArray[np.bool_]:
     return np.asarray((amounts > 0) & (amounts < LARGEST))
 
 
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """prices (K, m): the best first   weights (K,): with which what is drawn at them fits the budgets on average"""
+
+    prices: Floats
+    weights: Floats
+
+
 @dataclass(eq=False)
 class Market:
     """prices (m,): the best so far   part: of the budgets that is for sale to the samples held
@@ -87,8 +95,8 @@ class Market:
         """The flips of `Nearest` at these prices, searched from nothing."""
         return Columns.all(self.held.ask(lambda shard: shard.nearest(prices)))
 
-    def tried(self) -> Floats:
-        """(K, m): prices at which D is nearly least, and those on the way, the best first. For linear models."""
+    def tried(self) -> Tried:
+        """Prices at which D is nearly least, and those on the way. For linear models."""
         traded, amounts = self.traded, self.amounts[self.traded]
 
         def at(q: Floats) -> Floats:
@@ -102,15 +110,15 @@ class Market:
             return float(q.sum()) + math.fsum(gain for gain, _ in parts), 1.0 - drawn / amounts
 
         start = np.maximum(self.prices[traded] * amounts, NOTHING * self.typical_worth)
-        return np.array([at(q) for q in bundle.least(evaluate, start)])
+        worths, shares = bundle.least(evaluate, start)
+        theta = bundle.weights(shares, worths[0])
+        return Tried(np.array([at(q) for q in worths]), theta)
 
-    def blended(self, tried: Floats) -> Columns:
-        """For each sample the average of its flips at the prices tried (K, m), with weights that all samples share, so
-        that together they draw about what the budgets hold."""
-        prices, traded = self.prices, self.traded
-        drawn = np.sum(self.held.ask(lambda shard: shard.draws_at(tried, prices)), axis=0)[:, traded]
-        theta = bundle.weights(drawn / self.amounts[traded], prices[traded] * self.amounts[traded])
-        return Columns.all(self.held.ask(lambda shard: shard.average_at(tried, theta)))
+    def blended(self, tried: Tried) -> Columns:
+        """For each sample the average of its flips at the prices tried, so weighted that all together draw about what
+        the budgets hold."""
+        some = tried.weights > 0
+        return Columns.all(self.held.ask(lambda shard: shard.average_at(tried.prices[some], tried.weights[some])))
 
     def settle(self, rounds: int) -> None:
         """Clear, go there, look again; until the model promises nothing more.

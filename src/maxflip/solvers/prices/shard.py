@@ -211,18 +211,10 @@ class Shard:
         picked = (gain > 0) | np.isin(flips.rows, self.problem.include)
         return float(gain[picked].sum()), drawn[picked].sum(axis=0)
 
-    def draws_at(self, tried: Floats, prices: Floats) -> Floats:
-        """(K, m): what those draw, with their flips at each of the prices tried (K, m), who are picked at `prices`."""
-        ledger, none = self.problem.ledger, self.rows[:0]
-        flips = self.flips_at(prices, np.inf, none)
-        picked = self.problem.worth[flips.rows] > ledger.consumption(flips.changes) @ prices
-        others = np.setdiff1d(self.rows, flips.rows[picked])
-        return np.array([ledger.consumption(self.flips_at(at, np.inf, others).changes).sum(axis=0) for at in tried])
-
     def average_at(self, tried: Floats, weights: Floats) -> Columns:
         """Each sample's flips at the prices tried (K, m), averaged with these weights (K,). Where the accepted side of
         the surface is convex, as that of a linear model, an average of flips is a flip."""
-        parts = [(w, self.flips_at(at, np.inf, self.rows[:0])) for at, w in zip(tried, weights, strict=True) if w]
+        parts = [(w, self.flips_at(at, np.inf, self.rows[:0])) for at, w in zip(tried, weights, strict=True)]
         rows = parts[0][1].rows
         same = [(w, flips) for w, flips in parts if np.array_equal(flips.rows, rows)]
         mean = np.sum([w * flips.changes for w, flips in same], axis=0) / sum(w for w, _ in same)

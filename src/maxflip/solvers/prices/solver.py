@@ -25,7 +25,7 @@ from maxflip.pool import Pool
 from maxflip.problem import Problem
 from maxflip.question import asked
 from maxflip.solvers.prices.closing import FEW, UNSPENT, Closing
-from maxflip.solvers.prices.market import LARGEST, SMALLEST, Market, traded
+from maxflip.solvers.prices.market import LARGEST, SMALLEST, Market, Tried, traded
 from maxflip.solvers.prices.shard import Columns, Shard, has_kinks
 from maxflip.solvers.proposal import Proposal, Run, check_factor_option, check_whole_option
 from maxflip.watch import silent
@@ -94,10 +94,10 @@ class Prices:
                 self._renew(market, closing)
         else:
             spent = 0.0
-            jumping = sold.any() and exact and has_kinks(problem) and len(rows) > FEW
+            jumping = bool(sold.any()) and _jumps(problem, exact=exact) and len(rows) > FEW
             if jumping:
                 tried = self._tried_on_some(problem, run, rows, start, scaled=not known)
-                start, known = tried[0], True
+                start, known = tried.prices[0], True
             elif sold.any() and not exact and len(rows) > (MANY_KINKED if has_kinks(problem) else MANY):
                 start, spent = self._prices_of_some(problem, run, rows, start, scaled=not known)
                 known = True
@@ -211,9 +211,9 @@ class Prices:
         market.reopen(flips, lost)
         return market, flips
 
-    def _tried_on_some(self, problem: Problem, run: Run, rows: Rows, start: Floats, *, scaled: bool) -> Floats:
-        """(K, m): prices tried on some evenly spaced samples of a linear model, the best first. They begin where a
-        market of fewer samples clears, as far as it does."""
+    def _tried_on_some(self, problem: Problem, run: Run, rows: Rows, start: Floats, *, scaled: bool) -> Tried:
+        """Prices tried on some evenly spaced samples of a linear model. They begin where a market of fewer samples
+        clears, as far as it does."""
         prices = start
         for size, begins in ((FEW, True), (SOME_EXACT, False)):
             some = rows[:: -(-len(rows) // size)]
@@ -243,6 +243,12 @@ class Prices:
                 market.settle(2)
             closing.run(GAP_TO_FINISH)
         return market.prices, part * market.gradients_per_sample
+
+
+def _jumps(problem: Problem, *, exact: bool) -> bool:
+    """Whether flips jump from feature to feature where budgets clear, and are found at little cost: beyond one plane,
+    with kinked costs."""
+    return exact and problem.linear is not None and linear.is_one_half_space(problem.linear) and has_kinks(problem)
 
 
 def _per_budget(problem: Problem) -> Floats:
