@@ -133,7 +133,7 @@ def test_the_terms_of_the_market_have_the_derivatives_they_say(limits: Any) -> N
     prices = np.array([0.3, 0.2, 0.4, 0.25, 0.05])
     with problem.classifier.borrowed():
         shard = Shard(problem, np.arange(40), prices)
-        shard.first_flips(polished=False, led=False)
+        shard.first_flips((), polished=False, led=False)
         terms = shard.terms(prices, 0.3)
         step = 1e-6
         for r in range(len(prices)):
@@ -275,7 +275,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
 def test_samples_without_a_flip_at_some_prices_are_not_offered_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = linear_problem([1.0, 1.0], -np.ones((3, 2)), [9.0, 9.0])
     shard = Shard(problem, np.arange(3), np.ones(2))
-    shard.first_flips(polished=True, led=False)
+    shard.first_flips((), polished=True, led=False)
     search = linear.search
 
     def without_the_first(*given: Any) -> linear.Searched:

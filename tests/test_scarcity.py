@@ -72,7 +72,7 @@ def test_worths_of_any_size_reach_the_bound(kind: str, few: bool) -> None:
 def test_a_program_that_gives_up_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(2)
     problem = linear_problem([1.0, 1.0], rng.normal(size=(30, 2)) - 1, [5.0, 5.0])
-    monkeypatch.setattr(chooser, "relaxed", lambda *_: None)
+    monkeypatch.setattr(chooser, "relaxed", lambda *_, **__: None)
     plan = solve(problem)
     assert chooser.GAVE_UP in plan.notices
     assert plan.count > 0

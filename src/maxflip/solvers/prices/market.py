@@ -41,6 +41,16 @@ def traded(problem: Problem) -> NDArray[np.bool_]:
     return np.asarray((amounts > 0) & (amounts < LARGEST))
 
 
+def per_budget(problem: Problem) -> Floats:
+    """(m,): prices at which every budget is worth 1; 0 for those that are not traded"""
+    return np.where(traded(problem), 1.0 / np.clip(problem.ledger.amounts, SMALLEST, LARGEST), 0.0)
+
+
+def prices_of_nearest(problem: Problem) -> tuple[Floats, Floats]:
+    """(m,) each: those of Nearest(prices="unit") and of Nearest(prices="budgets")"""
+    return np.ones(len(problem.ledger.names)), per_budget(problem)
+
+
 @dataclass(frozen=True, eq=False)
 class Tried:
     """prices (K, m): the best first   weights (K,): with which what is drawn at them fits the budgets on average"""
@@ -72,7 +82,10 @@ class Market:
     def open(self, *, scaled: bool, polished: bool, led: bool) -> None:
         """First flips.   scaled: only ratios of the start prices are known; scale them so that half of all can pay"""
         stage = "Finding first flips"
-        self.held.ask(lambda shard: shard.first_flips(polished=polished, led=led), stage=stage, watch=self.run.watch)
+        again = prices_of_nearest(self.problem)
+        self.held.ask(
+            lambda shard: shard.first_flips(again, polished=polished, led=led), stage=stage, watch=self.run.watch
+        )
         if scaled:
             self.prices = self.prices * self._contested()
         self.value = self.dual(self.prices)

@@ -33,6 +33,7 @@ FOLLOWING = 16  # trust region steps of a search from others' flips, where costs
 CHEAP, DEAR = 0.3, 2.0  # where costs have kinks, only flips that cost CHEAP to DEAR x worth are mended
 TRUSTED = 0.03  # t_k in the first trust region step of a search from the sample's own flip
 SOME, MANY, PAYS = 256, 1024, 1e-3  # from MANY samples on, SOME try first; all follow if these win PAYS of their worth
+LOST = 0.05  # of the samples: if at most these have no flip, they are searched at other prices too
 LATEST = 4  # searches whose flips are offered besides those of the first: the latest ones
 
 
@@ -98,9 +99,10 @@ class Shard:
     def evaluations(self) -> Evaluations:
         return self.surface.evaluations
 
-    def first_flips(self, *, polished: bool, led: bool) -> None:
-        """A first flip of each sample.   polished: searched until it is about the cheapest   led: directions of others
-        are tried, which decides for good where later searches begin"""
+    def first_flips(self, again: tuple[Floats, ...], *, polished: bool, led: bool) -> None:
+        """A first flip of each sample.   again: prices at which a few samples without one are searched once more
+        polished: searched until it is about the cheapest   led: directions of others are tried, which decides for good
+        where later searches begin"""
         everyone = torch.arange(len(self.rows), device=self.worth.device)
         if self.forms is not None:
             exact, self.unreachable = linear.search_and_prove(self.surface, self.forms)
@@ -116,7 +118,20 @@ class Shard:
         elif led and not self.has_kinks:
             gradient.follow(self.surface, best, everyone[best.found], among=everyone[best.found])
             gradient.track(self.surface, best, everyone[best.found], best.change.clone(), DESCENTS)
+        for prices in again:
+            self._explore_again(best, prices)
         self._keep(self.surface, best, everyone[best.found])
+
+    def _explore_again(self, best: gradient.Best, prices: Floats) -> None:
+        """Samples without a flip are searched at these prices too, unless they are many."""
+        lost = torch.nonzero(~best.found).flatten()
+        if not 0 < len(lost) <= LOST * len(self.rows):
+            return
+        other = gradient.Best(best.change.clone(), best.cost.clone())
+        gradient.explore(self.surface.repriced(FeaturePrices.at(self.problem, prices)), other, lost)
+        at = lost[other.found[lost]]
+        price = cost(other.change[at], self.surface.squared, self.surface.absolute)
+        best.record(at, other.change[at], price, torch.zeros_like(price))
 
     def begin_with(self, flips: Columns, prices: Floats) -> None:
         """Instead of a search: flips that are known from elsewhere, of which the cheapest at these prices are taken."""

@@ -25,7 +25,15 @@ from maxflip.pool import Pool
 from maxflip.problem import Problem
 from maxflip.question import asked
 from maxflip.solvers.prices.closing import FEW, UNSPENT, Closing
-from maxflip.solvers.prices.market import LARGEST, SMALLEST, Market, Tried, traded
+from maxflip.solvers.prices.market import (
+    LARGEST,
+    SMALLEST,
+    Market,
+    Tried,
+    per_budget,
+    prices_of_nearest,
+    traded,
+)
 from maxflip.solvers.prices.shard import Columns, Shard, has_kinks
 from maxflip.solvers.proposal import Proposal, Run, check_factor_option, check_whole_option
 from maxflip.watch import silent
@@ -80,7 +88,7 @@ class Prices:
         if not len(problem.actionable) or not len(rows) or nobody:
             return _nothing_to_trade(problem, rows)
         sold = traded(problem)
-        start = _per_budget(problem)
+        start = per_budget(problem)
         earlier = _earlier_prices(problem, run, sold)
         if earlier is not None:
             start = earlier
@@ -110,7 +118,7 @@ class Prices:
             else:
                 self._search(market, closing, exact=exact)
             if exact or len(rows) <= COMPARED:
-                more = [market.nearest(prices) for prices in (np.ones(len(amounts)), _per_budget(problem))]
+                more = [market.nearest(prices) for prices in prices_of_nearest(problem)]
         columns = Columns.all([closing.columns(), *more]).once
         market.close()
         prices = market.scarce_prices(*closing.outcome) if closing.picked is not None else market.prices
@@ -142,7 +150,7 @@ class Prices:
         if not exact and closing.gap > 0.0:  # at gap 0 cheaper flips win nothing
             self._mend(market, closing)
             if closing.samples <= MANY and not market.has_spent(UNSPENT):
-                closing.add(market.nearest(_per_budget(market.problem)))
+                closing.add(market.nearest(per_budget(market.problem)))
         closing.run()
         closing.make_whole()
         closing.fill(FILLS)
@@ -249,11 +257,6 @@ def _jumps(problem: Problem, *, exact: bool) -> bool:
     """Whether flips jump from feature to feature where budgets clear, and are found at little cost: beyond one plane,
     with kinked costs."""
     return exact and problem.linear is not None and linear.is_one_half_space(problem.linear) and has_kinks(problem)
-
-
-def _per_budget(problem: Problem) -> Floats:
-    """(m,): prices at which every budget is worth 1; 0 for those that are not traded"""
-    return np.where(traded(problem), 1.0 / np.clip(problem.ledger.amounts, SMALLEST, LARGEST), 0.0)
 
 
 def _refuse_functions(problem: Problem) -> None:
