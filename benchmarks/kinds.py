@@ -118,7 +118,8 @@ def by_prices(cell: Cell) -> Iterator[Row]:
     yield row | {
         "estimate": plan.estimate,
         "bound": plan.bound,
-        "prices": json.dumps(dict(plan.prices or {})),
+        # Not those shown, which are 0 for budgets that hold nothing back.
+        "prices": json.dumps(dict(plan.ceilings[0].prices) if plan.ceilings else {}),
         "spent": json.dumps(shares),
         "budgets": len(shares),
         "used_up": sum(share > 0.99 for share in shares.values()),

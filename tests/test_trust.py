@@ -1,4 +1,4 @@
-"""Searches in shrinking trust regions, where the cheapest flip is known."""
+"""Searches in trust regions, where the cheapest flip is known."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_one_linear_score_is_moved_by_the_feature_that_does_most_for_its_price()
     at = everyone[gap > 0]
     best = Best.none(surface.low)
     start = torch.full((len(at), 3), 2.0, dtype=torch.float64) * torch.sign(torch.tensor(weights)) * 4
-    trust.shrink(surface, best, at, start, torch.full((20,), 50.0, dtype=torch.float64), 40, 1.0)
+    trust.descend(surface, best, at, start, torch.full((20,), 50.0, dtype=torch.float64), steps=16)
     cheapest = (gap / (torch.tensor(weights).abs() / surface.absolute).max())[at]
     assert best.found[at].all()
     assert (best.cost[at] / cheapest).numpy() == pytest.approx(1.0, abs=2e-3)
@@ -42,7 +42,7 @@ def test_no_flip_becomes_dearer_and_most_become_cheaper() -> None:
     explore(surface, best, everyone)
     at = everyone[best.found]
     before = best.cost[at].clone()
-    trust.shrink(surface, best, at, best.change[at], torch.full((60,), 20.0, dtype=torch.float64), 16, 0.3)
+    trust.descend(surface, best, at, best.change[at], torch.full((60,), 20.0, dtype=torch.float64))
     assert (best.cost[at] <= before).all()
     assert float((best.cost[at] / before).mean()) < 0.97
     assert (surface.margin(best.change[at], at) >= 0).all()

@@ -124,7 +124,7 @@ def test_of_linear_models_the_reference_is_the_proved_bound(model: Model, kind: 
     problem = question(model, kind, 60, 0)
     plan = solve(problem)
     assert plan.bound is not None
-    found = reference(problem, [(plan.selected, plan.moves)], plan.prices, SHORT)
+    found = reference(problem, [(plan.selected, plan.moves)], plan.ceilings[0].prices, SHORT)
     assert found.value >= plan.worth
     one = problem.worth.mean()
     assert found.value == pytest.approx(plan.bound, abs=one)  # a proved bound of counts is a whole number
@@ -137,12 +137,12 @@ def test_a_draw_estimates_what_the_long_search_of_all_finds(model: Model, monkey
     assert plan.bound is not None
     for name, value in {"FEW": 10, "SOME": 100, "DRAWN": 50}.items():
         monkeypatch.setattr(kinds_reference, name, value)
-    found = reference(problem, [(plan.selected, plan.moves)], plan.prices, SHORT)
+    found = reference(problem, [(plan.selected, plan.moves)], plan.ceilings[0].prices, SHORT)
     assert found.value >= plan.worth
     assert found.value == pytest.approx(plan.bound, rel=0.02)
     assert found.whole is None
     assert found.error >= 0.0
-    assert reference(problem, [(plan.selected, plan.moves)], plan.prices, SHORT) == found
+    assert reference(problem, [(plan.selected, plan.moves)], plan.ceilings[0].prices, SHORT) == found
 
 
 def test_prices_are_improved_where_the_first_are_poor(model: Model) -> None:

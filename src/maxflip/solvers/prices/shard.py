@@ -28,10 +28,9 @@ BEND = 0.1  # smoothing: an absolute price l gets a squared one of BEND x softne
 # smoothly with the prices ("bent" prices; the true ones are "straight")
 KINKED = 0.98  # the surface has a kink if the cosine of its gradient and the cost's normal is smaller
 DESCENTS = 3  # descent steps of a search from a known flip
-BEGINNING = 16  # trust region steps of a first search, where costs have kinks
-FOLLOWING = 16  # trust region steps of a search from others' flips, where costs have kinks
-CHEAP, DEAR = 0.3, 2.0  # where costs have kinks, only flips that cost CHEAP to DEAR x worth are mended
-TRUSTED = 0.03  # t_k in the first trust region step of a search from the sample's own flip
+BEGINNING = 8  # gradients of a first search, where costs have kinks
+CHEAP, DEAR = 0.3, 2.0  # where costs have kinks, only flips that cost CHEAP to DEAR x worth are mended ...
+DEAR_LATER = 1.3  # ... and once flips of others were tried, up to this
 SOME, MANY, PAYS = 256, 1024, 1e-3  # from MANY samples on, SOME try first; all follow if these win PAYS of their worth
 LOST = 0.05  # of the samples: if at most these have no flip, they are searched at other prices too
 LATEST = 4  # searches whose flips are offered besides those of the first: the latest ones
@@ -90,6 +89,7 @@ class Shard:
         self.r = torch.zeros_like(self.worth)
         self.seen: list[tuple[torch.Tensor, torch.Tensor]] = []
         self.told: list[tuple[torch.Tensor, torch.Tensor]] = []  # flips that were not found here
+        self.followed = 0  # searches from others' flips, where costs have kinks
 
     @property
     def has_kinks(self) -> bool:
@@ -243,7 +243,8 @@ class Shard:
             straight = self._at(prices, softness=0.0)
             best = self._best(straight)
             at = self._contested(best.cost, prices)
-            trust.follow(straight, best, at, among, self._worth_at_least(), FOLLOWING)
+            trust.follow(straight, best, at, among, self._worth_at_least(), self.followed)
+            self.followed += 1
             self._keep(surface, best, at)
             return
         at = torch.nonzero(best.found).flatten()
@@ -264,7 +265,7 @@ class Shard:
             straight = self._at(prices, softness=0.0)
             best = self._best(straight)
             at = self._contested(best.cost, prices)
-            trust.shrink(straight, best, at, best.change[at], self._worth_at_least(), gait.steps, TRUSTED)
+            trust.descend(straight, best, at, best.change[at], self._worth_at_least())
         else:
             gradient.touch_up(surface, best, at, gait)
         self._keep(surface, best, at)
@@ -462,7 +463,8 @@ class Shard:
         """Samples for whom a cheaper flip may decide whether they are picked, or make room for others: those whose flip
         costs next to nothing are left out, and those who cost far more than they are worth."""
         charged = self._charged(price, prices)
-        some = (charged >= CHEAP * self.worth) & (charged <= DEAR * self.worth)
+        dear = DEAR_LATER if self.followed > 1 else DEAR
+        some = (charged >= CHEAP * self.worth) & (charged <= dear * self.worth)
         return torch.nonzero(self.found & (self.must | some)).flatten()
 
     def _charged(self, price: torch.Tensor, prices: Floats) -> torch.Tensor:
