@@ -27,7 +27,8 @@ RADII = (1.0, 0.4, 0.16)  # x t: the steps compared for each gradient
 WIDER, NARROWER = 2.0, 0.5  # x the radius taken: the next t, if the merit fell and if not
 LAST = 1e-3  # t at which a sample has arrived
 STEEP, FADING = 2.0, 0.9  # weight of the merit: so many times the least price of a unit of m; and what is kept of it
-BEYOND = 0.3  # of what d lacks: how far steps aim beyond the tangent plane
+BEYOND = 0.3  # of what d lacks: how far steps aim beyond the tangent plane ...
+INSIDE = 1e-6  # ... and at least this part of what a unit wins, so that rounding does not leave them just outside
 GENEROUS = 8.0  # what the unit of a first search buys, in multiples of the flip that the tangent plane promises
 FLAT = 1e-6  # of an absolute price per unit: the curvature that makes the step unique
 FURTHEST = 10.0  # spreads of a feature: no unit is longer
@@ -62,7 +63,8 @@ def descend(
         best.record(at, d, price, m)
         weight = torch.maximum(FADING * weight, STEEP * _least_price(surface, g, d, at))
         lacks = torch.where(torch.isfinite(m), (-m).clamp_min(0.0), 0.0)
-        wanted = (g * d).sum(dim=1) - m + BEYOND * lacks
+        beyond = torch.maximum(BEYOND * lacks, INSIDE * (g.abs() * unit).amax(dim=1))
+        wanted = (g * d).sum(dim=1) - m + beyond
         merit, point, radius = torch.full_like(price, torch.inf), d, t
         for part in RADII:
             reach = (part * t)[:, None] * unit
