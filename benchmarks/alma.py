@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import torch
 
-from maxflip.flips.halfspace import cost
-from maxflip.flips.surface import Surface
+from maxflip.search.halfspace import cost
+from maxflip.search.surface import Surface
 
 SMOOTH_MU, SMOOTH_SQUARES, MOMENTUM = 0.9, 0.99, 0.9
 FIRST_STEPS = (0.03, 0.1, 0.3)  # per feature, of the distance to the surface; the best of the three runs counts

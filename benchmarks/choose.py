@@ -18,9 +18,10 @@ from torch import nn
 from benchmarks.sections import add_keep, tell
 from evidence.files import made_here
 from evidence.report import report
-from maxflip import Problem, TorchClassifier, choose
-from maxflip.exact import Floats
-from maxflip.relaxation import Candidates, relaxed
+from maxflip import Problem, TorchClassifier
+from maxflip._util.types import Floats
+from maxflip.select import choose
+from maxflip.select.relaxation import Candidates, relaxed
 
 
 def question(changes: Floats, rng: np.random.Generator) -> Problem:

@@ -19,8 +19,8 @@ from torch import nn
 from evidence.files import ROOT, made_here
 from evidence.report import report
 from maxflip import Problem, TorchClassifier
-from maxflip.flips import FeaturePrices, cheapest_flips
 from maxflip.judge import confidence_after, is_flip
+from maxflip.search import FeaturePrices, cheapest_flips
 
 Floats = NDArray[np.float64]
 MARGIN = 0.1

@@ -30,9 +30,9 @@ from benchmarks.sections import add_keep, tell
 from evidence.files import made_here
 from evidence.report import report
 from maxflip import Problem, TorchClassifier, datasets
-from maxflip.flips import FeaturePrices, cheapest_flips
-from maxflip.flips.gradient import search
-from maxflip.flips.surface import Evaluations, Surface
+from maxflip.search import FeaturePrices, cheapest_flips
+from maxflip.search.gradient import search
+from maxflip.search.surface import Evaluations, Surface
 
 Floats = NDArray[np.float64]
 MARGIN, TARGET = 0.1, 0

@@ -30,15 +30,15 @@ from experiments.hold.cases import Spec
 from experiments.hold.credit import PAID, fit, untrained
 from experiments.packed import Packed, logits_of
 from maxflip import Nearest, Problem, Rounded, TorchClassifier, Uptake, solve
+from maxflip._util.events import silent
+from maxflip.cli.demo import write_demo_inputs
 from maxflip.datasets import credit_default, physionet2012
 from maxflip.datasets.credit import PERSONAL
 from maxflip.datasets.physionet_variables import LABS
-from maxflip.demo import write_demo_inputs
-from maxflip.files.job import read_job
-from maxflip.holds import usual_digits
-from maxflip.must_hold import Requirement
+from maxflip.io.job.read import read_job
 from maxflip.networks import load_network
-from maxflip.watch import silent
+from maxflip.plan.holding import usual_digits
+from maxflip.problem.must_hold import Requirement
 
 SHARE, UPTAKE, MARGIN = 0.25, 0.8, 0.1
 CUSTOMERS, STAYS = 300, 60

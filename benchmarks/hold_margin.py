@@ -32,7 +32,7 @@ from experiments.hold.cases import MATES, NETWORKS, PARTS, Case, Judge, specs
 from experiments.hold.credit import TREES, WIDE, Credit
 from experiments.metrics import Floats
 from maxflip import Ensemble, Plan, solve, suggest_margin
-from maxflip.classifiers import Classifier
+from maxflip.models import Classifier
 
 COHORTS = PARTS
 MARGINS = (0.0, 0.1, 0.3, 0.5)

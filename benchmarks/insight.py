@@ -17,11 +17,11 @@ from torch import nn
 
 from evidence.files import made_here, write
 from maxflip import Problem, TorchClassifier, look, solve
-from maxflip.demo import write_demo_inputs
-from maxflip.files.job import LARGE, read_job
-from maxflip.insight import SCALES, outlook_of
-from maxflip.insight.plausibility import MOST_REAL, nearest
-from maxflip.watch import silent
+from maxflip._util.events import silent
+from maxflip.cli.demo import write_demo_inputs
+from maxflip.io.job.read import LARGE, read_job
+from maxflip.study.outlook import SCALES, outlook_of
+from maxflip.study.plausibility import MOST_REAL, nearest
 
 FEATURES = 20
 

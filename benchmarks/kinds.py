@@ -35,7 +35,7 @@ from benchmarks.sections import add_keep, parser_of, tell
 from evidence.files import ROOT, commit, made_here
 from evidence.report import report
 from maxflip import Nearest, Plan, Prices, Problem, resolve, solve
-from maxflip.flips.surface import Evaluations, Surface
+from maxflip.search.surface import Evaluations, Surface
 
 CELLS = ROOT / "build" / "kinds"
 SIZES = (300, 3000, 30_000)

@@ -15,7 +15,7 @@ from torch import nn
 from benchmarks.flips import TARGET, credit_default, synthetic, trained
 from benchmarks.prices_cases import PERSONAL, Floats, Rows, logistic
 from maxflip import Budget, Problem, TorchClassifier
-from maxflip.flips import FeaturePrices, cheapest_flips
+from maxflip.search import FeaturePrices, cheapest_flips
 
 MARGIN, THRESHOLD = 0.1, 0.7
 NOISE = 0.1  # standard deviations: how far a sample that is drawn again lies from where it was first

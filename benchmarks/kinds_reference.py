@@ -21,8 +21,8 @@ from scipy.sparse import csr_array
 
 from benchmarks.prices_cases import Floats, Rows
 from maxflip import Problem
-from maxflip.flips import FeaturePrices
-from maxflip.flips.surface import Surface
+from maxflip.search import FeaturePrices
+from maxflip.search.surface import Surface
 
 STEPS = 60
 FIRST, LAST = 1.0, 1e-4  # how far a step may go in a feature: parts of what a sample's whole worth buys of it alone

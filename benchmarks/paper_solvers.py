@@ -34,9 +34,9 @@ from benchmarks.prices_cases import PERSONAL
 from benchmarks.sections import Section, parser_of, run, tell
 from evidence.report import Files
 from maxflip import BCMS, CCMS, KL, MS, Nearest, Plan, Prices, Problem, TorchClassifier, Tuned, solve, tune
-from maxflip.sizing import SHARES, size_budgets
 from maxflip.solvers import Solver
 from maxflip.solvers.paper import loop
+from maxflip.study.sizing import SHARES, size_budgets
 
 FOUR: tuple[Any, ...] = (MS, BCMS, CCMS, KL)
 SIZES = (300, 600, 900, 3_000)

@@ -47,8 +47,8 @@ from benchmarks.peers_tools import (
 from evidence.files import made_here
 from evidence.report import report
 from experiments.public_data import those_with_data
+from maxflip.cli.datasets import SOURCES
 from maxflip.datasets import credit_default
-from maxflip.datasets_cli import SOURCES
 from maxflip.errors import MaxflipError
 
 Row = dict[str, Any]

@@ -6,9 +6,9 @@ import numpy as np
 
 from benchmarks.peer_tools.problems import of_shape, problem_of
 from benchmarks.peer_tools.question import Floats, Mask, Question
-from maxflip.choose import choose
 from maxflip.judge import admissible
-from maxflip.problem import Problem
+from maxflip.problem.problem import Problem
+from maxflip.select.choose import choose
 
 
 def flips(problem: Problem, changes: Floats) -> Mask:

@@ -15,7 +15,7 @@ from benchmarks.peer_tools.problems import of_shape, problem_of
 from benchmarks.peer_tools.question import TARGET, Floats, Question
 from benchmarks.peer_tools.torch_model import ACTIVATIONS, network
 from benchmarks.prices_cases import PERSONAL, Model, shapes
-from maxflip.flips import FeaturePrices, cheapest_flips
+from maxflip.search import FeaturePrices, cheapest_flips
 
 BEYOND = 10.0  # standard deviations that values may go beyond the furthest in the data
 REFERENCE = 1000

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.prices_cases import markets
-from maxflip import Problem, pipeline
-from maxflip.flips import gradient
+from maxflip import Problem
+from maxflip import solving as pipeline
+from maxflip.search import gradient
 from maxflip.solvers import Prices
 from maxflip.solvers.prices import closing
 from maxflip.solvers.prices import market as market_module

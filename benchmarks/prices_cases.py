@@ -17,7 +17,7 @@ from torch import nn
 
 from benchmarks.flips import MARGIN, TARGET, credit_default, synthetic, trained
 from maxflip import Plan, Problem, TorchClassifier, solve
-from maxflip.flips import FeaturePrices, cheapest_flips
+from maxflip.search import FeaturePrices, cheapest_flips
 from maxflip.solvers import Solver
 from maxflip.solvers.prices import solver as prices_solver
 from maxflip.solvers.prices.market import Market

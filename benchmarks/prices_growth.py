@@ -19,12 +19,14 @@ import numpy as np
 import torch
 from torch import nn
 
-from maxflip import Prices, Problem, TorchClassifier, pipeline, solve
-from maxflip.choose import choose
-from maxflip.engine import Local, Rows
+from maxflip import Prices, Problem, TorchClassifier, solve
+from maxflip import solving as pipeline
+from maxflip._util.engine import Local
+from maxflip._util.events import silent
+from maxflip._util.types import Rows
 from maxflip.judge import standing
+from maxflip.select.choose import choose
 from maxflip.solvers.prices import closing
-from maxflip.watch import silent
 
 FEATURES, CHUNK, PASSES = 20, 4096, 5
 THREADS = 2

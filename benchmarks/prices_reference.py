@@ -18,10 +18,10 @@ from torch import nn
 from benchmarks.alma import alma
 from benchmarks.flips import MARGIN, WithMargin, long_rivals, random_flips
 from maxflip import Problem
-from maxflip.flips import FeaturePrices
-from maxflip.flips.gradient import search
-from maxflip.flips.halfspace import cost
-from maxflip.flips.surface import Surface
+from maxflip.search import FeaturePrices
+from maxflip.search.gradient import search
+from maxflip.search.halfspace import cost
+from maxflip.search.surface import Surface
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]

@@ -21,7 +21,7 @@ from benchmarks.sections import add_keep, tell
 from evidence.files import made_here
 from evidence.report import report
 from maxflip import Prices, Problem, TorchClassifier, solve
-from maxflip.watch import Event, Finished, Started
+from maxflip._util.events import Event, Finished, Started
 
 FEATURES = 20
 

@@ -29,7 +29,7 @@ from benchmarks.sections import add_keep, tell
 from evidence.files import made_here
 from evidence.report import report
 from maxflip import Fate, Nearest, Prices, Problem, TorchClassifier, datasets, solve
-from maxflip.flips import gradient
+from maxflip.search import gradient
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]

@@ -22,8 +22,8 @@ from playwright.sync_api import Browser
 
 from evidence import files
 from evidence.chromium import chromium
-from maxflip.budgets import Budget
-from maxflip.plan import Fate, Places, Plan, Status
+from maxflip.plan.plan import Fate, Places, Plan, Status
+from maxflip.problem.budgets import Budget
 from maxflip.report import render
 
 TIMES = 3

@@ -25,13 +25,13 @@ from evidence.chromium import chromium
 from evidence.files import ROOT
 from experiments.cohorts import WEIGHTS
 from maxflip import Budget, Cohort, Insight, Plan, Prices, Problem, TorchClassifier, look, solve
+from maxflip._util.events import silent
+from maxflip.cli.run_job import run_demo
 from maxflip.datasets import credit_default, physionet2012
 from maxflip.datasets.physionet_variables import LABS
-from maxflip.files.plan_folder import load_insight
-from maxflip.jobs import run_demo
+from maxflip.io.plan_folder import load_insight
 from maxflip.networks import load_network
 from maxflip.report import render
-from maxflip.watch import silent
 
 PICTURES = ROOT / "docs" / "pictures"
 LARGEST = 300_000  # bytes

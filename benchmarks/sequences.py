@@ -28,13 +28,13 @@ from evidence.files import made_here
 from evidence.report import report
 from evidence.results import Results
 from maxflip import Fate, Nearest, Prices, Problem, TorchClassifier, solve
+from maxflip._util.engine import one_torch_thread
 from maxflip.datasets import insurance
 from maxflip.datasets.insurer import CHANGEABLE
 from maxflip.datasets.samples import Sequences
-from maxflip.engine import one_torch_thread
-from maxflip.flips import FeaturePrices, gradient
-from maxflip.flips.surface import Surface
 from maxflip.judge import confidence_after
+from maxflip.search import FeaturePrices, gradient
+from maxflip.search.surface import Surface
 
 EPOCHS, BATCH, RATE = 6, 64, 3e-3
 MARGIN = 0.1

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from maxflip.files.atomic import write_bytes
+from maxflip._util.atomic import write_bytes
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "results" / "data"

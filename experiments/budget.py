@@ -29,9 +29,9 @@ from experiments.protocol import (
     verbatim,
 )
 from maxflip import KL, Budget, Nearest, Plan, Problem, solve
-from maxflip.sizing import WEIGHTS, size_budgets
 from maxflip.solvers import Solver
-from maxflip.tuning import tune
+from maxflip.study.sizing import WEIGHTS, size_budgets
+from maxflip.study.tuning import tune
 
 FILES = ("budget", "tuning", "iterations", "prices", "sizing")
 

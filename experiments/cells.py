@@ -27,8 +27,8 @@ from typing import Any
 import torch
 
 from evidence.files import Made, commit, machine, made_here, versions_here
-from maxflip.files.atomic import write_bytes
-from maxflip.suggest import first_line
+from maxflip._util.atomic import write_bytes
+from maxflip._util.messages import first_line
 
 Payload = dict[str, Any]
 PACKAGES = ("torch", "numpy")  # whose versions a result file names

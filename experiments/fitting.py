@@ -13,9 +13,9 @@ from torch.nn import functional
 
 from experiments.metrics import Floats, Labels
 from experiments.packed import Packed, called, logits_of
-from maxflip.inputs import Batch
+from maxflip._util.rng import Streams
+from maxflip.data.inputs import Batch
 from maxflip.networks import SequenceNetwork
-from maxflip.streams import Streams
 
 Score = Callable[[Floats, Labels], float]
 LONGEST_STEP = 1.0  # norm that gradients are cut to: single extreme measurements must not throw the weights about

@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from maxflip.data.inputs import Batch, similar
 from maxflip.datasets import Sequences
-from maxflip.inputs import Batch, similar
 from maxflip.networks import SequenceNetwork
 
 MOST_STEPS = 50_000  # in a batch that is only looked at, padding included

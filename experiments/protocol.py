@@ -7,7 +7,7 @@ from typing import Any
 
 from maxflip import BCMS, CCMS, KL, MS, Nearest, Prices
 from maxflip.solvers import Solver
-from maxflip.tuning import Algorithm, Grid, scale_free_grid
+from maxflip.study.tuning import Algorithm, Grid, scale_free_grid
 
 KINDS: dict[str, type[Algorithm]] = {"MS": MS, "BCMS": BCMS, "CCMS": CCMS, "KL": KL}
 OWN: dict[str, Solver] = {"Nearest": Nearest(), "Prices": Prices()}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from maxflip.datasets_cli import SOURCES
+from maxflip.cli.datasets import SOURCES
 
 
 def those_with_data(

@@ -18,8 +18,8 @@ import maxflip
 from experiments.fitting import Epoch, Recipe, Score, fit, seeded
 from experiments.metrics import Floats, accuracy, cross_entropy
 from experiments.packed import Packed, logits_of
+from maxflip._util.atomic import write_bytes
 from maxflip.datasets import Sequences
-from maxflip.files.atomic import write_bytes
 from maxflip.networks import SequenceNetwork, save_network
 
 Rows = NDArray[np.int64]

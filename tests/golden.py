@@ -18,7 +18,8 @@ import torch
 
 from maxflip import BCMS, CCMS, KL, MS, Nearest, Prices, resolve, solve
 from maxflip.errors import ProblemError
-from maxflip.plan import Plan
+from maxflip.plan.plan import Plan
+from maxflip.solvers import Solver
 from tests.sweep.questions import ask
 
 FILES = ("plan.parquet", "fates.parquet")
@@ -35,7 +36,7 @@ def plans() -> Iterator[tuple[str, Plan]]:
 def plans_of(seed: int) -> Iterator[tuple[str, Plan]]:
     question = ask(seed)
     problem = question.problem()
-    solvers = {"nearest": Nearest(), "ms": MS(), "bcms": BCMS(), "ccms": CCMS(), "kl": KL()}
+    solvers: dict[str, Solver] = {"nearest": Nearest(), "ms": MS(), "bcms": BCMS(), "ccms": CCMS(), "kl": KL()}
     for name in ("nearest", ("ms", "bcms", "ccms", "kl")[seed % 4]):
         yield f"{seed}-{name}", solve(problem, solvers[name], seed=seed, **question.allocation())
     if not question.has_function:

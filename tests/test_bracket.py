@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxflip import Bracket, Budget, InputError, Nearest, Plan, Prices, Problem, ProblemError, resolve, solve
-from maxflip.bracket import Ceiling, most_allowed
+from maxflip.plan.bracket import Ceiling, most_allowed
 from tests.asked import (
     Solved,
     amounts_after,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from maxflip import Budget, solve
-from maxflip.exact import Floats
+from maxflip._util.types import Floats
 from maxflip.solvers.prices import bundle
 from tests.examples import linear_problem
 

@@ -13,11 +13,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from maxflip import Budget, Problem, ProblemError, relaxation
-from maxflip import choose as chooser
-from maxflip import program as programs
-from maxflip.budgets import Ledger
-from maxflip.choose import choose
+from maxflip import Budget, Problem, ProblemError
+from maxflip.problem.budgets import Ledger
+from maxflip.select import choose as chooser
+from maxflip.select import milp as programs
+from maxflip.select import relaxation
+from maxflip.select.choose import choose
 from tests.conftest import LONG
 from tests.examples import linear_problem
 

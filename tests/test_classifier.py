@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 from maxflip import InputError, ModelError, Problem, ResourceError, SklearnClassifier, TorchClassifier, solve
-from maxflip.classifiers import Sample, probe
+from maxflip.models import Sample, probe
 from tests.examples import linear_net, small_net
 
 X = np.random.default_rng(0).normal(size=(300, 4))
@@ -237,7 +237,7 @@ def test_a_remembering_model_forgets(how: str) -> None:
 
 
 def test_a_model_that_never_answers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["maxflip.classifiers.probe"], "PATIENCE", 0.05)
+    monkeypatch.setattr(sys.modules["maxflip.models.probe"], "PATIENCE", 0.05)
     release = threading.Event()
 
     def hang(z: torch.Tensor) -> torch.Tensor:

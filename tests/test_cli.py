@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 import maxflip_verify
 from maxflip import Plan
-from maxflip.cli import app
+from maxflip.cli.main import app
 from tests.examples import small_net
 from tests.jobs import export, job_text
 
@@ -396,9 +396,9 @@ def test_usage_errors_and_help(tmp_path: Path) -> None:
 
 def test_a_plan_that_fails_its_audit_is_withheld(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The auditor's word counts, whatever the library thinks of its plan."""
+    from maxflip._util.events import silent
+    from maxflip.cli.run_job import run_job
     from maxflip.errors import VerifyError
-    from maxflip.jobs import run_job
-    from maxflip.watch import silent
 
     real = maxflip_verify.audit
 

@@ -33,10 +33,10 @@ from maxflip import (
     judge,
     solve,
 )
-from maxflip.engine import Local
+from maxflip._util.engine import Local
+from maxflip._util.events import Advanced, Event, Finished, Notice, Started, silent
 from maxflip.solvers import SOLVERS as BY_NAME
 from maxflip.solvers import Proposal, Run, Solver
-from maxflip.watch import Advanced, Event, Finished, Notice, Started, silent
 from tests.conftest import LONG
 from tests.contract import DEFAULTS, SOLVERS
 from tests.examples import linear_net, linear_problem, net_problem, small_net

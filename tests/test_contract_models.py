@@ -17,19 +17,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from maxflip import (
-    Budget,
-    Cohort,
-    Ensemble,
-    Fate,
-    Problem,
-    SklearnClassifier,
-    Status,
-    Tempered,
-    TorchClassifier,
-    solve,
-)
-from maxflip.classifiers import Classifier
+from maxflip import Budget, Cohort, Ensemble, Fate, Problem, SklearnClassifier, Status, Tempered, TorchClassifier, solve
+from maxflip.models import Classifier
 from maxflip.solvers import Solver
 from tests.contract import DEFAULTS, SOLVERS
 from tests.examples import linear_net, small_net

@@ -34,9 +34,8 @@ from maxflip import (
     resolve,
     solve,
 )
-from maxflip.choose import choose
-from maxflip.engine import Rows
-from maxflip.exact import Floats
+from maxflip._util.types import Floats, Rows
+from maxflip.select.choose import choose
 from maxflip.solvers import Solver
 from maxflip.solvers.paper.search import Search, Units
 from tests.examples import linear_problem, missing_score, net_problem

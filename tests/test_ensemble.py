@@ -27,9 +27,9 @@ from maxflip import (
     TorchClassifier,
     solve,
 )
-from maxflip.classifiers import Classifier
-from maxflip.exact import Floats
+from maxflip._util.types import Floats
 from maxflip.judge import confidence_after
+from maxflip.models import Classifier
 from tests.examples import linear_net, small_net
 from tests.test_flips import flips_at
 

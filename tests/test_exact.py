@@ -9,9 +9,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxflip import Budget, parts
-from maxflip.budgets import Ledger
-from maxflip.exact import ExactSum, Power
+from maxflip import Budget
+from maxflip._util import parallel as parts
+from maxflip._util.exact import ExactSum, Power
+from maxflip.problem.budgets import Ledger
 
 finite = st.floats(allow_nan=False, allow_infinity=False, width=64)
 usual = st.floats(min_value=-1e6, max_value=1e6, allow_nan=False)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from maxflip import Budget, Problem, TorchClassifier
-from maxflip.flips import FeaturePrices, Flips, cheapest_flips
 from maxflip.judge import admissible
+from maxflip.search import FeaturePrices, Flips, cheapest_flips
 from tests.conftest import LONG
 from tests.examples import small_net
 

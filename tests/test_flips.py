@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxflip import Budget, Problem, TorchClassifier
-from maxflip.flips import FeaturePrices, cheapest_flips, gradient
-from maxflip.flips.halfspace import cost
-from maxflip.flips.surface import Surface
 from maxflip.judge import confidence_after
+from maxflip.search import FeaturePrices, cheapest_flips, gradient
+from maxflip.search.halfspace import cost
+from maxflip.search.surface import Surface
 from tests.examples import linear_net, linear_problem, missing_score, net_problem, small_net, trained_net
 
 

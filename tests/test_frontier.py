@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxflip import Budget, InputError, Nearest, Prices, Problem, frontier, resolve, solve
-from maxflip.solvers.proposal import Proposal, Run
+from maxflip.solvers.base import Proposal, Run
 from tests.asked import linear_questions
 from tests.conftest import LONG
 from tests.examples import linear_problem, net_problem

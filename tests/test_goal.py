@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from maxflip.goal import Goal, requirement_faults, resolve_target
+from maxflip.problem.goal import Goal, requirement_faults, resolve_target
 
 
 @pytest.mark.parametrize("classes", [2, 3, 6])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from maxflip.flips.halfspace import cheapest_into_halfspace, cost, dual_value
+from maxflip.search.halfspace import cheapest_into_halfspace, cost, dual_value
 
 Floats = NDArray[np.float64]
 

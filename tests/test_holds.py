@@ -26,7 +26,8 @@ from maxflip import (
     look,
     solve,
 )
-from maxflip.holds import Holds, Judged, usual_digits
+from maxflip.plan.holding import usual_digits
+from maxflip.plan.holds import Holds, Judged
 from maxflip.report import render
 from maxflip.report.hold import headline
 from tests.examples import linear_net, linear_problem, missing_score, net_problem, small_net

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from maxflip import Cohort, InputError, Insight, Plan, Prices, Problem, TorchClassifier, look, solve
-from maxflip.insight import Group, Groups, for_people
-from maxflip.insight.plausibility import nearest
-from maxflip.watch import Advanced, Event, Finished, Started
+from maxflip._util.events import Advanced, Event, Finished, Started
+from maxflip.study.groups import Group, Groups
+from maxflip.study.insight import for_people
+from maxflip.study.plausibility import nearest
 from tests.examples import linear_net, linear_problem, net_problem
 from tests.sequences.examples import Total
 
@@ -41,7 +42,7 @@ class Idle:
     """Finds nothing."""
 
     def propose(self, problem: Problem, run: Any) -> Any:
-        from maxflip.solvers.proposal import Proposal
+        from maxflip.solvers.base import Proposal
 
         return Proposal(rows=np.empty(0, np.int64), changes=np.empty((0, problem.width)))
 
@@ -166,7 +167,7 @@ def test_nearest_is_what_brute_force_finds(monkeypatch: pytest.MonkeyPatch) -> N
     own = np.sqrt(((among[:, None] - among[None]) ** 2).sum(axis=2))
     np.fill_diagonal(own, np.inf)
     for at_a_time in (1, 1000, 10**9):
-        monkeypatch.setattr("maxflip.insight.plausibility.AT_A_TIME", at_a_time)
+        monkeypatch.setattr("maxflip.study.plausibility.AT_A_TIME", at_a_time)
         assert nearest(points, among) == pytest.approx(brute.min(axis=1), abs=1e-12)
         assert nearest(among) == pytest.approx(own.min(axis=1), abs=1e-12)
     assert nearest(points, among)[3] == 0.0
@@ -184,7 +185,7 @@ def test_very_many_distances_need_little_memory() -> None:
 
 
 def test_of_very_many_real_ones_a_part_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("maxflip.insight.plausibility.MOST_REAL", 10)
+    monkeypatch.setattr("maxflip.study.plausibility.MOST_REAL", 10)
     found = look(*by_hand(), scales=None).plausibility
     assert found is not None
     assert found.references == 10

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from maxflip import Cohort, Fate, Nearest, Plan, Prices, Problem, TorchClassifier, solve
-from maxflip.engine import Local
-from maxflip.flips import last_resort
+from maxflip._util.engine import Local
+from maxflip.search import last_resort
 
 
 class OneCorner(nn.Module):

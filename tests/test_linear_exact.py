@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from maxflip import Budget, Ensemble, Problem, TorchClassifier
-from maxflip.flips import FeaturePrices, cheapest_flips
-from maxflip.flips.convex import cheapest_into_convex
-from maxflip.flips.halfspace import cost
-from maxflip.flips.interior import Bent, _solver
-from maxflip.flips.linear import Exact, _Logits, applies, cheapest, out_of_reach
-from maxflip.flips.surface import LIFT, Surface
-from maxflip.flips.terms import Terms, dual_bound
+from maxflip.search import FeaturePrices, cheapest_flips
+from maxflip.search.convex import cheapest_into_convex
+from maxflip.search.halfspace import cost
+from maxflip.search.interior import Bent, _solver
+from maxflip.search.linear import Exact, _Logits, applies, cheapest, out_of_reach
+from maxflip.search.surface import LIFT, Surface
+from maxflip.search.terms import Terms, dual_bound
 from tests.conftest import LONG
 
 Floats = NDArray[np.float64]

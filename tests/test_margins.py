@@ -22,9 +22,9 @@ from maxflip import (
     solve,
     suggest_margin,
 )
-from maxflip.holds import Judged
+from maxflip._util.events import Notice
+from maxflip.plan.holds import Judged
 from maxflip.report import render
-from maxflip.watch import Notice
 from tests.examples import linear_net, linear_problem, net_problem, small_net
 from tests.jobs import export
 

@@ -29,10 +29,10 @@ from maxflip import (
     Uptake,
     solve,
 )
-from maxflip.flips import FeaturePrices, cheapest_flips, linear
-from maxflip.flips.surface import Surface
 from maxflip.judge import is_flip
-from maxflip.must_hold import rounded
+from maxflip.problem.must_hold import rounded
+from maxflip.search import FeaturePrices, cheapest_flips, linear
+from maxflip.search.surface import Surface
 from tests.conftest import LONG
 from tests.contract import SOLVERS
 from tests.examples import linear_net, linear_problem, missing_score, net_problem, small_net

@@ -7,8 +7,9 @@ import threading
 import numpy as np
 import pytest
 
-from maxflip import parts, solve
-from maxflip.engine import Local
+from maxflip import solve
+from maxflip._util import parallel as parts
+from maxflip._util.engine import Local
 from tests.examples import net_problem
 
 

@@ -22,8 +22,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxflip import Budget, Cohort, InputError, Nearest, OutputError, Plan, Prices, Problem, TorchClassifier, solve
-from maxflip.files import plan_folder
-from maxflip.files.changes import changes_table, slotted
+from maxflip.io import plan_folder
+from maxflip.io.changes import changes_table, slotted
 from maxflip.solvers import Solver
 from tests.conftest import LONG
 from tests.examples import linear_net, linear_problem, net_problem

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from maxflip import BCMS, Budget, Cohort, InputError, Nearest, Plan, Prices, Problem, TorchClassifier, frontier, solve
+from maxflip.report.plots import plot_changes, plot_convergence, plot_frontier, plot_person, plot_prices, plot_spend
 from tests.examples import linear_net, linear_problem, net_problem
 from tests.sequences.examples import Total
 
@@ -76,7 +77,7 @@ def stays() -> Plan:
 
 
 def test_bars_of_spend_are_parts_of_the_budgets(plan: Plan) -> None:
-    ax = plan.plot_spend()
+    ax = plot_spend(plan)
     assert ticks(ax) == ["x0", "x1", "people", "open"]
     assert widths(ax) == [plan.spend["x0"] / 3, plan.spend["x1"] / 8, plan.count / 1000, 0.0]
     notes = [text.get_text() for text in ax.texts]
@@ -86,7 +87,7 @@ def test_bars_of_spend_are_parts_of_the_budgets(plan: Plan) -> None:
 
 def test_bars_of_prices_are_what_all_of_a_budget_is_worth(plan: Plan) -> None:
     assert plan.prices is not None
-    ax = plan.plot_prices()
+    ax = plot_prices(plan)
     drawn = dict(zip(ticks(ax), widths(ax), strict=True))
     assert drawn == {n: plan.prices[n] * a for n, a in {"x0": 3, "x1": 8, "people": 1000}.items()} | {"open": 0.0}
     assert widths(ax) == sorted(widths(ax), reverse=True)
@@ -94,7 +95,7 @@ def test_bars_of_prices_are_what_all_of_a_budget_is_worth(plan: Plan) -> None:
 
 
 def test_bars_of_changes_count_those_who_go_up_and_down(plan: Plan) -> None:
-    ax = plan.plot_changes()
+    ax = plot_changes(plan)
     assert ticks(ax) == ["x0", "x1"]
     assert widths(ax) == [plan.count, 0, 0, -plan.count]  # x0 up, x1 up, x0 down, x1 down
     median = float(np.median(plan.changes[:, 0]))
@@ -102,7 +103,7 @@ def test_bars_of_changes_count_those_who_go_up_and_down(plan: Plan) -> None:
 
 
 def test_a_person_is_drawn_in_parts_of_the_largest_changes(plan: Plan) -> None:
-    ax = plan.plot_person(plan.ids[2])
+    ax = plot_person(plan, plan.ids[2])
     assert widths(ax) == pytest.approx(plan.changes[2] / np.abs(plan.changes).max(axis=0), rel=1e-12)
     assert ticks(ax) == ["x0", "x1"]
     before, change = plan.before[2, 1], plan.changes[2, 1]
@@ -111,7 +112,7 @@ def test_a_person_is_drawn_in_parts_of_the_largest_changes(plan: Plan) -> None:
 
 def test_a_sequence_is_drawn_over_time(stays: Plan) -> None:
     assert stays.ids.tolist() == ["S-1", "S-2"]
-    ax: Any = stays.plot_person("S-1")
+    ax: Any = plot_person(stays, "S-1")
     assert ticks(ax) == ["bp", "glucose"]
     (dots,) = ax.collections
     assert sorted(map(tuple, dots.get_offsets().tolist())) == [
@@ -125,12 +126,12 @@ def test_a_sequence_is_drawn_over_time(stays: Plan) -> None:
     for place, size in zip(map(tuple, dots.get_offsets().tolist()), dots.get_sizes(), strict=True):
         row = own[place]
         assert size == pytest.approx(6 + 154 * abs(row["change"]) / largest[row["feature"]])
-    assert widths(stays.plot_changes())[:2] == [2, 3]
+    assert widths(plot_changes(stays))[:2] == [2, 3]
 
 
 def test_a_frontier_is_drawn_with_its_bounds_and_the_plan(problem: Problem, plan: Plan) -> None:
     curve = frontier(problem, [0.5, 1.0, 2.0])
-    ax: Any = plan.plot_frontier(curve)
+    ax: Any = plot_frontier(curve, plan)
     worths, bounds, level = ax.lines
     assert list(worths.get_xdata()) == [0.5, 1.0, 2.0]
     assert list(worths.get_ydata()) == [p.worth for p in curve.plans]
@@ -142,50 +143,50 @@ def test_a_frontier_is_drawn_with_its_bounds_and_the_plan(problem: Problem, plan
 def test_an_estimate_is_not_called_a_bound() -> None:
     asked = net_problem(n=30)
     curve = frontier(asked, [0.1, 0.2])
-    ax: Any = curve.plans[0].plot_frontier(curve)
+    ax: Any = plot_frontier(curve, curve.plans[0])
     assert [line.get_label() for line in ax.lines] == ["plan", "estimate, not proved", "this plan"]
 
 
 def test_convergence_shows_the_trace() -> None:
     asked = net_problem(n=30)
     by_prices = solve(asked, Prices())
-    ax: Any = by_prices.plot_convergence()
+    ax: Any = plot_convergence(by_prices)
     assert list(ax.lines[0].get_ydata()) == list(by_prices.trace["dual"])
     assert set(ax.lines[1].get_ydata()) == {by_prices.worth}
     searched = solve(asked, BCMS.scale_free(outer=3, inner=20))
-    again: Any = searched.plot_convergence()
+    again: Any = plot_convergence(searched)
     assert list(again.lines[0].get_ydata()) == list(searched.trace["worth"])
     grouped = solve(asked, BCMS.scale_free(outer=3, inner=20), allocation="proportional", groups=[0, 1] * 15)
-    assert [line.get_label() for line in grouped.plot_convergence().lines] == ["group 0", "group 1"]
+    assert [line.get_label() for line in plot_convergence(grouped).lines] == ["group 0", "group 1"]
 
 
 def test_what_a_plan_does_not_have_is_told(plan: Plan, problem: Problem) -> None:
     nearest = solve(problem, Nearest())
     with pytest.raises(InputError, match=r"no prices. Solve with Prices\(\)"):
-        nearest.plot_prices()
+        plot_prices(nearest)
     with pytest.raises(InputError, match="no steps to draw"):
-        nearest.plot_convergence()
+        plot_convergence(nearest)
     with pytest.raises(InputError, match="nobody has the id 'P-77'"):
-        plan.plot_person("P-77")
+        plot_person(plan, "P-77")
     left_out = str(next(i for i in plan.all_ids if i not in plan.ids))
     with pytest.raises(InputError, match=f"changes nothing for '{left_out}': left_out"):
-        plan.plot_person(left_out)
+        plot_person(plan, left_out)
 
 
 def test_a_plan_that_moves_nobody_can_be_drawn() -> None:
     none = solve(linear_problem([1.0], [[-5.0]], {"x0": 0.001}))
     assert none.count == 0
-    assert none.plot_changes().texts[0].get_text() == "The plan moves nobody."
-    assert widths(none.plot_spend()) == [0.0]
+    assert plot_changes(none).texts[0].get_text() == "The plan moves nobody."
+    assert widths(plot_spend(none)) == [0.0]
 
 
 def test_names_are_no_mathematics_and_no_markup(hostile: Plan) -> None:
     wanted = ["$x_1$ & $\\frac{", "_hidden", "<b>a\\nb</b>\\u202e"]
-    for ax in (hostile.plot_spend(), hostile.plot_prices(), hostile.plot_changes(), hostile.plot_person(IDS[0])):
+    for ax in (plot_spend(hostile), plot_prices(hostile), plot_changes(hostile), plot_person(hostile, IDS[0])):
         assert sorted(ticks(ax)) == sorted(wanted)
         ax.figure.canvas.draw()  # "$x_1$ & $\frac{" as mathtext would raise here
-    assert hostile.plot_person(IDS[0]).get_title(loc="left").startswith("$a$ $b$: ")
-    assert hostile.plot_person(IDS[2]).get_title(loc="left").startswith("\\u202eab<script>: ")
+    assert plot_person(hostile, IDS[0]).get_title(loc="left").startswith("$a$ $b$: ")
+    assert plot_person(hostile, IDS[2]).get_title(loc="left").startswith("\\u202eab<script>: ")
 
 
 def test_long_names_and_many_budgets_are_cut() -> None:
@@ -200,7 +201,7 @@ def test_long_names_and_many_budgets_are_cut() -> None:
         budgets=dict.fromkeys(names, 9.0),
     )
     plan = solve(asked)
-    for ax in (plan.plot_spend(), plan.plot_changes(), plan.plot_person(plan.ids[0])):
+    for ax in (plot_spend(plan), plot_changes(plan), plot_person(plan, plan.ids[0])):
         assert len(ticks(ax)) == 30
         assert max(map(len, ticks(ax))) <= 32
         assert ax.get_title(loc="right").startswith("and 31 more")
@@ -209,8 +210,8 @@ def test_long_names_and_many_budgets_are_cut() -> None:
 def test_given_axes_are_drawn_on(plan: Plan) -> None:
     _, ax = plt.subplots()
     before = plt.get_fignums()
-    assert plan.plot_spend(ax) is ax
-    assert plan.plot_person(plan.ids[0], ax=ax) is ax
+    assert plot_spend(plan, ax) is ax
+    assert plot_person(plan, plan.ids[0], ax=ax) is ax
     assert plt.get_fignums() == before
 
 
@@ -223,7 +224,7 @@ from maxflip import InputError, solve
 plan = solve(linear_problem([1.0], [[-1.0]], {"x0": 9.0}))
 plan._repr_html_()
 try:
-    plan.plot_spend()
+    plot_spend(plan)
 except InputError as error:
     print(error)
 """
@@ -271,5 +272,5 @@ def test_a_notebook_shows_a_dozen_budgets() -> None:
 def test_the_price_of_a_budget_of_0_is_not_known() -> None:
     plan = solve(linear_problem([1.0, 0.5], -np.ones((3, 2)), [9.0, 0.0]))
     assert plan.prices is not None
-    assert [text.get_text() for text in plan.plot_prices().texts][-1] == "not known"
+    assert [text.get_text() for text in plot_prices(plan).texts][-1] == "not known"
     assert "<td><bdi>0</bdi></td><td><bdi>0</bdi></td><td><bdi></bdi></td>" in plan._repr_html_()

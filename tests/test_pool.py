@@ -13,8 +13,8 @@ import pytest
 
 import maxflip_verify
 from maxflip import InputError, Nearest, Plan, Prices, Problem, TorchClassifier, resolve, solve
-from maxflip.pool import Pool
-from maxflip.solvers.proposal import Proposal, Run
+from maxflip.plan.pool import Pool
+from maxflip.solvers.base import Proposal, Run
 from tests.examples import linear_problem, net_problem, small_net
 from tests.jobs import export
 from tests.sequences.examples import ragged_problem

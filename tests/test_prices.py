@@ -15,9 +15,9 @@ from scipy.optimize import minimize
 from torch import nn
 
 from maxflip import Budget, Fate, Nearest, Prices, Problem, TorchClassifier, frontier, resolve, solve
-from maxflip.engine import Local
+from maxflip._util.engine import Local
 from maxflip.errors import InputError
-from maxflip.flips import linear
+from maxflip.search import linear
 from maxflip.solvers.prices.clearing import Terms, clear
 from maxflip.solvers.prices.shard import Shard
 from tests.conftest import LONG

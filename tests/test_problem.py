@@ -20,7 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 from maxflip import Budget, Cohort, InputError, Nearest, Problem, ProblemError, TorchClassifier, solve
-from maxflip.engine import Local
+from maxflip._util.engine import Local
 from tests.examples import linear_net, linear_problem, small_net
 
 X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [-1.0, 0.0, 2.0]])

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from maxflip import Budget, Cohort, Nearest, Plan, Prices, Problem, Tempered, TorchClassifier, judge, solve
 from maxflip.errors import ModelError
-from maxflip.flips import FeaturePrices, cheapest_flips
+from maxflip.search import FeaturePrices, cheapest_flips
 from tests.conftest import LONG
 
 Floats = NDArray[np.float64]

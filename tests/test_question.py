@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from maxflip import Budget, Cohort, Problem, TorchClassifier, solve
-from maxflip.question import asked
+from maxflip.problem.describe import asked
 from maxflip.report import render
 from tests.examples import linear_net, linear_problem, net_problem
 from tests.report.plans import Page

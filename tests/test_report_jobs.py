@@ -16,15 +16,15 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-import maxflip.jobs
+import maxflip.cli.run_job
 from maxflip import InputError, Insight, Plan, Problem, look, solve
-from maxflip.cli import app
+from maxflip._util.events import Event, Started, silent
+from maxflip.cli.main import app
+from maxflip.cli.run_job import run_job
 from maxflip.errors import ProblemError, Terminated
-from maxflip.files.insight_file import insight_bytes
-from maxflip.files.job import read_job
-from maxflip.insight import SCALES
-from maxflip.jobs import run_job
-from maxflip.watch import Event, Started, silent
+from maxflip.io.insight_file import insight_bytes
+from maxflip.io.job.read import read_job
+from maxflip.study.outlook import SCALES
 from tests.examples import net_problem, small_net
 from tests.jobs import export, job_text
 from tests.sequences.stays import edited, static_table, write_stays
@@ -235,7 +235,7 @@ def test_what_stops_the_frontier_leaves_the_audited_plan(
     def stopped(*_args: Any, **_options: Any) -> Any:
         raise fault
 
-    monkeypatch.setattr(maxflip.jobs, "outlook_of", stopped)
+    monkeypatch.setattr(maxflip.cli.run_job, "outlook_of", stopped)
     (folder / "job.toml").write_text(asked('group = "sex"'))
     if isinstance(fault, Terminated):
         with pytest.raises(Terminated):
@@ -267,7 +267,7 @@ def test_a_better_plan_that_the_frontier_shows_is_the_one_released(
         first.append(replace(solve(quarter, *args, **options), budgets=problem.budgets))
         return first[0]
 
-    monkeypatch.setattr(maxflip.jobs, "solve", sparing)
+    monkeypatch.setattr(maxflip.cli.run_job, "solve", sparing)
     done = solved(folder, 'frontier = [0.5, 1.0]\ngroup = "sex"')
     assert done.exit_code == 0, done.stderr
     plan, insight = Plan.load(folder / "plan"), Insight.load(folder / "plan")
@@ -302,7 +302,7 @@ def test_a_signal_in_the_midst_of_the_frontier_is_no_other(folder: Path, monkeyp
             raise KeyboardInterrupt
         return solve(*args, **options)
 
-    monkeypatch.setattr("maxflip.insight.outlook.solve", interrupted)
+    monkeypatch.setattr("maxflip.study.outlook.solve", interrupted)
     assert solved(folder, "frontier = [0.5, 0.75]").exit_code == 130
     assert len(solves) == 2
     assert invoke("verify", folder / "plan").exit_code == 0

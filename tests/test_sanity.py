@@ -18,10 +18,10 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 from torch import nn
 
 from maxflip import Cohort, Ensemble, Nearest, Problem, SklearnClassifier, Tempered, TorchClassifier, solve
-from maxflip.jobs import run_demo
+from maxflip._util.events import silent
+from maxflip.cli.run_job import run_demo
 from maxflip.networks import GRUD
-from maxflip.sanity import input_notices, outcome_notices
-from maxflip.watch import silent
+from maxflip.problem.sanity import input_notices, outcome_notices
 
 PATIENTS = load_diabetes(scaled=False)
 FEATURES = [*PATIENTS.feature_names]

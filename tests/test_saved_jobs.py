@@ -27,8 +27,8 @@ from maxflip import (
     resolve,
     solve,
 )
-from maxflip.files.job import read_job
-from maxflip.watch import silent
+from maxflip._util.events import silent
+from maxflip.io.job.read import read_job
 from tests.examples import small_net
 from tests.jobs import export
 from tests.test_cli import invoke

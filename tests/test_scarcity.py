@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from maxflip import Budget, Fate, Plan, Problem, TorchClassifier, resolve, solve
-from maxflip import choose as chooser
+from maxflip.select import choose as chooser
 from tests.conftest import LONG
 from tests.examples import linear_problem, small_net
 

@@ -41,9 +41,9 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVC, LinearSVC
 
 from maxflip import Fate, InputError, ModelError, Nearest, Problem, solve
-from maxflip.classifiers import Sample, probe
-from maxflip.classifiers.sklearn_model import SklearnClassifier
-from maxflip.exact import Floats
+from maxflip._util.types import Floats
+from maxflip.models import Sample, probe
+from maxflip.models.sklearn.model import SklearnClassifier
 from maxflip_wall.pt2 import load_module
 
 NAMES = ["age", "bmi", "chol", "glu", "ward", "diet"]
@@ -511,7 +511,7 @@ def test_importing_maxflip_does_not_import_scikit_learn() -> None:
     import subprocess
     import sys
 
-    code = "import sys, maxflip, maxflip.classifiers.sklearn_model; sys.exit('sklearn' in sys.modules)"
+    code = "import sys, maxflip, maxflip.models.sklearn.model; sys.exit('sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -23,8 +23,8 @@ from sklearn.preprocessing import FunctionTransformer
 
 import maxflip_wall.skops as module
 from maxflip import InputError, MaxflipError, Problem, UnsafeError, solve
-from maxflip.classifiers import SklearnClassifier
-from maxflip.files.models import load_classifier
+from maxflip.models import SklearnClassifier
+from maxflip.models.files import load_classifier
 from maxflip_wall.skops import TYPES, is_skops
 from tests.test_sklearn import (
     CASES,

@@ -23,7 +23,7 @@ import pytest
 import torch
 
 from maxflip import InputError, OutputError, UnsafeError
-from maxflip.files.models import load_classifier
+from maxflip.models.files import load_classifier
 from maxflip_verify.__main__ import main
 from maxflip_wall import Refused, Unavailable, Unreadable, load_model, read
 from tests.test_cli import folder, invoke, model

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from maxflip.relaxation import Candidates, Relaxed, relaxed
-from maxflip.swaps import reach
+from maxflip.select.local_search import reach
+from maxflip.select.relaxation import Candidates, Relaxed, relaxed
 
 
 def posed(share: list[list[float]], sample: list[int], worth: list[float], must: list[bool]) -> Candidates:

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from maxflip import Budget, Nearest, Prices, Problem, ProblemError, solve
-from maxflip.choose import choose
+from maxflip.select.choose import choose
 from maxflip.solvers import Solver
 from tests.conftest import LONG
 from tests.examples import linear_problem, missing_score

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from maxflip import Budget, Problem, TorchClassifier
-from maxflip.flips import FeaturePrices, trust
-from maxflip.flips.gradient import Best, explore
-from maxflip.flips.surface import Surface
+from maxflip.search import FeaturePrices, trust
+from maxflip.search.gradient import Best, explore
+from maxflip.search.surface import Surface
 from tests.examples import linear_net, small_net
 
 

@@ -12,23 +12,10 @@ import pytest
 import torch
 from torch import nn
 
-from maxflip import (
-    BCMS,
-    CCMS,
-    KL,
-    MS,
-    InputError,
-    Nearest,
-    Problem,
-    ResourceError,
-    TorchClassifier,
-    Tuned,
-    solve,
-    tune,
-    tuning,
-)
-from maxflip.tuning import PAPER_GRIDS, scale_free_grid
-from maxflip.watch import Advanced, Event, Finished, Notice, Started
+from maxflip import BCMS, CCMS, KL, MS, InputError, Nearest, Problem, ResourceError, TorchClassifier, Tuned, solve, tune
+from maxflip._util.events import Advanced, Event, Finished, Notice, Started
+from maxflip.study import tuning
+from maxflip.study.tuning import PAPER_GRIDS, scale_free_grid
 from tests.examples import linear_net, linear_problem, net_problem
 
 X = np.random.default_rng(0).normal(size=(12, 2)) - 2.0  # none of them near the line of x0 + 2 x1

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from maxflip import Nearest, Prices, Problem, TorchClassifier, solve
-from maxflip.pool import Pool
+from maxflip.plan.pool import Pool
+from maxflip.select.twins import share_flips
 from maxflip.solvers import Solver
-from maxflip.twins import share_flips
 from tests.examples import linear_problem, small_net
 
 

@@ -10,7 +10,7 @@ from benchmarks.peer_tools.problems import of_shape, problem_of
 from benchmarks.peer_tools.question import Question
 from benchmarks.peer_tools.running import Answer, Method, main
 from maxflip import Nearest, Prices, solve
-from maxflip.flips import FeaturePrices, cheapest_flips
+from maxflip.search import FeaturePrices, cheapest_flips
 from maxflip.solvers import Solver
 
 

@@ -13,9 +13,9 @@ import numpy as np
 from experiments.metrics import Floats, auc
 from experiments.tasks import Rows
 from maxflip import Ensemble, Nearest, Plan, Problem, solve
-from maxflip.classifiers import Classifier
+from maxflip._util.rng import Streams
+from maxflip.models import Classifier
 from maxflip.solvers import Solver
-from maxflip.streams import Streams
 
 S = TypeVar("S")  # people: rows of a table, or sequences
 Row = dict[str, Any]

@@ -17,12 +17,12 @@ from experiments.hold.cases import Judge, Source, Spec, resampled
 from experiments.metrics import Floats
 from experiments.tasks import Rows
 from maxflip import BCMS, CCMS, KL, MS, Nearest, Plan, Prices, Problem, TorchClassifier
-from maxflip.classifiers import Classifier
+from maxflip._util.atomic import write_bytes
+from maxflip._util.rng import Streams
 from maxflip.datasets import credit_default
 from maxflip.datasets.credit import PERSONAL
-from maxflip.files.atomic import write_bytes
+from maxflip.models import Classifier
 from maxflip.solvers import Solver
-from maxflip.streams import Streams
 
 PAID = 0
 LEARNED_FROM = 0.5

@@ -16,10 +16,10 @@ from experiments.metrics import Floats
 from experiments.packed import Packed, logits_of
 from experiments.tasks import Rows, Task
 from maxflip import BCMS, CCMS, KL, MS, Nearest, Plan, Prices, Problem, TorchClassifier
-from maxflip.classifiers import Classifier
 from maxflip.datasets import Sequences, physionet2012
 from maxflip.datasets.physionet import Label
 from maxflip.datasets.physionet_variables import LABS
+from maxflip.models import Classifier
 from maxflip.networks import SequenceNetwork, SequenceTransformer, SparseTimeLSTM, load_network, save_network
 from maxflip.solvers import Solver
 

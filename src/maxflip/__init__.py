@@ -7,10 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from maxflip.bracket import Bracket
-    from maxflip.budgets import Budget
-    from maxflip.classifiers import Ensemble, SklearnClassifier, Tempered, TorchClassifier
-    from maxflip.cohort import Cohort
+    from maxflip.data.cohort import Cohort
     from maxflip.errors import (
         InputError,
         MaxflipError,
@@ -21,15 +18,19 @@ if TYPE_CHECKING:
         UnsafeError,
         VerifyError,
     )
-    from maxflip.insight import Insight, look
-    from maxflip.margins import SuggestedMargin, suggest_margin
-    from maxflip.must_hold import Rounded, Uptake
-    from maxflip.pipeline import solve
-    from maxflip.plan import Fate, Plan, Status
-    from maxflip.problem import Problem
+    from maxflip.models import Ensemble, SklearnClassifier, Tempered, TorchClassifier
+    from maxflip.plan.bracket import Bracket
+    from maxflip.plan.plan import Fate, Plan, Status
+    from maxflip.problem.budgets import Budget
+    from maxflip.problem.must_hold import Rounded, Uptake
+    from maxflip.problem.problem import Problem
     from maxflip.solvers import BCMS, CCMS, KL, MS, Nearest, Prices
-    from maxflip.study import Frontier, frontier, resolve
-    from maxflip.tuning import Tuned, tune
+    from maxflip.solving import solve
+    from maxflip.study.frontier import Frontier, frontier, resolve
+    from maxflip.study.insight import Insight
+    from maxflip.study.look import look
+    from maxflip.study.margins import SuggestedMargin, suggest_margin
+    from maxflip.study.tuning import Tuned, tune
 
 __version__ = "0.1.0"
 
@@ -74,19 +75,20 @@ __all__ = [
 ]
 
 _HOMES = {
-    "bracket": ["Bracket"],
-    "budgets": ["Budget"],
-    "classifiers": ["Ensemble", "SklearnClassifier", "Tempered", "TorchClassifier"],
-    "cohort": ["Cohort"],
-    "insight": ["Insight", "look"],
-    "margins": ["SuggestedMargin", "suggest_margin"],
-    "must_hold": ["Rounded", "Uptake"],
-    "pipeline": ["solve"],
-    "plan": ["Fate", "Plan", "Status"],
-    "problem": ["Problem"],
+    "models": ["Ensemble", "SklearnClassifier", "Tempered", "TorchClassifier"],
+    "data.cohort": ["Cohort"],
+    "plan.bracket": ["Bracket"],
+    "plan.plan": ["Fate", "Plan", "Status"],
+    "problem.budgets": ["Budget"],
+    "problem.must_hold": ["Rounded", "Uptake"],
+    "problem.problem": ["Problem"],
+    "solving": ["solve"],
     "solvers": ["BCMS", "CCMS", "KL", "MS", "Nearest", "Prices"],
-    "study": ["Frontier", "frontier", "resolve"],
-    "tuning": ["Tuned", "tune"],
+    "study.frontier": ["Frontier", "frontier", "resolve"],
+    "study.insight": ["Insight"],
+    "study.look": ["look"],
+    "study.margins": ["SuggestedMargin", "suggest_margin"],
+    "study.tuning": ["Tuned", "tune"],
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -15,10 +15,10 @@ def main() -> None:
     """A signal ends the program at once while it starts, when nothing is written yet; later by way of an exception."""
     for number in _CODES:
         signal.signal(number, _leave)
-    from maxflip.cli import run
+    from maxflip.cli.main import run
 
     if not _only_asks():
-        import maxflip.jobs  # noqa: F401  torch and the solvers: what takes the time
+        import maxflip.cli.run_job  # noqa: F401  torch and the solvers: what takes the time
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, _unwind)

@@ -12,6 +12,11 @@ MaxflipError              1   a bug of ours, when raised as such
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from maxflip_wall import Refused, Unreadable
+
 from collections.abc import Sequence
 
 SHOWN = 100  # a file with a million faults still gives a readable message
@@ -68,6 +73,12 @@ class UnsafeError(MaxflipError):
     """Refused: opening it could run a program."""
 
     exit_code = 7
+
+
+def as_ours(error: Refused | Unreadable) -> MaxflipError:
+    """An error of maxflip_wall, as the one of ours with the same exit code."""
+    kinds = {kind.exit_code: kind for kind in (InputError, ModelError, OutputError, UnsafeError)}
+    return kinds[error.exit_code](str(error))
 
 
 class Terminated(BaseException):

@@ -10,21 +10,18 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from maxflip.classifiers import scores
-from maxflip.engine import Engine, Rows
-from maxflip.exact import Floats
-from maxflip.inputs import as_tensor
-from maxflip.parts import each, filled, lowest
-from maxflip.problem import Problem
-from maxflip.suggest import listed
-from maxflip.watch import Notice, Watch
+from maxflip._util.engine import Engine
+from maxflip._util.events import Notice, Watch
+from maxflip._util.messages import listed
+from maxflip._util.parallel import each, filled, lowest
+from maxflip._util.types import Floats, Mask, Rows
+from maxflip.data.inputs import as_tensor
+from maxflip.models import scores
+from maxflip.problem.problem import Problem
 
 ALONE, AT_A_TIME = 1000, 100  # of the flips that pass most narrowly, at most so many are tried one at a time too
 HARMLESS = 0.5  # of the guard
-
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from evidence.files import made_here, write
 from evidence.rendering import rendered
 from evidence.report import Files
 from evidence.results import Results
-from maxflip.flips.surface import Evaluations
+from maxflip.search.surface import Evaluations
 
 
 def measured(samples: int) -> Files:

@@ -11,9 +11,9 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from evidence.chromium import chromium, installed
-from maxflip.insight import Insight
-from maxflip.plan import Plan
+from maxflip.plan.plan import Plan
 from maxflip.report import render
+from maxflip.study.insight import Insight
 
 
 def missing(what: str) -> NoReturn:

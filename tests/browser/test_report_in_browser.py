@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maxflip.budgets import Budget
-from maxflip.insight import Group, Groups, Insight, Outlook, Plausibility
-from maxflip.plan import Fate, Places, Plan, Status
+from maxflip.plan.plan import Fate, Places, Plan, Status
+from maxflip.problem.budgets import Budget
+from maxflip.study.groups import Group, Groups
+from maxflip.study.insight import Insight, Outlook, Plausibility
 from tests.browser.conftest import Open, Opened, missing
 from tests.report.plans import HOSTILE, make
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from maxflip.cli import app
+from maxflip.cli.main import app
 from tests.datasets.test_credit import write as write_credit
 from tests.datasets.test_open_university import write as write_courses
 from tests.datasets.test_physionet import write_texts

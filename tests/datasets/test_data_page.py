@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from maxflip.datasets_cli import describe
-from maxflip.watch import silent
+from maxflip._util.events import silent
+from maxflip.cli.datasets import describe
 from tests.real_data import real_data
 
 PAGE = (Path(__file__).parents[2] / "docs" / "data.md").read_text()

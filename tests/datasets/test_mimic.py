@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from maxflip._util.events import Event, Finished, Started
 from maxflip.datasets import mimic3
 from maxflip.datasets.mimic import LABS
 from maxflip.errors import InputError
-from maxflip.watch import Event, Finished, Started
 
 ADMITTED = datetime(2150, 6, 1, 20, 30)
 PATIENTS = '"ROW_ID","SUBJECT_ID","GENDER","DOB","DOD","DOD_HOSP","DOD_SSN","EXPIRE_FLAG"'

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from maxflip._util.events import Advanced, Event, Finished, Started
 from maxflip.datasets import Sequences, physionet2012
 from maxflip.datasets.physionet import labels_of, sets_in
 from maxflip.datasets.physionet_variables import DESCRIPTORS, KNOWN, LABS, LEFT_OUT, VARIABLES
 from maxflip.errors import InputError, OutputError
-from maxflip.watch import Advanced, Event, Finished, Started
 from tests.real_data import real_data
 
 OUTCOMES = "RecordID,SAPS-I,SOFA,Length_of_stay,Survival,In-hospital_death\n"

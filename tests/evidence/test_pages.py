@@ -24,9 +24,9 @@ from experiments.hold.credit import Credit
 from experiments.hold.icu import Stays
 from experiments.protocol import SHARES, SMALL_STEP
 from maxflip import KL
-from maxflip.holds import SHARES as PARTLY
-from maxflip.sizing import WEIGHTS
-from maxflip.tuning import scale_free_grid
+from maxflip.plan.holding import SHARES as PARTLY
+from maxflip.study.sizing import WEIGHTS
+from maxflip.study.tuning import scale_free_grid
 
 MADE = Made("python -m x", "2026-01-02", "abc1234", "2 cores (x86_64)", {"torch": "2.13.0"}, 3.5)
 SCALE = {"samples": 1000, "features": 2, "count": 7, "seconds": 1.25, "solving_seconds": 0.5, "peak_gib": 0.125}

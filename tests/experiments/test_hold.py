@@ -51,7 +51,7 @@ from experiments.metrics import Floats
 from experiments.packed import logits_of
 from experiments.tasks import Rows, Task
 from maxflip import Ensemble, Nearest, Plan, Prices, Problem, TorchClassifier, solve
-from maxflip.classifiers import Classifier
+from maxflip.models import Classifier
 from maxflip.solvers import Solver
 from tests.experiments.stage import small
 from tests.real_data import real_data

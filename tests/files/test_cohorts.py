@@ -20,9 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxflip import InputError, OutputError
-from maxflip.files import csv_layout
-from maxflip.files.cells import Amount, Extra, Label, Limit
-from maxflip.files.cohorts import Reading, read_cohort, read_table
+from maxflip.io.cohort import csv_layout
+from maxflip.io.cohort.cells import Amount, Extra, Label, Limit
+from maxflip.io.cohort.tables import Reading, read_cohort, read_table
 
 PEOPLE = {"pid": ["007", "P-2", "P-3"], "age": [61.0, 48.0, 70.5], "bmi": [27.5, 31.0, 22.25]}
 CSV = "pid,age,bmi\n007,61,27.5\nP-2,48,31\nP-3,70.5,22.25\n"

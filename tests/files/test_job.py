@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxflip import InputError, Nearest, OutputError, Prices, ProblemError, TorchClassifier, solve
-from maxflip.files.job import Job, read_job
+from maxflip.io.job.read import Job, read_job
 
 PEOPLE = "pid,age,bmi,bp,wanted,value,low\n007,61,27.5,120,stable,1,20\nP-2,48,31,111,0,2.5,\nP-3,70,22,140,1,3,18.5\n"
 JOB = """\

@@ -9,16 +9,16 @@ import numpy as np
 import torch
 
 from maxflip import BCMS, CCMS, KL, MS, Problem, judge
-from maxflip.engine import Local
+from maxflip._util.engine import Local
+from maxflip._util.events import silent
+from maxflip._util.rng import Streams
+from maxflip.solvers.base import Run
 from maxflip.solvers.paper.chance import ChanceAlgorithm
 from maxflip.solvers.paper.kl import KLAlgorithm
 from maxflip.solvers.paper.loop import Setting
 from maxflip.solvers.paper.ms import MSAlgorithm
 from maxflip.solvers.paper.multipliers import Multipliers
 from maxflip.solvers.paper.search import Search, Units
-from maxflip.solvers.proposal import Run
-from maxflip.streams import Streams
-from maxflip.watch import silent
 from tests.examples import linear_problem
 
 W = np.array([1.0, -0.5])

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxflip import BCMS, CCMS, KL, MS
-from maxflip.streams import Streams
+from maxflip._util.rng import Streams
 from tests.paper.stage import AMOUNTS, DELTA, LAMBDA, MU, U, W, X, chance, kl, ms, run_of, two_samples
 
 Floats = NDArray[np.float64]

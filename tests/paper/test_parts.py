@@ -11,13 +11,13 @@ import pytest
 import torch
 
 from maxflip import TorchClassifier
-from maxflip.goal import Goal
+from maxflip._util.rng import Streams
+from maxflip.problem.goal import Goal
 from maxflip.solvers.paper import selection
 from maxflip.solvers.paper.confidence import divergence, hinge, signed
 from maxflip.solvers.paper.indicator import beyond, soft_indicator
 from maxflip.solvers.paper.multipliers import Multipliers
 from maxflip.solvers.paper.steps import into_unit_interval, onto_simplex, renormalised
-from maxflip.streams import Streams
 from tests.examples import net_problem, small_net
 from tests.paper.stage import setting_of, tensor
 

@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from maxflip import BCMS, CCMS, KL, MS, Budget, Cohort, Fate, InputError, Plan, Problem, TorchClassifier, solve
-from maxflip.sizing import size_budgets
-from maxflip.watch import Event, Notice
+from maxflip._util.events import Event, Notice
+from maxflip.study.sizing import size_budgets
 from tests.examples import linear_net, linear_problem, net_problem, small_net
 from tests.paper.stage import run_of, setting_of
 

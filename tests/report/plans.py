@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from maxflip.budgets import Budget
-from maxflip.plan import Fate, Plan, Status
+from maxflip.plan.plan import Fate, Plan, Status
+from maxflip.problem.budgets import Budget
 from maxflip.report import render
 
 TAGS = {

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maxflip.insight import Group, Groups, Insight, Outlook, Plausibility
-from maxflip.plan import Fate
+from maxflip.plan.plan import Fate
 from maxflip.report import render
 from maxflip.report.charts import Line, Spread, lines, ticks
+from maxflip.study.groups import Group, Groups
+from maxflip.study.insight import Insight, Outlook, Plausibility
 from tests.report.plans import HOSTILE, Page, make
 
 OUTLOOK = Outlook((0.5, 1.0, 2.0), (1, 2, 4), (1.5, 3.0, 6.0), (None, None, None), (1.5, 2.5, 4.75))

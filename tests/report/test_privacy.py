@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from maxflip.budgets import Budget
-from maxflip.insight import Group, Groups, Insight
-from maxflip.plan import Fate, Plan
+from maxflip.plan.plan import Fate, Plan
+from maxflip.problem.budgets import Budget
 from maxflip.report import render
+from maxflip.study.groups import Group, Groups
+from maxflip.study.insight import Insight
 from tests.report.plans import Page, make
 
 COUNT = 30

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maxflip.bracket import Ceiling
-from maxflip.budgets import Budget
-from maxflip.plan import Fate, Places, Plan, Status
+from maxflip.plan.bracket import Ceiling
+from maxflip.plan.plan import Fate, Places, Plan, Status
+from maxflip.problem.budgets import Budget
 from maxflip.report import render
 from maxflip.report.answer import headline
 from tests.report.plans import ATTRIBUTES, HOSTILE, TAGS, Page, make, read

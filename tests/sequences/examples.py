@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from maxflip import Cohort, Problem, TorchClassifier
-from maxflip.inputs import Batch
+from maxflip.data.inputs import Batch
 
 
 class Total(nn.Module):

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from maxflip import Budget, Cohort, InputError, ModelError, Problem, ProblemError, TorchClassifier, resolve, solve
+from maxflip.data.sequences import read_sequences
 from maxflip.networks import GRUD
-from maxflip.ragged import read_sequences
 from tests.sequences.examples import LastStep, Total, ragged_problem
 
 ONE = [np.ones((2, 1))]

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from maxflip import Budget, Cohort, Ensemble, Fate, Plan, Problem, Tempered, TorchClassifier, solve
-from maxflip.engine import Local
+from maxflip._util.engine import Local
 from maxflip.solvers import Solver
 from tests.contract import SOLVERS
 from tests.sequences.examples import Recurrent, Total, alone, ragged_cohort, ragged_problem, ragged_values

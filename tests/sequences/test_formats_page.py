@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from maxflip.jobs import run_job
-from maxflip.watch import silent
+from maxflip._util.events import silent
+from maxflip.cli.run_job import run_job
 from tests.sequences.stays import long_table, write_stays
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "formats.md"

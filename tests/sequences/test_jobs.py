@@ -27,11 +27,11 @@ from maxflip import (
     resolve,
     solve,
 )
-from maxflip.files.job import read_job
-from maxflip.files.models import load_sequence_classifier
-from maxflip.jobs import Released, run_job
+from maxflip._util.events import silent
+from maxflip.cli.run_job import Released, run_job
+from maxflip.io.job.read import read_job
+from maxflip.models.files import load_sequence_classifier
 from maxflip.networks import GRUD, SequenceTransformer, SparseTimeLSTM, save_network
-from maxflip.watch import silent
 from tests.jobs import export
 from tests.sequences.examples import Recurrent
 from tests.sequences.stays import (

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from maxflip import Budget, Cohort, Fate, Nearest, Prices, Problem, TorchClassifier, resolve, solve
-from maxflip.slots import Slots
+from maxflip.data.slots import Slots
 from maxflip.solvers import Solver
 from tests.contract import SOLVERS
 from tests.examples import net_problem, small_net

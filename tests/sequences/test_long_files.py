@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from maxflip import InputError
-from maxflip.files.cells import Amount, Extra, Limit
-from maxflip.files.cohorts import Reading
-from maxflip.files.sequences import Columns, Static, read_sequences, read_static
+from maxflip.io.cohort.cells import Amount, Extra, Limit
+from maxflip.io.cohort.sequences import Columns, Static, read_sequences, read_static
+from maxflip.io.cohort.tables import Reading
 from tests.sequences.stays import write_csv
 
 STAYS: dict[str, list[Any]] = {

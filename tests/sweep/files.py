@@ -11,9 +11,9 @@ import torch
 
 import maxflip_verify
 from maxflip import Plan, Problem, solve
-from maxflip.files.job import read_job
+from maxflip._util.events import silent
+from maxflip.io.job.read import read_job
 from maxflip.networks import save_network
-from maxflip.watch import silent
 from tests.jobs import export
 from tests.sweep.answers import Answers, by_id
 from tests.sweep.laws import Broken, law

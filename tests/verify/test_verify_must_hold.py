@@ -15,9 +15,9 @@ import torch
 
 import maxflip_verify
 from maxflip import Plan, Rounded, Uptake, VerifyError, solve
-from maxflip.files.job import read_job
-from maxflip.jobs import run_job
-from maxflip.watch import silent
+from maxflip._util.events import silent
+from maxflip.cli.run_job import run_job
+from maxflip.io.job.read import read_job
 from tests.examples import linear_problem
 from tests.jobs import export
 from tests.sequences.stays import write_stays

@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from maxflip.jobs import run_job
+from maxflip._util.events import silent
+from maxflip.cli.run_job import run_job
 from maxflip.networks import save_network
-from maxflip.watch import silent
 from maxflip_verify.__main__ import main
 from tests.sequences.stays import (
     JOB,

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from maxflip._util.frozen import FrozenMap, read_only
 from maxflip.datasets.reading import find_tables, read_columns
 from maxflip.datasets.samples import Table
 from maxflip.errors import InputError
-from maxflip.frozen import FrozenMap, read_only
 
 TABLE = "default_credit_card"
 FEATURES = (

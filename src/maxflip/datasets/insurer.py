@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from maxflip._util.frozen import FrozenMap, read_only
 from maxflip.datasets.samples import Numbers, Sequences
 from maxflip.errors import InputError
-from maxflip.frozen import FrozenMap, read_only
 
 # How many features there are of each kind; the first three are sequences, the others stay as they are.
 COUNTS: Mapping[str, int] = FrozenMap({"dense": 40, "sparse": 97, "time": 8, "static_time": 4, "static": 20})

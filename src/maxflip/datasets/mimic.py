@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from maxflip._util.events import Finished, Started, Watch, silent
+from maxflip._util.frozen import FrozenMap, read_only
+from maxflip._util.types import Floats
 from maxflip.datasets.reading import find_tables, read_batches, read_columns
 from maxflip.datasets.samples import Events, Integers, Sequences
 from maxflip.errors import InputError
-from maxflip.exact import Floats
-from maxflip.frozen import FrozenMap, read_only
-from maxflip.watch import Finished, Started, Watch, silent
 
 TABLES = ("PATIENTS", "ADMISSIONS", "LABEVENTS")
 # Lab: its item, its unit, smallest and largest value that a living patient can have.

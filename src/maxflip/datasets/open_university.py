@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from maxflip._util.frozen import FrozenMap, read_only
+from maxflip._util.messages import counted, listed
 from maxflip.datasets.reading import find_tables, read_columns
 from maxflip.datasets.samples import Integers, Sequences, Table
 from maxflip.errors import InputError
-from maxflip.frozen import FrozenMap, read_only
-from maxflip.suggest import counted, listed
 
 TABLES = ("assessments", "studentAssessment", "studentInfo")
 CLASSES = ("Pass", "Fail", "Withdrawn", "Distinction")

@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from maxflip._util.events import Watch, silent
+from maxflip._util.frozen import FrozenMap, read_only
+from maxflip._util.messages import did_you_mean
+from maxflip._util.types import Floats
 from maxflip.datasets.physionet_rows import Rows, read_parquet, read_texts
 from maxflip.datasets.physionet_variables import DESCRIPTORS, LEFT_OUT, UNKNOWN, VARIABLES
 from maxflip.datasets.reading import find, folder_of, read_columns
 from maxflip.datasets.samples import Events, Integers, Sequences
 from maxflip.errors import InputError
-from maxflip.exact import Floats
-from maxflip.frozen import FrozenMap, read_only
-from maxflip.suggest import did_you_mean
-from maxflip.watch import Watch, silent
 
 Grid = Literal["hour"] | None
 Label = Literal["in_hospital", "30_day"]

@@ -15,14 +15,14 @@ import pyarrow.compute as pc
 import pyarrow.csv
 from numpy.typing import NDArray
 
+from maxflip._util.events import Advanced, Finished, Started, Watch
+from maxflip._util.messages import ALIKE, counted, did_you_mean, shown
+from maxflip._util.types import Floats
 from maxflip.datasets.physionet_variables import KNOWN
 from maxflip.datasets.samples import Integers, Numbers
 from maxflip.errors import InputError, OutputError
-from maxflip.exact import Floats
-from maxflip.files.cohorts import read_table
-from maxflip.files.opening import open_file
-from maxflip.suggest import ALIKE, counted, did_you_mean, shown
-from maxflip.watch import Advanced, Finished, Started, Watch
+from maxflip.io.cohort.tables import read_table
+from maxflip.io.opening import open_file
 
 LAST_MINUTE = 48 * 60
 _HEADER = b"Time,Parameter,Value"

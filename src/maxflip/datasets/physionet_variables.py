@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from maxflip.frozen import FrozenMap
+from maxflip._util.frozen import FrozenMap
 
 # Variable: unit, smallest and largest value that a living patient can have. The 33 that GRU-D is run with.
 VARIABLES: Mapping[str, tuple[str, float, float]] = FrozenMap(

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
 
+from maxflip._util.messages import did_you_mean, first_line, listed
 from maxflip.errors import InputError, OutputError
-from maxflip.files.opening import open_file
-from maxflip.suggest import did_you_mean, first_line, listed
+from maxflip.io.opening import open_file
 
 BLOCK = 1 << 20  # bytes of text in a batch; pyarrow reads some dozens of them ahead
 _PLACE = re.compile(

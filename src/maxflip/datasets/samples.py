@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxflip.cohort import Cohort
-from maxflip.exact import Floats
-from maxflip.frozen import read_only
+from maxflip._util.frozen import read_only
+from maxflip._util.types import Floats
+from maxflip.data.cohort import Cohort
 
 Numbers = NDArray[np.floating[Any]]
 Integers = NDArray[np.int64]

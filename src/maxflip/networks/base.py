@@ -9,11 +9,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from maxflip._util.messages import shown
 from maxflip.errors import InputError
-from maxflip.suggest import shown
 
 Names = int | Sequence[str]
-Floats = Sequence[float] | NDArray[Any] | Tensor
+Numbers = Sequence[float] | NDArray[Any] | Tensor
 
 
 class SequenceNetwork(nn.Module):
@@ -38,10 +38,10 @@ class SequenceNetwork(nn.Module):
         classes: Names,
         static: Names,
         *,
-        shift: Floats | None,
-        scale: Floats | None,
-        static_shift: Floats | None,
-        static_scale: Floats | None,
+        shift: Numbers | None,
+        scale: Numbers | None,
+        static_shift: Numbers | None,
+        static_scale: Numbers | None,
         time_scale: float | None = None,
     ) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ class SequenceNetwork(nn.Module):
                 faults.append(f"{name} must be above 0 everywhere, got {tensors[name].min().item()}.")
         return faults
 
-    def _keep(self, name: str, given: Floats | float | None, default: Tensor) -> None:
+    def _keep(self, name: str, given: Numbers | float | None, default: Tensor) -> None:
         """Numbers that training leaves alone, as a buffer; `default` says how many."""
         value = default if given is None else torch.as_tensor(given, dtype=default.dtype, device=default.device).clone()
         if value.shape != default.shape:

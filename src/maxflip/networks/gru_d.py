@@ -10,7 +10,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from maxflip.networks.base import Floats, Names, SequenceNetwork
+from maxflip.networks.base import Names, Numbers, SequenceNetwork
 from maxflip.networks.steps import Steps
 
 
@@ -32,11 +32,11 @@ class GRUD(SequenceNetwork):
         classes: Names = 2,
         static: Names = 0,
         *,
-        means: Floats | None = None,
-        shift: Floats | None = None,
-        scale: Floats | None = None,
-        static_shift: Floats | None = None,
-        static_scale: Floats | None = None,
+        means: Numbers | None = None,
+        shift: Numbers | None = None,
+        scale: Numbers | None = None,
+        static_shift: Numbers | None = None,
+        static_scale: Numbers | None = None,
         time_scale: float = 1.0,
     ) -> None:
         super().__init__(

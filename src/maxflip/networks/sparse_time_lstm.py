@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from maxflip._util.messages import did_you_mean, shown
 from maxflip.errors import InputError
-from maxflip.networks.base import Floats, Names, SequenceNetwork
+from maxflip.networks.base import Names, Numbers, SequenceNetwork
 from maxflip.networks.steps import Steps
-from maxflip.suggest import did_you_mean, shown
 
 Columns = Sequence[int] | Sequence[str]
 
@@ -38,10 +38,10 @@ class SparseTimeLSTM(SequenceNetwork):
         sparse: Columns = (),
         time: Columns = (),
         static_time: Columns = (),
-        shift: Floats | None = None,
-        scale: Floats | None = None,
-        static_shift: Floats | None = None,
-        static_scale: Floats | None = None,
+        shift: Numbers | None = None,
+        scale: Numbers | None = None,
+        static_shift: Numbers | None = None,
+        static_scale: Numbers | None = None,
     ) -> None:
         super().__init__(
             *(inputs, hidden, classes, static),

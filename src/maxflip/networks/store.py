@@ -9,12 +9,13 @@ from typing import Any
 import torch
 
 import maxflip_wall
-from maxflip.errors import InputError
+from maxflip._util.atomic import write_bytes
+from maxflip._util.messages import listed, shown
+from maxflip.errors import InputError, as_ours
 from maxflip.networks.base import SequenceNetwork
 from maxflip.networks.gru_d import GRUD
 from maxflip.networks.sparse_time_lstm import SparseTimeLSTM
 from maxflip.networks.transformer import SequenceTransformer
-from maxflip.suggest import listed, shown
 
 KINDS: dict[str, type[SequenceNetwork]] = {kind.__name__: kind for kind in (GRUD, SparseTimeLSTM, SequenceTransformer)}
 KEY = "maxflip"  # one key for all: writers differ in the order of several, and the same network gives the same file
@@ -24,8 +25,6 @@ REMEDY = "Save it with maxflip.networks.save_network(net, 'model.safetensors')."
 def save_network(net: SequenceNetwork, path: str | Path) -> None:
     """Write the network, whole or not at all: one of `KINDS`, all of it float32 or all of it float64."""
     from safetensors.torch import save
-
-    from maxflip.files.atomic import write_bytes
 
     kind = type(net).__name__
     if KINDS.get(kind) is not type(net):
@@ -42,8 +41,6 @@ def save_network(net: SequenceNetwork, path: str | Path) -> None:
 
 def load_network(path: str | Path) -> SequenceNetwork:
     """The network that `save_network` wrote, in eval mode. Nothing in the file is run, and no size in it believed."""
-    from maxflip.files.models import as_ours
-
     try:
         return parse_network(maxflip_wall.read(Path(path)), str(path))
     except (maxflip_wall.Refused, maxflip_wall.Unreadable) as error:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from maxflip.errors import InputError
-from maxflip.networks.base import Floats, Names, SequenceNetwork
+from maxflip.networks.base import Names, Numbers, SequenceNetwork
 
 MOST_LAYERS = 100  # a file that claims a billion must not keep anyone busy
 
@@ -31,10 +31,10 @@ class SequenceTransformer(SequenceNetwork):
         *,
         heads: int = 4,
         layers: int = 2,
-        shift: Floats | None = None,
-        scale: Floats | None = None,
-        static_shift: Floats | None = None,
-        static_scale: Floats | None = None,
+        shift: Numbers | None = None,
+        scale: Numbers | None = None,
+        static_shift: Numbers | None = None,
+        static_scale: Numbers | None = None,
         time_scale: float = 1.0,
     ) -> None:
         super().__init__(

@@ -10,8 +10,7 @@ from importlib import resources
 import jinja2
 from markupsafe import Markup
 
-from maxflip.insight import Insight, People, for_people
-from maxflip.plan import Plan
+from maxflip.plan.plan import Plan
 from maxflip.report import privacy
 from maxflip.report.answer import answer, wanted
 from maxflip.report.budgets import budgets
@@ -25,6 +24,7 @@ from maxflip.report.outlook import frontier
 from maxflip.report.people import people as people_picked
 from maxflip.report.plausibility import likeness
 from maxflip.report.texts import isolated
+from maxflip.study.insight import Insight, People, for_people
 
 __all__ = ["is_report", "render"]
 

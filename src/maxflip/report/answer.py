@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from maxflip.plan import Fate, Plan, Status
+from maxflip._util.messages import one_line
+from maxflip.plan.plan import Fate, Plan, Status
 from maxflip.report.numbers import number, whole
 from maxflip.report.texts import isolated
-from maxflip.suggest import one_line
 
 NOTHING = 1e-6
 

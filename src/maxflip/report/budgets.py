@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from maxflip.budgets import Budget
-from maxflip.plan import Fate, Plan
+from maxflip.plan.plan import Fate, Plan
+from maxflip.problem.budgets import Budget
 from maxflip.report import charts
 from maxflip.report.answer import has_worths, price_of
 from maxflip.report.numbers import number, percent, whole

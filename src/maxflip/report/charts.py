@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from maxflip.exact import Floats
+from maxflip._util.types import Floats
 from maxflip.report.numbers import number, percent
 
 WIDTH = 400

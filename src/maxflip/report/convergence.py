@@ -10,7 +10,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from maxflip.plan import Plan
+from maxflip.plan.plan import Plan
 from maxflip.report import charts
 from maxflip.report.numbers import number
 from maxflip.report.texts import isolated

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from maxflip.exact import Floats
-from maxflip.plan import Fate, Plan
+from maxflip._util.types import Floats
+from maxflip.plan.plan import Fate, Plan
 from maxflip.report import charts
 from maxflip.report.answer import asked_confidence
 from maxflip.report.numbers import number, percent, whole

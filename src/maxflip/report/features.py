@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from maxflip.exact import Floats
-from maxflip.plan import Plan
+from maxflip._util.types import Floats
+from maxflip.plan.plan import Plan
 from maxflip.report import charts
 from maxflip.report.numbers import change_of, decimals_for, percent, whole
 from maxflip.report.texts import isolated

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from maxflip.insight import Groups
 from maxflip.report import charts
 from maxflip.report.numbers import fixed, percent, whole
 from maxflip.report.texts import isolated
+from maxflip.study.groups import Groups
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from maxflip.holds import Holds, Judged
-from maxflip.plan import Plan
+from maxflip.plan.holds import Holds, Judged
+from maxflip.plan.plan import Plan
 from maxflip.report import charts
 from maxflip.report.numbers import number, percent, whole
 from maxflip.report.texts import isolated

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from maxflip.insight import Outlook
-from maxflip.plan import Plan
+from maxflip.plan.plan import Plan
 from maxflip.report import charts
 from maxflip.report.answer import has_worths, whole_bound
 from maxflip.report.numbers import counted, number
+from maxflip.study.insight import Outlook
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,14 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from maxflip.exact import Floats
-from maxflip.insight import People
-from maxflip.plan import Plan
+from maxflip._util.types import Floats
+from maxflip.plan.plan import Plan
 from maxflip.report.answer import asked_confidence, has_worths
 from maxflip.report.features import decimals_of, largest
 from maxflip.report.numbers import change_of, fixed, number, percent
 from maxflip.report.privacy import pseudonyms
 from maxflip.report.texts import isolated, shortened
+from maxflip.study.insight import People
 
 MOST_ROWS = 200  # that stand in the page itself: for paper, and where no script runs
 MOST_PEOPLE = 10_000

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from maxflip.insight import Plausibility
 from maxflip.report import charts
 from maxflip.report.numbers import number, percent, whole
 from maxflip.report.texts import isolated
+from maxflip.study.insight import Plausibility
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from maxflip.insight import People
-from maxflip.plan import Plan
+from maxflip.plan.plan import Plan
+from maxflip.study.insight import People
 
 FEWEST = 5  # people: what fewer have in common is theirs alone
 

@@ -1,10 +1,10 @@
 """The solvers, by the names that a job file uses."""
 
+from maxflip.solvers.base import Proposal, Run, Solver
 from maxflip.solvers.grouped import Grouped, read_groups
 from maxflip.solvers.nearest import Nearest
 from maxflip.solvers.paper import BCMS, CCMS, KL, MS
 from maxflip.solvers.prices import Prices
-from maxflip.solvers.proposal import Proposal, Run, Solver
 
 SOLVERS: dict[str, type[Solver]] = {
     "prices": Prices,

@@ -8,17 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from maxflip.choose import choose
-from maxflip.cohort import Cohort, in_cohort_order, is_listing
-from maxflip.engine import Rows
+from maxflip._util.messages import counted, shown
+from maxflip._util.types import Floats, Rows
+from maxflip.data.cohort import Cohort, in_cohort_order, is_listing
 from maxflip.errors import InputError
-from maxflip.exact import Floats
 from maxflip.judge import admissible
-from maxflip.pool import Pool
-from maxflip.problem import Problem
-from maxflip.solvers.proposal import Proposal, Run, Solver
-from maxflip.suggest import counted, shown
-from maxflip.twins import evened
+from maxflip.plan.pool import Pool
+from maxflip.problem.problem import Problem
+from maxflip.select.choose import choose
+from maxflip.select.twins import evened
+from maxflip.solvers.base import Proposal, Run, Solver
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,12 +10,12 @@ from typing import Literal
 
 import numpy as np
 
+from maxflip._util.messages import did_you_mean, shown
+from maxflip._util.types import Floats
 from maxflip.errors import InputError
-from maxflip.exact import Floats
-from maxflip.flips import FeaturePrices, cheapest_flips
-from maxflip.problem import Problem
-from maxflip.solvers.proposal import Proposal, Run, check_whole_option
-from maxflip.suggest import did_you_mean, shown
+from maxflip.problem.problem import Problem
+from maxflip.search import FeaturePrices, cheapest_flips
+from maxflip.solvers.base import Proposal, Run, check_whole_option
 
 SMALLEST = 1e-100  # budgets below this have the price of this one: 1 / 5e-324 is no number
 

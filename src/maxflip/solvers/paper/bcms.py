@@ -8,14 +8,14 @@ from typing import Any
 
 import torch
 
-from maxflip.problem import Problem
+from maxflip.problem.problem import Problem
+from maxflip.solvers.base import Proposal, Run
 from maxflip.solvers.paper.chance import CHANCE_CHOICES, CHANCE_NUMBERS, ChanceAlgorithm, Chances, Drawn
 from maxflip.solvers.paper.loop import Setting, run_loops
 from maxflip.solvers.paper.options import check_options, preset
 from maxflip.solvers.paper.selection import bernoulli
 from maxflip.solvers.paper.settings import wholes
 from maxflip.solvers.paper.steps import into_unit_interval
-from maxflip.solvers.proposal import Proposal, Run
 
 FIRST = 0.5
 

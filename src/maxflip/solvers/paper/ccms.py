@@ -9,14 +9,14 @@ from typing import Any, Literal
 
 import torch
 
-from maxflip.problem import Problem
+from maxflip.problem.problem import Problem
+from maxflip.solvers.base import Proposal, Run
 from maxflip.solvers.paper.chance import CHANCE_CHOICES, CHANCE_NUMBERS, ChanceAlgorithm, Chances, Drawn
 from maxflip.solvers.paper.loop import Setting, run_loops
 from maxflip.solvers.paper.options import POSITIVE, check_options, preset
 from maxflip.solvers.paper.selection import categorical, hits
 from maxflip.solvers.paper.settings import wholes
 from maxflip.solvers.paper.steps import onto_simplex, renormalised
-from maxflip.solvers.proposal import Proposal, Run
 
 PROJECTIONS = {"renormalise": renormalised, "simplex": onto_simplex}
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import torch
 
-from maxflip.goal import Goal
+from maxflip.problem.goal import Goal
 
 
 def signed(goal: Goal, p: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:

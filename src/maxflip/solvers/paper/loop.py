@@ -11,16 +11,16 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from maxflip.engine import Rows
-from maxflip.pool import no_rows
-from maxflip.problem import Problem
+from maxflip._util.events import Advanced, Finished, Notice, Started
+from maxflip._util.messages import counted
+from maxflip._util.types import Rows
+from maxflip.plan.pool import no_rows
+from maxflip.problem.problem import Problem
+from maxflip.solvers.base import Proposal, Run
 from maxflip.solvers.paper.multipliers import Multipliers
 from maxflip.solvers.paper.search import Search
 from maxflip.solvers.paper.settings import Loops
 from maxflip.solvers.paper.solution import Finisher, Solution
-from maxflip.solvers.proposal import Proposal, Run
-from maxflip.suggest import counted
-from maxflip.watch import Advanced, Finished, Notice, Started
 
 TOLD = 20  # times that progress is told in an inner loop
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import torch
 
-from maxflip.problem import Problem
+from maxflip.problem.problem import Problem
+from maxflip.solvers.base import Proposal, Run
 from maxflip.solvers.paper.confidence import hinge
 from maxflip.solvers.paper.loop import Setting, Slopes, check_finite, run_loops
 from maxflip.solvers.paper.options import check_options, preset
 from maxflip.solvers.paper.settings import CHOICES, NUMBERS, RESIDUALS, Loops, Residual, wholes
 from maxflip.solvers.paper.steps import Ascent
-from maxflip.solvers.proposal import Proposal, Run
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from maxflip.streams import Streams
+from maxflip._util.rng import Streams
 
 JITTER = 0.1  # standard deviation of the white noise on the first values, as a part of them
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from maxflip._util.messages import listed, shown
 from maxflip.errors import InputError
-from maxflip.suggest import listed, shown
 
 T = TypeVar("T")
 

@@ -12,15 +12,14 @@ from typing import Literal
 import numpy as np
 import torch
 
-from maxflip.classifiers import Classifier, log_scores, scores
-from maxflip.costs import FunctionCost
-from maxflip.engine import Rows
-from maxflip.exact import Floats
-from maxflip.inputs import Given
-from maxflip.must_hold import rounded
-from maxflip.problem import Problem
+from maxflip._util.types import Floats, Rows
+from maxflip.data.inputs import Given
+from maxflip.models import Classifier, log_scores, scores
+from maxflip.problem.budget_functions import FunctionCost
+from maxflip.problem.must_hold import rounded
+from maxflip.problem.problem import Problem
+from maxflip.solvers.base import Run
 from maxflip.solvers.paper.confidence import divergence, signed
-from maxflip.solvers.proposal import Run
 
 Units = Literal["raw", "standard"]
 At = torch.Tensor | slice  # some of the samples

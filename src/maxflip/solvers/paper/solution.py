@@ -12,13 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from maxflip import judge
-from maxflip.choose import choose
-from maxflip.engine import Rows
+from maxflip._util.types import Floats, Mask, Rows
 from maxflip.errors import ProblemError
-from maxflip.exact import Floats
-from maxflip.flips import FeaturePrices, cheapest_flips
-from maxflip.problem import Problem
-from maxflip.solvers.proposal import Run
+from maxflip.problem.problem import Problem
+from maxflip.search import FeaturePrices, cheapest_flips
+from maxflip.select.choose import choose
+from maxflip.solvers.base import Run
 
 SAME = 100.0  # guards between two confidences that are the same to the model
 SMALLEST = 1e-100  # budgets below this have the price of this one
@@ -96,7 +95,7 @@ class Finisher:
         except ProblemError:  # not with these flips; a later iterate may have cheaper ones, and the pipeline asks again
             return np.empty(0, dtype=np.int64)
 
-    def _shared(self, changes: Floats, passing: judge.Mask) -> tuple[Floats, judge.Mask]:
+    def _shared(self, changes: Floats, passing: Mask) -> tuple[Floats, Mask]:
         """Everyone's change, or that of the twin whose flip draws the smallest part of the budgets."""
         found = np.flatnonzero(passing)
         with np.errstate(over="ignore", invalid="ignore"):  # what is beyond float64 comes last

@@ -15,8 +15,8 @@ from collections.abc import Callable
 import numpy as np
 import scipy.sparse as sp
 
-from maxflip.exact import Floats
-from maxflip.program import Program, relax
+from maxflip._util.types import Floats
+from maxflip.select.milp import Program, relax
 
 ROUNDS = 150
 WIDTH, WIDEST, NARROWEST = 1.1, 1.5, 1.0003  # factor by which prices may change: at first, at most and at least

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from maxflip.exact import Floats
+from maxflip._util.types import Floats
 
 FINAL = 0.01
 ANNEALED, WARM = (0.3, 0.1, 0.03, FINAL), (FINAL,)

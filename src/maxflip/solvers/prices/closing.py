@@ -14,12 +14,11 @@ from functools import cached_property
 
 import numpy as np
 
-from maxflip.choose import choose, in_order_of_appearance, unit_of
-from maxflip.engine import Rows
+from maxflip._util.types import Floats, Mask, Rows
 from maxflip.errors import ProblemError
-from maxflip.exact import Floats
-from maxflip.judge import Mask, admissible
-from maxflip.relaxation import Candidates, relaxed
+from maxflip.judge import admissible
+from maxflip.select.choose import choose, in_order_of_appearance, unit_of
+from maxflip.select.relaxation import Candidates, relaxed
 from maxflip.solvers.prices.market import Market
 from maxflip.solvers.prices.shard import DESCENTS, LATEST, Columns
 

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxflip.bracket import ROUNDING, Ceiling, most_allowed, most_worth
-from maxflip.engine import Held, Rows
-from maxflip.exact import Floats
-from maxflip.flips.gradient import FINISH, TOUCH_UP
-from maxflip.problem import Problem
+from maxflip._util.engine import Held
+from maxflip._util.types import Floats, Rows
+from maxflip.plan.bracket import ROUNDING, Ceiling, most_allowed, most_worth
+from maxflip.problem.problem import Problem
+from maxflip.search.gradient import FINISH, TOUCH_UP
+from maxflip.solvers.base import Run
 from maxflip.solvers.prices import bundle
 from maxflip.solvers.prices.clearing import ANNEALED, NEAR, NOTHING, SHARP, STEPS, WARM, Cleared, Terms, clear
 from maxflip.solvers.prices.shard import DESCENTS, Columns, Shard
-from maxflip.solvers.proposal import Run
 
 REACH = 2.0  # samples whose flip would cost this many times their worth are not searched again
 RENEWED = 1.3  # ... and this many times, where flips are known from an earlier plan

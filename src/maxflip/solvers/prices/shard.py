@@ -11,17 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from maxflip.engine import Rows
-from maxflip.exact import Floats
-from maxflip.flips import gradient, linear, trust
-from maxflip.flips.grid import onto_grid
-from maxflip.flips.halfspace import cheapest_into_halfspace, cost
-from maxflip.flips.prices import FeaturePrices
-from maxflip.flips.surface import Evaluations, Surface
-from maxflip.judge import Mask
-from maxflip.parts import filled, joined
-from maxflip.pool import first_of_each
-from maxflip.problem import Problem
+from maxflip._util.parallel import filled, joined
+from maxflip._util.types import Floats, Mask, Rows
+from maxflip.plan.pool import first_of_each
+from maxflip.problem.problem import Problem
+from maxflip.search import gradient, linear, trust
+from maxflip.search.grid import onto_grid
+from maxflip.search.halfspace import cheapest_into_halfspace, cost
+from maxflip.search.prices import FeaturePrices
+from maxflip.search.surface import Evaluations, Surface
 from maxflip.solvers.prices.clearing import FINAL, Terms
 
 BEND = 0.1  # smoothing: an absolute price l gets a squared one of BEND x softness x l / spread, so that demand changes

@@ -15,28 +15,19 @@ from itertools import cycle
 import numpy as np
 from numpy.typing import NDArray
 
-from maxflip.bracket import most_allowed
-from maxflip.engine import Rows
+from maxflip._util.events import silent
+from maxflip._util.types import Floats, Rows
 from maxflip.errors import ProblemError
-from maxflip.exact import Floats
-from maxflip.flips import linear
-from maxflip.plan import Fate
-from maxflip.pool import Pool
-from maxflip.problem import Problem
-from maxflip.question import asked
+from maxflip.plan.bracket import most_allowed
+from maxflip.plan.plan import Fate
+from maxflip.plan.pool import Pool
+from maxflip.problem.describe import asked
+from maxflip.problem.problem import Problem
+from maxflip.search import linear
+from maxflip.solvers.base import Proposal, Run, check_factor_option, check_whole_option
 from maxflip.solvers.prices.closing import FEW, UNSPENT, Closing
-from maxflip.solvers.prices.market import (
-    LARGEST,
-    SMALLEST,
-    Market,
-    Tried,
-    per_budget,
-    prices_of_nearest,
-    traded,
-)
+from maxflip.solvers.prices.market import LARGEST, SMALLEST, Market, Tried, per_budget, prices_of_nearest, traded
 from maxflip.solvers.prices.shard import Columns, Shard, has_kinks
-from maxflip.solvers.proposal import Proposal, Run, check_factor_option, check_whole_option
-from maxflip.watch import silent
 
 FILLS = 3
 SOME, MANY = 2000, 10_000  # beyond MANY samples, prices are first estimated on about SOME of them

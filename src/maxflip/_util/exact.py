@@ -1,0 +1,204 @@
+"""Exact decisions about sums of floats: "is the consumption within the budget?" has no tolerance.
+
+The square of a float64 is not a float64, so a sum of rounded squares can be on the wrong side of a budget. Here each
+product is expanded into floats whose exact sum it is (Dekker's two-product), and `math.fsum`, which is correctly
+rounded, decides. Numbers so large or small that the expansion could overflow or underflow go through Fractions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+from functools import cached_property
+from itertools import chain
+from typing import Literal
+
+import numpy as np
+
+from maxflip._util.parallel import each, each_part
+from maxflip._util.types import Floats
+
+Power = Literal[1, 2]
+
+# Between these magnitudes the partial products of w * d * d and their error terms neither overflow nor underflow.
+_SMALLEST, _LARGEST = 2.0**-150, 2.0**150
+_SPLITTER = 2.0**27 + 1.0
+FEW = 1000  # values that are summed as they are
+NEAR = 16_384  # values that are worked on together
+
+
+def _split(a: Floats) -> tuple[Floats, Floats]:
+    """Veltkamp: a = high + low, each with at most 26 significant bits."""
+    big = _SPLITTER * a
+    high = big - (big - a)
+    return high, a - high
+
+
+def two_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """(p, e) with p + e = a * b exactly and p = fl(a * b)."""
+    product = a * b
+    a_high, a_low = _split(a)
+    b_high, b_low = _split(b)
+    error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    return product, error
+
+
+def _terms(weight: float, size: Floats, power: Power, room: _Room) -> list[Floats]:
+    """Floats whose exact sum is sum_j weight * size_j ** power; all of them within the safe range. They lie in `room`,
+    until it is used again."""
+    if power == 1:
+        return [room.copy(size)] if weight == 1.0 else list(two_product(np.full_like(size, weight), size))
+    square, rest = room.two_square(size)
+    if weight == 1.0:
+        return [square, rest]
+    factor = np.full_like(size, weight)
+    return [*two_product(factor, square), *two_product(factor, rest)]
+
+
+def _is_safe(size: Floats) -> bool:
+    return bool(size.min() >= _SMALLEST and size.max() <= _LARGEST)
+
+
+class _Room:
+    """Arrays that are used again and again: new ones for every step would cost more than the steps."""
+
+    def __init__(self, length: int) -> None:
+        self.first, self.second, self.third, self.fourth = np.empty((4, length))
+
+    def copy(self, a: Floats) -> Floats:
+        self.first[: a.size] = a
+        return self.first[: a.size]
+
+    def two_square(self, a: Floats) -> tuple[Floats, Floats]:
+        """(p, e) with p + e = a * a exactly and p = fl(a * a): two_product in fewer steps."""
+        square, rest, high, low = (b[: a.size] for b in (self.first, self.second, self.third, self.fourth))
+        np.multiply(a, a, out=square)
+        np.multiply(a, _SPLITTER, out=high)
+        np.subtract(high, a, out=low)
+        high -= low
+        np.subtract(a, high, out=low)
+        np.multiply(high, high, out=rest)
+        rest -= square
+        high *= 2.0
+        high *= low
+        rest += high
+        low *= low
+        rest += low
+        return square, rest
+
+
+def condensed(values: Floats) -> list[float]:
+    """A few floats with the same exact sum."""
+    return _condense(values.copy(), np.empty_like(values))
+
+
+def _condense(rest: Floats, leading: Floats) -> list[float]:
+    """A few floats with the same exact sum (Rump's extraction); nothing is left of `rest`.
+
+    Beside a power of two above twice their number times their size, (power + value) - power keeps the leading bits of
+    every value: multiples of one unit, so few bits that their sum is exact in any order. What is left is exact too.
+    """
+    if rest.size < FEW:
+        return [float(v) for v in rest.tolist()]
+    parts = []
+    while (largest := float(max(rest.max(), -rest.min()))) > 0.0:
+        power = math.ldexp(1.0, math.frexp(largest)[1] + rest.size.bit_length() + 1)
+        np.add(rest, power, out=leading)
+        leading -= power
+        parts.append(float(leading.sum()))
+        rest -= leading
+    return parts
+
+
+def fsum(values: Floats) -> float:
+    """math.fsum of very many."""
+    return math.fsum(chain.from_iterable(each_part(lambda part: condensed(values[part]), len(values))))
+
+
+def _condensed_terms(part: tuple[float, Floats, Power]) -> list[float]:
+    """So much at a time that it all stays near the processor."""
+    weight, size, power = part
+    room, spare = _Room(min(NEAR, size.size)), np.empty(min(NEAR, size.size))
+    return [
+        value
+        for begin in range(0, size.size, NEAR)
+        for terms in _terms(weight, size[begin : begin + NEAR], power, room)
+        for value in _condense(terms, spare[: terms.size])
+    ]
+
+
+class ExactSum:
+    """sum of weight * |change| ** power over many changes, known exactly.
+
+    >>> total = ExactSum([(1.0, np.array([0.1, 0.2]), 2)])
+    >>> total.rounded()
+    0.05
+    >>> total.at_most(0.05), total.at_most(0.05000000000000001)
+    (False, True)
+    """
+
+    def __init__(self, parts: list[tuple[float, Floats, Power]]) -> None:
+        self._safe: list[tuple[float, Floats, Power]] = []
+        self._fraction = Fraction(0)
+        self._plain, self._count = 0.0, 0  # the sum of what is safe as it comes, and of how many numbers
+        for weight, changes, power in parts:
+            moved = changes if changes.all() else changes[changes != 0.0]
+            if weight == 0.0 or not moved.size:
+                continue
+            size = np.abs(moved)
+            if _is_safe(size) and _is_safe(np.array([weight])):
+                self._safe.append((weight, size, power))
+                self._plain += weight * float(size.sum() if power == 1 else size @ size)
+                self._count += size.size
+            else:
+                exact = sum((abs(Fraction(float(d))) ** power for d in moved), Fraction(0))
+                self._fraction += Fraction(weight) * exact
+
+    @classmethod
+    def total(cls, sums: Iterable[ExactSum]) -> ExactSum:
+        """All of them together."""
+        total = cls([])
+        for one in sums:
+            total._safe += one._safe
+            total._fraction += one._fraction
+            total._plain += one._plain
+            total._count += one._count
+        return total
+
+    @cached_property
+    def _values(self) -> list[float]:
+        return [v for values in each(_condensed_terms, self._safe) for v in values]
+
+    def _total(self) -> Fraction:
+        return sum(map(Fraction, self._values), self._fraction)
+
+    def at_most(self, amount: float) -> bool:
+        """Whether the exact sum is <= amount."""
+        if math.isinf(amount):
+            return amount > 0
+        if not self._fraction:
+            return self._clearly_within(amount) or math.fsum([*self._values, -amount]) <= 0.0
+        return self._total() <= Fraction(amount)
+
+    def _clearly_within(self, amount: float) -> bool:
+        """A plain sum and its error bound settle most cases: no rounding of a product, of n sums, or of one by a weight
+        adds more than 2**-53 of the whole, since nothing in it is negative."""
+        return self._plain * (1.0 + 4.0 * (self._count + 4) * 2.0**-53) < amount
+
+    def beyond(self, amount: float) -> float:
+        """The exact sum less a finite amount, rounded to the nearest float64."""
+        if not self._fraction:
+            return math.fsum([*self._values, -amount])
+        return _nearest(self._total() - Fraction(amount))
+
+    def rounded(self) -> float:
+        """The exact sum rounded to the nearest float64; inf beyond the largest."""
+        return math.fsum(self._values) if not self._fraction else _nearest(self._total())
+
+
+def _nearest(number: Fraction) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf

@@ -1,0 +1,144 @@
+"""From a job file to an audited plan folder: nothing is released that the auditor has not passed."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import maxflip_verify
+import maxflip_wall
+from maxflip._util.atomic import write_bytes
+from maxflip._util.events import Finished, Notice, Started, Watch
+from maxflip.cli.demo import is_demo, write_demo_inputs
+from maxflip.data.cohort import Cohort
+from maxflip.errors import MaxflipError, OutputError, Terminated, VerifyError
+from maxflip.io.job.read import Job, read_job
+from maxflip.io.plan_folder import check_target, staged, write_plan
+from maxflip.models import Classifier
+from maxflip.plan.plan import Plan
+from maxflip.problem.problem import Problem
+from maxflip.solvers.grouped import Grouped, read_groups
+from maxflip.solving import solve
+from maxflip.study.insight import Insight, People
+from maxflip.study.look import look
+from maxflip.study.outlook import outlook_of
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """A plan that stands in its folder, and the audit that it passed there."""
+
+    plan: Plan
+    folder: Path
+    audit: maxflip_verify.Audit
+
+
+@dataclass(frozen=True, eq=False)
+class _Answer:
+    """signal: what came while the insight was sought; the plan was there already, and is not lost by it"""
+
+    plan: Plan
+    insight: Insight
+    signal: BaseException | None = None
+
+
+def run_job(path: Path, folder: Path, *, overwrite: bool, watch: Watch, people: People | None = None) -> Released:
+    """people: what the report shows of single samples; None: what the job says"""
+    job = read_job(path)
+    check_target(folder, overwrite=overwrite)
+    answer = _solve(job, watch)
+    with staged(folder, overwrite=overwrite) as stage:
+        audit = _written(answer, job, stage, folder, watch, people)
+    return _released(answer, folder, audit)
+
+
+def run_demo(folder: Path, watch: Watch) -> Released:
+    """The embedded default; cohort and model stay inside the plan folder, so that it can be moved and audited whole."""
+    ours = folder.is_dir() and is_demo(folder)
+    if folder.is_dir() and any(folder.iterdir()) and not ours:
+        raise OutputError(f"{folder}: exists and is no earlier demo. Name another folder with --out.")
+    check_target(folder, overwrite=ours)
+    with staged(folder, overwrite=ours) as stage:
+        watch(Started("Training a small network", 1))
+        job = read_job(write_demo_inputs(stage))
+        watch(Finished("Training a small network"))
+        answer = _solve(job, watch)
+        audit = _written(answer, job, stage, folder, watch)
+    return _released(answer, folder, audit)
+
+
+def _released(answer: _Answer, folder: Path, audit: maxflip_verify.Audit) -> Released:
+    if answer.signal is not None:  # whoever sent it expects the program to end, and by that signal
+        raise answer.signal
+    return Released(answer.plan, folder, audit)
+
+
+def _solve(job: Job, watch: Watch) -> _Answer:
+    classifier = job.load_classifier(watch)
+    job = job.with_classes_of(classifier)
+    reading, reference = job.read_cohort(), job.read_reference()
+    problem = job.problem(reading, classifier)
+    judges = job.load_judges(problem)
+    plan = solve(problem, job.solver, seed=job.seed, watch=watch, allocation=job.allocation, groups=job.groups)
+    return _looked(plan, job, problem, job.group(reading), reference, judges, watch)
+
+
+def _looked(
+    plan: Plan,
+    job: Job,
+    problem: Problem,
+    group: dict[str, Any] | None,
+    reference: Cohort | None,
+    judges: dict[str, Classifier] | None,
+    watch: Watch,
+) -> _Answer:
+    """What goes wrong here costs no plan, which is made and judged: the report says that something is not known.
+
+    Why is told to whoever watches: the reason may name samples that the report does not.
+    """
+    insight = Insight()
+    signal: BaseException | None = None
+    scales, solver = job.scales(len(problem)), job.solver
+    if job.groups is not None:
+        solver = Grouped(solver, read_groups(job.groups, problem.cohort))
+    try:
+        insight = look(problem, plan, scales=None, group=group, reference=reference, judges=judges)
+        if scales is not None:
+            ahead, better = outlook_of(problem, plan, scales, solver=solver, watch=watch)
+            looked = insight
+            if better.worth > plan.worth:
+                looked = look(problem, better, scales=None, group=group, reference=reference)
+            plan, insight = better, replace(looked, frontier=ahead, plan=better)
+        return _Answer(plan, insight)
+    except (KeyboardInterrupt, Terminated) as came:
+        signal, ended, reason = came, "was interrupted", "interrupted."
+    except MaxflipError as error:
+        ended, reason = "ended with an error", error.problems[0]
+    watch(Notice(f"{reason} The plan is audited and released; its report lacks some of what was asked for."))
+    text = f"Not all that was asked for stands here: the search for it {ended}."
+    return _Answer(plan, replace(insight, notices=(*insight.notices, text)), signal)
+
+
+def _written(
+    answer: _Answer, job: Job, stage: Path, folder: Path, watch: Watch, people: People | None = None
+) -> maxflip_verify.Audit:
+    """The plan's files, and the audit of their bytes; a plan that fails is set aside with the reason, not released."""
+    write_plan(answer.plan, stage, job.files, answer.insight, people or job.report.people)
+    watch(Started("Auditing the plan", 1))
+    try:
+        audit = maxflip_verify.audit(stage)
+    except maxflip_wall.Unreadable as error:
+        raise VerifyError(f"The auditor cannot read what the plan was made from, so it is withheld: {error}") from error
+    watch(Finished("Auditing the plan"))
+    if not audit.passed:
+        reason = "\n".join(audit.findings) + "\n"
+        mark = hashlib.sha256(reason.encode()).hexdigest()[:8]
+        aside = folder.absolute().with_name(f"rejected-{mark}")
+        shutil.rmtree(aside, ignore_errors=True)
+        shutil.copytree(stage, aside)
+        write_bytes(aside / "reason.txt", reason.encode())
+        raise VerifyError([f"The plan did not pass its audit and is withheld; see {aside}.", *audit.findings])
+    return audit

@@ -1,0 +1,434 @@
+"""Cohort: the people (or other samples) as a table, or as sequences of different lengths, with ids, names and units."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxflip._util.frozen import Frozen, FrozenMap, read_only
+from maxflip._util.messages import counted, did_you_mean, grouped, listed, shown, visible
+from maxflip._util.types import Floats
+from maxflip.data.sequences import Ragged, column_names, read_sequences
+from maxflip.data.tables import Column, columns_of
+from maxflip.errors import InputError
+
+Text = NDArray[np.object_]  # of str
+
+FEW_TEXTS = 10  # cells: a longer column without a single number is not meant to hold any
+
+
+@dataclass(frozen=True, eq=False)
+class Cohort(Frozen):
+    """A table: values (n, F) float64, read-only; one id per row; a name (and perhaps a unit) per column.
+
+    Sequences have a row per step, values (N, F) with NaN where nothing was measured, and `ragged` tells whose they are.
+
+    Examples:
+        >>> cohort = Cohort.table([[61.0, 27.5], [48.0, 31.0]], features=["age", "bmi"], ids=["P-1", "P-2"])
+        >>> len(cohort), cohort.features, cohort.ids.tolist()
+        (2, ('age', 'bmi'), ['P-1', 'P-2'])
+    """
+
+    values: Floats
+    features: tuple[str, ...]
+    units: Mapping[str, str]
+    given_ids: Text | None  # None: rows are known by their numbers, and no list of texts is made until asked for
+    whole_features: tuple[str, ...]  # columns of an integer or boolean type
+    ignored: tuple[str, ...]  # columns of the source that are no features
+    source: str  # what messages call it: a file name, or "cohort"
+    ragged: Ragged | None = None  # None: a table
+
+    @classmethod
+    def table(
+        cls,
+        data: Any,
+        *,
+        features: Sequence[str] | None = None,
+        id: str | None = None,  # noqa: A002  the column's name in every file
+        ids: Sequence[object] | None = None,
+        units: Mapping[str, str] | None = None,
+        source: str = "cohort",
+    ) -> Cohort:
+        """One row of finite numbers per sample. Every fault of the data is listed in one InputError.
+
+        Args:
+            data: (n, F): an ndarray, a tensor, a nested list, or a pandas, polars or pyarrow frame.
+            features: picks and orders the columns of a frame, or names those of a bare array (x0, x1, ... otherwise).
+            id: the frame's id column.
+            ids: the ids themselves, (n,). Neither: a pandas index that is not a plain 0, 1, ..., or row numbers.
+            units: {feature: unit}, for reports.
+            source: what messages call it.
+        """
+        faults = _argument_faults(features, id, ids, units, source)
+        if faults:
+            raise InputError(faults)
+        features = None if features is None else [str(n) for n in features]
+        columns, index = columns_of(data, features, source)
+        names = [c.name for c in columns]
+        faults = name_faults(names, features, id, source)
+        if faults:
+            raise InputError(faults)
+        by_name = {c.name: c for c in columns}
+        wanted = list(features) if features is not None else [n for n in names if n != id]
+        if not wanted:
+            raise InputError(f"{source}: has no feature columns. Name at least one in `features`.")
+        if len(columns[0].cells) == 0:
+            raise InputError(f"{source}: cohort has 0 rows. It needs at least one.")
+
+        raw_ids = by_name[id].cells if id is not None else ids if ids is not None else index
+        texts, faults = read_ids(raw_ids, len(columns[0].cells), id or "id", source)
+        values, cell_faults = read_values([by_name[n] for n in wanted], texts, source)
+        faults += cell_faults
+        unknown = [n for n in units or {} if n not in wanted]
+        faults += [f"units.{n}: {source} has no feature of that name.{did_you_mean(n, wanted)}" for n in unknown]
+        if faults:
+            raise InputError(faults)
+        return cls(
+            values=read_only(values),
+            features=tuple(wanted),
+            units=FrozenMap(units or {}),
+            given_ids=None if texts is None else read_only(texts),
+            whole_features=tuple(n for n in wanted if by_name[n].is_whole),
+            ignored=tuple(n for n in names if n not in wanted and n != id),
+            source=source,
+        )
+
+    @classmethod
+    def sequences(
+        cls,
+        values: Sequence[Any],
+        *,
+        observed: Sequence[Any] | None = None,
+        times: Sequence[Any] | None = None,
+        static: Any = None,
+        ids: Sequence[object] | None = None,
+        features: Sequence[str] | None = None,
+        static_features: Sequence[str] | None = None,
+        units: Mapping[str, str] | None = None,
+        source: str = "cohort",
+    ) -> Cohort:
+        """One array (T_j, F) per sample, NaN where nothing was measured; such values are never changed.
+
+        Frames give the names of features too, and must all have the same columns in the same order. A pandas frame of
+        static features goes by its index, where that has the ids.
+
+        Args:
+            values: n arrays (T_j, F), of T_j >= 1 steps each.
+            observed: masks of the same shapes, which must agree with the NaNs; None: what is not NaN was measured.
+            times: one array (T_j,) per sample that never goes backwards; None: 0, 1, 2, ...
+            static: (n, S): what the model also knows of each, and what never changes.
+            ids: (n,); None: row numbers.
+            features: names, (F,); None: those of frames, or x0, x1, ...
+            static_features: names, (S,).
+            units: {feature: unit}, for reports.
+            source: what messages call it.
+
+        Examples:
+            >>> cohort = Cohort.sequences([[[61.0], [58.0]], [[70.0]]], features=["bp"], ids=["P-1", "P-2"])
+            >>> len(cohort), cohort.ragged.lengths.tolist()
+            (2, [2, 1])
+        """
+        faults = _argument_faults(features, None, ids, units, source)
+        if static_features is not None and (
+            not is_listing(static_features) or any(not isinstance(name, str) for name in static_features)
+        ):
+            faults.append(f"static_features: got {shown(static_features)}; wanted a list of names (texts).")
+        if faults:
+            raise InputError(faults)
+        n = len(values) if hasattr(values, "__len__") else 0
+        texts, faults = read_ids(ids, n, "id", source)
+
+        def who(j: int) -> str:
+            known = texts is not None and texts[j] is not None
+            return f"sequence {j + 1}" + (f" (id {visible(texts[j])})" if known and texts is not None else "")
+
+        first = next(iter(values), None) if n and not isinstance(values, Mapping) else None
+        names = column_names(first) if features is None else [str(name) for name in features]
+        known, more = _by_id(static, texts, n)
+        faults += more
+        still = column_names(static) if static_features is None else static_features
+        read, more = read_sequences(values, observed, times, known, features=names, static_features=still, who=who)
+        faults += more
+        if read is not None:
+            names = names or [f"x{i}" for i in range(read.values.shape[1])]
+            faults += name_faults([*names, *read.ragged.static_features], None, None, source)
+            unknown = [n for n in units or {} if n not in names and n not in read.ragged.static_features]
+            faults += [f"units.{n}: {source} has no feature of that name.{did_you_mean(n, names)}" for n in unknown]
+        if faults or read is None:
+            raise InputError(faults)
+        return cls(
+            values=read.values,
+            features=tuple(names or ()),
+            units=FrozenMap(units or {}),
+            given_ids=None if texts is None else read_only(texts),
+            whole_features=(),
+            ignored=(),
+            source=source,
+            ragged=read.ragged,
+        )
+
+    def __repr__(self) -> str:
+        """Without values and ids: a log or a saved notebook is no place for them."""
+        size = f"{counted(len(self), 'sample' if self.ragged is None else 'sequence')} x "
+        return f"Cohort({size}{counted(len(self.features), 'feature')}: {listed(self.features)})"
+
+    def __len__(self) -> int:
+        return len(self.values) if self.ragged is None else len(self.ragged)
+
+    @cached_property
+    def ids(self) -> Text:
+        """(n,) texts."""
+        if self.given_ids is not None:
+            return self.given_ids
+        return read_only(np.array([str(j) for j in range(len(self))], dtype=object))
+
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """Rows in the order in which they are worked: by id, so that the order of a file's rows does not matter.
+
+        Sequences by length first, so that those of a batch need little padding.
+        """
+        if self.given_ids is None:
+            by_id = np.arange(len(self))
+        else:
+            by_id = np.array(sorted(range(len(self)), key=self.given_ids.__getitem__), dtype=np.int64)
+        return by_id if self.ragged is None else by_id[np.argsort(self.ragged.lengths[by_id], kind="stable")]
+
+    @cached_property
+    def row_of(self) -> dict[str, int]:
+        return {text: j for j, text in enumerate(self.ids.tolist())}
+
+    def where(self, row: int) -> str:
+        """'row 17 (id P-0042)', or 'row 17' where rows have no ids of their own; counted from 1."""
+        kind = "row" if self.ragged is None else "sequence"
+        return f"{kind} {row + 1}" + (f" (id {visible(self.ids[row])})" if self.given_ids is not None else "")
+
+    def cell(self, row: int, column: int) -> str:
+        """The same of a cell of `values`: "column 'bp', row 17 (id P-0042)"; of sequences with the step, from 0."""
+        name = f"column {self.features[column]!r}"
+        if self.ragged is None:
+            return f"{name}, {self.where(row)}"
+        j = int(self.ragged.owner[row])
+        return f"{name}, {self.where(j)}, step {row - int(self.ragged.begin[j])}"
+
+    def measured(self, column: int) -> tuple[Floats, NDArray[np.int64]]:
+        """All values of a column, and whose they are."""
+        values = self.values[:, column]
+        if self.ragged is None:
+            return values, np.arange(len(self))
+        there = ~np.isnan(values)
+        return values[there], self.ragged.owner[there]
+
+
+def as_cohort(data: Any, features: Sequence[str] | None, units: Mapping[str, str] | None) -> Cohort:
+    """What Problem was given, as a Cohort."""
+    if not isinstance(data, Cohort):
+        return Cohort.table(data, features=features, units=units)
+    faults = _argument_faults(features, None, None, units, data.source)
+    if faults:
+        raise InputError(faults)
+    if features is not None and tuple(features) != data.features:
+        raise InputError(
+            f"features: the Cohort already has {listed(data.features)}. Leave `features` out, or name them when "
+            "making the Cohort."
+        )
+    if units:
+        raise InputError("units: the Cohort carries its own. Give `units` when making the Cohort.")
+    return data
+
+
+def is_listing(value: Any) -> bool:
+    """Whether it can be gone through from first to last: a list, an array, a Series; no text, no mapping, no set."""
+    if isinstance(value, (str, bytes, Mapping, AbstractSet)) or getattr(value, "ndim", 1) == 0:
+        return False
+    return isinstance(value, Iterable)
+
+
+def _argument_faults(features: Any, id_: Any, ids: Any, units: Any, source: Any) -> list[str]:
+    """Arguments of the wrong kind altogether."""
+    faults = []
+    if isinstance(features, str):
+        faults.append(f"features: got the text {shown(features)}; wanted a list of names.")
+    elif features is not None and (
+        not is_listing(features) or not hasattr(features, "__len__") or any(not isinstance(n, str) for n in features)
+    ):
+        faults.append(f"features: got {shown(features)}; wanted a list of names (texts).")
+    if id_ is not None and not isinstance(id_, str):
+        faults.append(f"id: got {shown(id_)}; wanted the name of the id column (a text).")
+    if ids is not None and not is_listing(ids):
+        faults.append(f"ids: got {shown(ids)}; wanted a list with one id per row.")
+    if id_ is not None and ids is not None:
+        faults.append("id, ids: give the name of the id column or the ids themselves, not both.")
+    if units is not None and not (
+        isinstance(units, Mapping) and all(isinstance(text, str) for pair in units.items() for text in pair)
+    ):
+        faults.append(f"units: got {shown(units)}; wanted {{feature: unit}}, both texts.")
+    if not isinstance(source, str):
+        faults.append(f"source: got {shown(source)}; wanted a text, such as a file name.")
+    return faults
+
+
+def _by_id(static: Any, ids: Text | None, n: int) -> tuple[Any, list[str]]:
+    """A pandas frame in the order of the ids, where its index has them; anything else by position, as it is."""
+    if not hasattr(static, "iloc") or getattr(static, "ndim", 0) != 2:
+        return static, []
+    labels = [str(label) for label in static.index]
+    if labels == [str(j) for j in range(n)]:
+        return static, []
+    place = {label: j for j, label in enumerate(labels)}
+    if ids is None or len(place) != len(labels) or set(place) != set(ids.tolist()):
+        return static, [
+            "static: its index is neither the ids nor 0, 1, ..., so it cannot be told which row belongs to whom. Give "
+            "it the ids as index, or pass static.to_numpy() in the order of the sequences."
+        ]
+    return static.iloc[[place[text] for text in ids.tolist()]], []
+
+
+def in_cohort_order(values: Any, cohort: Cohort) -> Any:
+    """A pandas Series by its labels, where they are the cohort's ids; anything else by position, as it is.
+
+    Tensors come as arrays.
+    """
+    if hasattr(values, "detach"):
+        return values.detach().cpu().numpy()
+    index = getattr(values, "index", None)
+    if index is None or not hasattr(values, "iloc") or getattr(values, "ndim", 1) != 1:
+        return values
+    labels = [str(label) for label in index]
+    if labels == [str(j) for j in range(len(cohort))]:
+        return values.to_numpy()
+    place = {label: j for j, label in enumerate(labels)}
+    if len(place) != len(labels) or set(place) != set(cohort.row_of):
+        raise InputError(
+            "a Series has an index that is neither the cohort's ids nor 0, 1, ..., so it cannot be told which value "
+            "belongs to whom. Give it the ids as index, or pass series.to_numpy() in the cohort's order."
+        )
+    return values.to_numpy()[[place[i] for i in cohort.ids.tolist()]]
+
+
+def real_numbers(values: Any) -> Floats:
+    """A new float64 array; TypeError, ValueError or OverflowError where they are no real numbers."""
+    if np.iscomplexobj(values):
+        raise TypeError("complex numbers are no real ones")
+    return np.array(values, dtype=np.float64)
+
+
+def plain_name(name: str) -> str:
+    """Columns of the same plain name would be taken for one another."""
+    return unicodedata.normalize("NFC", name).strip().casefold()
+
+
+def name_faults(names: Sequence[str], features: Sequence[str] | None, id_: str | None, source: str) -> list[str]:
+    """What is wrong with a table's column names, seen from the columns that are wanted of it."""
+    faults = []
+    wanted = list(features) if features is not None else [n for n in names if n != id_]
+    for n in sorted({n for n in wanted if wanted.count(n) > 1}):
+        if features is not None:
+            faults.append(f"features: {n!r} is named {wanted.count(n)} times. Name it once.")
+    needed = [*wanted, *([id_] if id_ is not None else [])]
+    missing = [n for n in dict.fromkeys(needed) if n not in names]
+    if missing:
+        extra = [n for n in names if n not in needed]
+        for n in missing:
+            faults.append(f"{source}: has no column {n!r}.{did_you_mean(n, names)}")
+        faults.append(f"{source}: its {'other ' if extra else ''}columns are {listed(extra or names) or 'none'}.")
+    if id_ is not None and features is not None and id_ in features:
+        faults.append(f"features: {id_!r} is the id column and cannot be a feature.")
+    places: dict[str, list[int]] = {}
+    for position, name in enumerate(names):
+        places.setdefault(plain_name(name), []).append(position)
+    for positions in places.values():
+        clash = [names[p] for p in positions]
+        if len(positions) > 1 and any(n in needed for n in clash):
+            where = " and ".join(f"{n!r} (column {p + 1})" for n, p in zip(clash, positions, strict=True))
+            faults.append(f"{source}: {where} have the same name but for case or spaces. Rename one.")
+    return faults
+
+
+def read_ids(raw: Any, n: int, name: str, source: str) -> tuple[Text | None, list[str]]:
+    if raw is None:
+        return None, []
+    cells = list(raw)
+    if len(cells) != n:
+        return None, [f"ids: {len(cells):,} given for {counted(n, 'row')} of {source}. Give one per row."]
+    faults: list[str] = []
+    kinds = {type(c) for c in cells if isinstance(c, (str, int, np.integer)) and not isinstance(c, bool)}
+    if str in kinds and len(kinds) > 1:
+        faults.append(f"{source}: column {name!r} mixes texts and integers. Make all ids texts.")
+    texts = np.empty(n, dtype=object)
+    first: dict[str, int] = {}
+    wrong: dict[int, str] = {}
+    twice: dict[int, str] = {}
+    for j, cell in enumerate(cells):
+        if cell is None or cell == "" or (isinstance(cell, float) and math.isnan(cell)):
+            wrong[j] = "the id is empty. Every row needs an id."
+            continue
+        if isinstance(cell, (bool, np.bool_)) or not isinstance(cell, (str, int, np.integer)):
+            wrong[j] = f"{shown(cell)} is no id. Use texts or integers."
+            continue
+        texts[j] = text = str(cell)
+        if not _is_unicode(text):
+            wrong[j] = f"{shown(text)} is no valid Unicode text."
+        if text in first:
+            twice[j] = f"id {shown(text)} stands in row {first[text] + 1} and row {j + 1}. Ids must be unique."
+        first.setdefault(text, j)
+    place = f"{source}: column {name!r}"
+    faults += grouped(wrong, lambda j, what: f"{place}, row {j + 1}: {what}", place)
+    faults += grouped(twice, lambda _, what: f"{place}: {what}", place)
+    return texts, faults
+
+
+def _is_unicode(text: str) -> bool:
+    """Half a surrogate pair can stand in a Python text, but in no file."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def read_values(columns: list[Column], ids: Text | None, source: str) -> tuple[Floats, list[str]]:
+    """(n, F) float64, and a sentence per cell that is no finite number (the first ones, and a count)."""
+    values = np.empty((len(columns[0].cells), len(columns)), order="C")
+    faults: list[str] = []
+    cells = bad_columns = 0
+    for i, column in enumerate(columns):
+        if column.unusable:
+            faults.append(f"{source}: column {column.name!r} has type {column.unusable}; wanted numbers.")
+            continue
+        values[:, i], wrong = column.numbers()
+        if len(wrong) > FEW_TEXTS and np.isnan(values[:, i]).all():
+            row = min(wrong)
+            faults.append(
+                f"{source}: column {column.name!r} holds no number at all: row {row + 1}: {wrong[row]}. "
+                "Leave it out by naming the columns to use as features, or code it as numbers, as the model has it."
+            )
+            continue
+        bad = np.flatnonzero(~np.isfinite(values[:, i])).tolist()
+        cells += len(bad)
+        bad_columns += len(bad) > 0
+        place = f"{source}: column {column.name!r}"
+
+        def sentence(j: int, what: str, place: str = place) -> str:
+            who = f" (id {visible(ids[j])})" if ids is not None and ids[j] is not None else ""
+            return f"{place}, row {j + 1}{who}: {what}; features must be finite numbers."
+
+        faults += grouped({j: wrong.get(j, _not_finite(values[j, i])) for j in bad}, sentence, place)
+    if cells:
+        faults.append(
+            f"{source}: {counted(cells, 'such cell')} in {counted(bad_columns, 'column')}. "
+            "Correct them, fill them in, or drop the rows."
+        )
+    return values, faults
+
+
+def _not_finite(value: float) -> str:
+    return "NaN" if np.isnan(value) else "+inf" if value > 0 else "-inf"

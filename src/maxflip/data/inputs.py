@@ -1,0 +1,176 @@
+"""What a model sees of some samples, as a function of what is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import torch
+
+from maxflip._util.types import Floats, Rows
+from maxflip.data.sequences import Ragged
+from maxflip.data.slots import Slots
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Sequences padded to the same length: what a model of sequences is called with.
+
+    x (B, T, F): 0 where nothing was measured and beyond the end   observed (B, T, F)   time (B, T): the last one is
+    repeated beyond the end   length (B,)   static (B, S)
+    """
+
+    x: torch.Tensor
+    observed: torch.Tensor
+    time: torch.Tensor
+    length: torch.Tensor
+    static: torch.Tensor
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    @property
+    def shape(self) -> torch.Size:
+        return self.x.shape
+
+    @property
+    def tensors(self) -> tuple[torch.Tensor, ...]:
+        return self.x, self.observed, self.time, self.length, self.static
+
+    def to(self, device: torch.device, dtype: torch.dtype) -> Batch:
+        """Numbers in that dtype; masks and lengths as they are."""
+        return Batch(
+            self.x.to(device, dtype),
+            self.observed.to(device),
+            self.time.to(device, dtype),
+            self.length.to(device),
+            self.static.to(device, dtype),
+        )
+
+    def clone(self) -> Batch:
+        return Batch(*(tensor.clone() for tensor in self.tensors))
+
+    def equal(self, other: Batch) -> bool:
+        return all(torch.equal(a, b) for a, b in zip(self.tensors, other.tensors, strict=True))
+
+
+Given = torch.Tensor | Batch  # what a model is called with: (B, F), or a Batch
+
+
+def as_tensor(array: Floats, device: torch.device) -> torch.Tensor:
+    """Without a copy where that is possible; torch does not like what is read-only."""
+    return torch.as_tensor(array if array.flags.writeable else array.copy(), device=device)
+
+
+class Inputs(Protocol):
+    """Some samples of a cohort, on a device."""
+
+    def __len__(self) -> int: ...
+
+    def at(self, which: torch.Tensor | slice, d: torch.Tensor | None = None) -> Given:
+        """`which` of them with the changes d (b, A) of the slots looked at; d may have a gradient"""
+        ...
+
+    def batches(self, which: torch.Tensor) -> Iterator[torch.Tensor | slice]:
+        """Positions in `which`, (b,), as many at a time as a model is called with."""
+        ...
+
+
+@dataclass(eq=False)
+class TableInputs:
+    """x (B, F)   columns (A,) of the slots looked at   size: rows in a batch; None: all"""
+
+    x: torch.Tensor
+    columns: torch.Tensor
+    size: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def at(self, which: torch.Tensor | slice, d: torch.Tensor | None = None) -> torch.Tensor:
+        x = self.x[which]
+        if d is None:
+            return x
+        return x + d if len(self.columns) == x.shape[1] else x.index_add(1, self.columns, d)
+
+    def batches(self, which: torch.Tensor) -> Iterator[slice]:
+        size = self.size or max(1, len(which))
+        for begin in range(0, len(which), size):
+            yield slice(begin, begin + size)
+
+
+class SequenceInputs:
+    """Of values (N, F), one row per step, these samples' as x (B, T, F), padded.
+
+    cell (B, A): where in a flat sequence (T F) each slot lies   there (B, A): whether it lies anywhere
+    """
+
+    def __init__(
+        self,
+        values: Floats,
+        ragged: Ragged,
+        slots: Slots,
+        rows: Rows,
+        columns: Rows,
+        device: torch.device,
+        most_steps: int,
+    ) -> None:
+        lengths = ragged.lengths[rows]
+        longest, width = int(lengths.max(initial=1)), values.shape[1]
+        from_end = np.minimum(np.arange(longest), lengths[:, None] - 1)  # (B, T): the last step is repeated
+        steps = ragged.begin[rows][:, None] + from_end
+        ended = np.arange(longest) >= lengths[:, None]
+        padded = values[steps]
+        observed = ~np.isnan(padded) & ~ended[:, :, None]
+        self.most_steps = most_steps
+        self.lengths = lengths
+        self.full = Batch(
+            torch.as_tensor(np.where(observed, padded, 0.0), device=device),
+            torch.as_tensor(observed, device=device),
+            torch.as_tensor(ragged.times[steps], device=device),
+            torch.as_tensor(lengths, device=device),
+            torch.as_tensor(ragged.static[rows], device=device),
+        )
+        step = slots.steps(rows, columns)
+        self.there = torch.as_tensor(step >= 0, device=device)
+        self.cell = torch.as_tensor(np.where(step >= 0, step * width + slots.feature[columns], 0), device=device)
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def at(self, which: torch.Tensor | slice, d: torch.Tensor | None = None) -> Batch:
+        length = self.full.length[which]
+        longest = int(length.max())
+        x = self.full.x[which, :longest]
+        batch = Batch(
+            x,
+            self.full.observed[which, :longest],
+            self.full.time[which, :longest],
+            length,
+            self.full.static[which],
+        )
+        if d is None:
+            return batch
+        flat = x.reshape(len(x), -1)
+        # What is nowhere adds 0 to the first value.
+        moved = flat.scatter_add(1, self.cell[which], torch.where(self.there[which], d, 0.0))
+        return replace(batch, x=moved.reshape(x.shape))
+
+    def batches(self, which: torch.Tensor) -> Iterator[torch.Tensor]:
+        """Of similar lengths, with at most so many steps, padding included."""
+        lengths = self.lengths[which.cpu().numpy()]
+        for part in similar(lengths, self.most_steps):
+            yield torch.as_tensor(part, device=which.device)
+
+
+def similar(lengths: Rows, most_steps: int) -> list[Rows]:
+    """Positions (b,) of sequences (n,) cut into batches of similar lengths, each of at most so many padded steps."""
+    order = np.argsort(-lengths, kind="stable")
+    parts = []
+    while len(order):
+        size = max(1, most_steps // int(lengths[order[0]]))
+        parts.append(order[:size])
+        order = order[size:]
+    return parts

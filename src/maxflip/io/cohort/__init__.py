@@ -1,0 +1,1 @@
+"""Cohort files: Parquet and CSV, tables and sequences."""

@@ -1,0 +1,209 @@
+"""Cohorts from disk, .parquet and .csv: read strictly, so that what is wrong is said with its place, never coerced.
+
+A file becomes the same Columns as a frame in Python, and `Cohort.table` judges both with the same words.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from maxflip._util.messages import grouped, visible
+from maxflip.data.cohort import Cohort, name_faults
+from maxflip.data.tables import Column
+from maxflip.errors import InputError, ResourceError
+from maxflip.io.cohort.cells import Cells, Extra
+from maxflip.io.cohort.csv_layout import BLOCK, Layout
+from maxflip.io.opening import open_file
+
+
+class Reading(NamedTuple):
+    """A cohort and the per-sample columns that were read beside it."""
+
+    cohort: Cohort
+    columns: dict[Extra, NDArray[Any]]
+    may_change: list[NDArray[np.bool_]] | None = None  # of sequences, where a column says so: each one's steps
+
+
+def read_cohort(
+    path: str | Path,
+    *,
+    id: str,  # noqa: A002  the column's name in every file
+    features: Sequence[str],
+    units: Mapping[str, str] | None = None,
+    extra_columns: Sequence[Extra] = (),
+    source: str | None = None,
+) -> Reading:
+    """The columns `id` and `features` of a .parquet or .csv file, and what else is wanted per sample.
+
+    `source` is what messages call the file: its path unless given. Columns in `extra_columns` count as used; all
+    others become the cohort's `ignored`. Every fault of the file is listed in one InputError.
+    """
+    table = read_table(path, source=source)
+    chosen, used = set(features), {e.column for e in extra_columns}
+    beside = sorted(used - chosen - {id})
+    faults = name_faults(table.names, [*features, *beside], id, table.source)
+    if faults:
+        raise InputError(faults)
+    cells = table.load([id, *features, *beside])
+    ids, faults = id_column(cells[id], table.source)
+    arrays: dict[Extra, NDArray[Any]] = {}
+    extra_faults: list[str] = []
+    for extra in extra_columns:
+        arrays[extra], wrong = read_extra(extra, cells[extra.column], ids, table.source)
+        extra_faults += wrong
+    columns = []
+    for name in table.names:
+        if name == id:
+            columns.append(ids)
+        elif name in chosen:
+            columns.append(cells.pop(name).numbers())  # texts leave the memory as their numbers enter it
+        elif name not in used:
+            columns.append(Column(name, range(table.rows)))
+    try:
+        cohort = Cohort.table(columns, features=features, id=id, units=units, source=table.source)
+    except InputError as error:
+        raise InputError([*faults, *error.problems, *extra_faults]) from None
+    if faults or extra_faults:
+        raise InputError(faults + extra_faults)
+    return Reading(cohort, arrays)
+
+
+def id_column(cells: Cells, source: str) -> tuple[Column, list[str]]:
+    """The id column; row numbers stand in for a type that holds no ids, so that the other columns are still judged."""
+    if cells.holds_names:
+        return Column(cells.name, cells.names()), []
+    fault = f"{source}: column {cells.name!r} has type {cells.data.type}; ids must be texts or integers."
+    return Column(cells.name, range(len(cells.data))), [fault]
+
+
+def read_extra(extra: Extra, cells: Cells, ids: Column, source: str) -> tuple[NDArray[Any], list[str]]:
+    column = f"{source}: column {extra.column!r}"
+    if not extra.accepts(cells):
+        return np.empty(0), [f"{column} has type {cells.data.type}; {extra.wanted}."]
+    values, wrong = extra.read(cells)
+
+    def sentence(j: int, what: str) -> str:
+        return f"{column}, row {j + 1} (id {visible(str(ids.cells[j]))}): {what}; {extra.wanted}."
+
+    return values, grouped(wrong, sentence, column)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table file: all its column names as they stand, some perhaps twice, and cells of those that are asked for."""
+
+    source: str
+    names: tuple[str, ...]
+    rows: int
+    is_csv: bool
+    read_columns: Callable[[Sequence[int]], Sequence[pa.ChunkedArray]]  # by position
+
+    def load(self, names: Sequence[str]) -> dict[str, Cells]:
+        """The cells of columns whose names stand in the file once."""
+        position = {name: i for i, name in enumerate(self.names)}
+        wanted = list(dict.fromkeys(names))
+        columns = self.read_columns([position[n] for n in wanted])
+        return {n: Cells(n, column, self.is_csv) for n, column in zip(wanted, columns, strict=True)}
+
+
+def read_table(path: str | Path, *, source: str | None = None) -> Table:
+    """A .parquet or .csv file, checked as far as its layout goes; cells are read and judged when asked for."""
+    name = str(path) if source is None else source
+    readers = {".parquet": _parquet_table, ".csv": _csv_table}
+    with open_file(path, name) as file:
+        suffix = Path(path).suffix.lower()
+        if suffix not in readers:
+            raise InputError(f"{name}: its name ends in {suffix!r}; a cohort is a .parquet or a .csv file.")
+        if os.fstat(file.fileno()).st_size == 0:
+            raise InputError(f"{name}: is empty. A cohort needs a header and at least one row.")
+        return readers[suffix](file, Path(path), name)
+
+
+# Parquet
+
+
+def _parquet_table(file: BinaryIO, path: Path, source: str) -> Table:
+    if file.read(4) != b"PAR1":
+        raise InputError(f"{source}: is no Parquet file: it does not begin with PAR1. If it is CSV, name it .csv.")
+    with _parquet_errors(source):
+        opened = pa.parquet.ParquetFile(file)
+        names, rows = tuple(opened.schema_arrow.names), opened.metadata.num_rows
+
+    def read_columns(positions: Sequence[int]) -> list[pa.ChunkedArray]:
+        with open_file(path, source) as again, _parquet_errors(source):
+            found = pa.parquet.ParquetFile(again).read(columns=[names[i] for i in positions])
+            return [_plain(found.column(names[i])) for i in positions]
+
+    return Table(source, names, rows, False, read_columns)
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Without a dictionary, in a type that numpy knows; every byte of it valid."""
+    column.validate(full=True)
+    if pa.types.is_dictionary(column.type):
+        column = pc.cast(column, column.type.value_type)
+    return pc.cast(column, pa.float32()) if pa.types.is_float16(column.type) else column
+
+
+@contextmanager
+def _parquet_errors(source: str) -> Iterator[None]:
+    """What pyarrow says about a damaged file, in one line; what the system says about reading passes through."""
+    try:
+        yield
+    except MemoryError as error:
+        raise ResourceError(f"{source}: needs more memory than there is: {_reason(error)}.") from error
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise InputError(
+            f"{source}: is damaged or no Parquet file: {_reason(error)}. Write or copy it again."
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(". ")
+
+
+# CSV
+
+
+def _csv_table(file: BinaryIO, path: Path, source: str) -> Table:
+    layout = Layout(source)
+    layout.scan(file)
+    labels = [str(i) for i in range(len(layout.names))]
+
+    def read_columns(positions: Sequence[int]) -> list[pa.ChunkedArray]:
+        wanted = [labels[i] for i in positions]
+        if layout.rows == 0:
+            return [pa.chunked_array([], pa.large_string())] * len(wanted)
+        as_written = pa.csv.ConvertOptions(
+            column_types=dict.fromkeys(wanted, pa.large_string()),
+            include_columns=wanted,
+            null_values=[],
+            strings_can_be_null=False,
+        )
+        parse = pa.csv.ParseOptions(newlines_in_values=layout.is_multiline)
+        blocks = pa.csv.ReadOptions(column_names=labels, block_size=max(BLOCK, 2 * layout.longest_line))
+        with open_file(path, source) as again:
+            again.seek(layout.first_row)
+            try:
+                table = pa.csv.read_csv(again, read_options=blocks, parse_options=parse, convert_options=as_written)
+            except pa.ArrowException as error:
+                raise InputError(f"{source}: cannot be read as CSV: {_reason(error)}.") from error
+        if len(table) != layout.rows:
+            raise InputError(f"{source}: changed while it was read. Try again when nobody writes to it.")
+        return [table.column(label) for label in wanted]
+
+    return Table(source, layout.names, layout.rows, True, read_columns)

@@ -1,0 +1,103 @@
+"""A problem's cohort as files: a table in one, sequences in a long one and, where there is need, a static one."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from maxflip._util.types import Floats
+from maxflip.data.cohort import plain_name
+from maxflip.data.sequences import Ragged
+from maxflip.errors import InputError
+from maxflip.problem.problem import Problem
+
+
+class _Columns:
+    """The columns of a file, under names of their own."""
+
+    def __init__(self, features: Sequence[str], values: Floats) -> None:
+        """values (rows, F): NaN becomes an empty cell"""
+        self.arrays = {
+            name: pa.array(values[:, i], pa.float64(), mask=np.isnan(values[:, i])) for i, name in enumerate(features)
+        }
+
+    def add(self, name: str, cells: Any, kind: pa.DataType, beside: Collection[str] = ()) -> str:
+        """The name that it got; one that no column has, nor any `beside`"""
+        taken = {plain_name(other) for other in (*self.arrays, *beside)}
+        while plain_name(name) in taken:
+            name += "_"
+        self.arrays[name] = pa.array(cells, kind)
+        return name
+
+    def parquet(self) -> bytes:
+        sink = io.BytesIO()
+        pq.write_table(pa.table(self.arrays), sink)
+        return sink.getvalue()
+
+
+class CohortFiles:
+    """cohort: its rows   samples: what there is one of per sample, of sequences in a file of its own"""
+
+    def __init__(self, problem: Problem) -> None:
+        people, ragged = problem.cohort, problem.cohort.ragged
+        self.people = people
+        self.cohort = self.samples = _Columns(people.features, people.values)
+        if ragged is None:
+            self.id = self.cohort.add("id", people.ids.tolist(), pa.string())
+            return
+        self.samples = _Columns(ragged.static_features, ragged.static)
+        beside = ragged.static_features  # a job gives a name one part, in whichever file
+        self.id = self.cohort.add("id", people.ids[ragged.owner].tolist(), pa.string(), beside)
+        self.samples.arrays[self.id] = pa.array(people.ids.tolist(), pa.string())
+        self.time = self.cohort.add("time", ragged.times, pa.float64(), beside)
+        may_change = _steps_that_change(problem, ragged)
+        self.steps: dict[str, Any] = {"steps": "all"}
+        if may_change is not None:
+            self.steps = {"steps_column": self.cohort.add("may_change", may_change, pa.bool_(), beside)}
+
+    @property
+    def has_static(self) -> bool:
+        """Whether there is anything of samples in a file of its own."""
+        return self.samples is not self.cohort and len(self.samples.arrays) > 1
+
+    def table(self) -> dict[str, Any]:
+        table = {
+            "file": "cohort.parquet",
+            "id": self.id,
+            "features": list(self.people.features),
+            "units": dict(self.people.units),
+        }
+        ragged = self.people.ragged
+        if ragged is None:
+            return table
+        table = {"kind": "sequences", **table, "time": self.time, **self.steps}
+        if self.has_static:
+            table |= {"static": "static.parquet", "static_features": list(ragged.static_features)}
+        return table
+
+
+def _steps_that_change(problem: Problem, ragged: Ragged) -> NDArray[np.bool_] | None:
+    """(N,): the steps whose values may change; None: all of them."""
+    drawing = {name for b in problem.budgets.values() for name, weight in b.weights.items() if weight > 0}
+    changing = [i for i, name in enumerate(problem.cohort.features) if name in drawing]
+    everyone = np.arange(len(problem))
+    step = problem.slots.steps(everyone, np.arange(problem.width))
+    sample, slot = np.nonzero(step >= 0)
+    has_slot = np.zeros(problem.cohort.values.shape, dtype=bool)
+    has_slot[ragged.begin[sample] + step[sample, slot], problem.slots.feature[slot]] = True
+    measured = ~np.isnan(problem.cohort.values[:, changing])
+    if np.array_equal(has_slot[:, changing], measured):
+        return None
+    rows = np.asarray(has_slot.any(axis=1))
+    if not np.array_equal(has_slot[:, changing], measured & rows[:, None]):
+        raise InputError(
+            "steps: some values of a step may change and others not, which a job cannot say. Save the plan without "
+            "`model`, or let all values of a step change or none."
+        )
+    return rows

@@ -1,0 +1,345 @@
+"""The job file of docs/formats.md: parsed, checked, and turned into a Problem and a Solver.
+
+What can be known from the file alone is said at once and all together, before a cohort or a model is opened.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from maxflip._util.events import Watch
+from maxflip._util.messages import listed, shown
+from maxflip._util.types import Floats
+from maxflip.data.cohort import Cohort
+from maxflip.errors import InputError, MaxflipError, ModelError, ProblemError
+from maxflip.io.cohort.cells import Amount, Category, Extra, Label, Limit
+from maxflip.io.cohort.sequences import Columns, read_sequences, read_static
+from maxflip.io.cohort.tables import Reading, read_cohort, read_table
+from maxflip.io.job.rules import (
+    budget_faults,
+    cohort_faults,
+    goal_faults,
+    job_key,
+    limit_faults,
+    missing_columns,
+    model_faults,
+    must_hold_faults,
+    per_sample_faults,
+    report_faults,
+    solver_faults,
+    strangers,
+)
+from maxflip.io.job.schema import (
+    BudgetForm,
+    CohortForm,
+    GoalForm,
+    LimitForm,
+    ModelForm,
+    MustHoldForm,
+    ReportForm,
+    SolverForm,
+    fill,
+    fill_each,
+    unknown_keys,
+)
+from maxflip.io.job.toml import LARGEST, parse_toml
+from maxflip.io.opening import open_file
+from maxflip.models import Classifier, TorchClassifier
+from maxflip.models.base import Scores
+from maxflip.models.files import load_classifier, load_judge, load_sequence_classifier
+from maxflip.problem.budgets import Budget
+from maxflip.problem.must_hold import Requirement, from_table
+from maxflip.problem.problem import Problem
+from maxflip.solvers import SOLVERS, Solver
+from maxflip.study.outlook import SCALES
+
+FORMAT = 1
+LARGE = 5000  # samples: of more, what other budgets buy is not asked unless the job says so
+_TABLES = {"cohort": "who is there", "model": "which classifier is meant", "goal": "what is wanted"}
+_KEYS = ["format", *_TABLES, "budgets", "limits", "must_hold", "solver", "report"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Job:
+    """A job whose own faults are excluded; cohort and model are opened when asked for."""
+
+    path: Path
+    source: str  # what messages call it: the path as it was given
+    cohort: CohortForm
+    model: ModelForm
+    goal: GoalForm
+    budgets: Mapping[str, Budget]
+    thrift: Mapping[str, float]
+    limits: Mapping[str, LimitForm] | Literal["observed"]
+    solver: Solver
+    seed: int
+    allocation: Literal["joint", "proportional"] = "joint"
+    groups: int | None = None
+    report: ReportForm = field(default_factory=ReportForm)
+    must_hold: tuple[Requirement, ...] = ()
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """What a plan is made from, by the names of summary.json."""
+        folder = self.path.parent
+        static = {} if self.cohort.static is None else {"static": folder / self.cohort.static}
+        return {"cohort": folder / self.cohort.file, "model": self.model_file, "job": self.path, **static}
+
+    @property
+    def model_file(self) -> Path:
+        return self.path.parent / self.model.file
+
+    @property
+    def output(self) -> Scores | None:
+        return self.model.output
+
+    @property
+    def classes(self) -> tuple[str, ...] | None:
+        return None if self.model.classes is None else tuple(self.model.classes)
+
+    def scales(self, cohort: int) -> Sequence[float] | None:
+        """What the budgets of a cohort of this size are multiplied by for the report; None: the report does without."""
+        asked = self.report.frontier
+        if asked is None:
+            asked = cohort <= LARGE
+        return (SCALES if asked else None) if isinstance(asked, bool) else asked
+
+    def load_classifier(self, watch: Watch) -> TorchClassifier:
+        says: dict[str, Any] = {"output": self.output, "classes": self.classes}
+        try:
+            if self.cohort.is_sequences:
+                people = self.cohort
+                return load_sequence_classifier(
+                    self.model_file, features=people.features, static_features=people.static_features, **says
+                )
+            return load_classifier(self.model_file, watch=watch, **says)
+        except ProblemError as error:
+            raise ProblemError([f"{self.source}: {sentence}" for sentence in error.problems]) from error
+
+    def with_classes_of(self, classifier: Classifier) -> Job:
+        """With the model's own names for its classes, where the job leaves them to the model."""
+        return replace(self, model=self.model.model_copy(update={"classes": classifier.classes}))
+
+    def read_cohort(self) -> Reading:
+        """The cohort, and the columns of targets, worths and limits that the job names."""
+        extra: list[Extra] = []
+        if self.goal.target_column is not None:
+            extra.append(Label(self.goal.target_column, self.classes or ()))
+        if self.goal.worth_column is not None:
+            extra.append(Amount(self.goal.worth_column))
+        tables = self.limits.values() if not isinstance(self.limits, str) else ()
+        columns = [column for limit in tables for column in (limit.min_column, limit.max_column)]
+        extra += [Limit(column) for column in dict.fromkeys(columns) if column is not None]
+        if self.report.group is not None:
+            extra.append(Category(self.report.group))
+        if self.cohort.is_sequences:
+            return self._read_sequences(extra)
+        return read_cohort(
+            self.files["cohort"],
+            id=self.cohort.id,
+            features=self.cohort.features,
+            units=self.cohort.units,
+            extra_columns=extra,
+            source=self.cohort.file,
+        )
+
+    def group(self, reading: Reading) -> dict[str, Any] | None:
+        """The column that the report groups samples by, as `look` takes it."""
+        name = self.report.group
+        return None if name is None else {name: reading.columns[Category(name)]}
+
+    def load_judges(self, problem: Problem) -> dict[str, Classifier] | None:
+        """The other models that the report asks about the flips, by their files."""
+        if self.report.judges is None:
+            return None
+        asked, people, folder = problem.classifier, problem.cohort, self.path.parent
+        return {file: load_judge(folder / file, asked, people) for file in self.report.judges}
+
+    def read_reference(self) -> Cohort | None:
+        """The real samples that the job names to compare changed ones with."""
+        file, asked = self.report.reference, self.cohort
+        if file is None:
+            return None
+        return read_cohort(self.path.parent / file, id=asked.id, features=asked.features, source=file).cohort
+
+    def _read_sequences(self, extra: list[Extra]) -> Reading:
+        asked = self.cohort
+        static = None
+        if asked.static is not None:
+            static = read_static(
+                self.files["static"],
+                id=asked.id,
+                features=asked.static_features,
+                extra_columns=extra,
+                source=asked.static,
+            )
+        return read_sequences(
+            self.files["cohort"],
+            Columns(asked.id, asked.time or "", asked.features, asked.steps_column),
+            static=static,
+            static_features=asked.static_features,
+            units=asked.units,
+            source=asked.file,
+        )
+
+    def problem(self, reading: Reading, classifier: Classifier) -> Problem:
+        people, goal = reading.cohort, self.goal
+        per_sample = (
+            None if goal.target_column is None else reading.columns[Label(goal.target_column, self.classes or ())]
+        )
+        limits: Any = "observed"
+        directions: dict[str, str] = {}
+        if not isinstance(self.limits, str):
+            limits = {name: _sides(limit, reading) for name, limit in self.limits.items()}
+            directions = {name: limit.direction for name, limit in self.limits.items() if limit.direction is not None}
+        if self.groups is not None and self.groups > len(people):
+            raise ProblemError(
+                f"{self.source}: solver.groups = {self.groups}: there are only {len(people)} sequences to divide."
+            )
+        try:
+            return Problem(
+                classifier=classifier,
+                cohort=people,
+                target=goal.target if per_sample is None else per_sample,
+                budgets=self.budgets,
+                margin=goal.margin,
+                threshold=goal.threshold,
+                limits=limits,
+                directions=directions,
+                steps=self.cohort.steps if reading.may_change is None else reading.may_change,
+                worth=None if goal.worth_column is None else reading.columns[Amount(goal.worth_column)],
+                thrift=self.thrift,
+                include=goal.include,
+                exclude=goal.exclude,
+                must_hold=self.must_hold,
+            )
+        except ProblemError as error:
+            raise ProblemError([self._placed(sentence, people.source) for sentence in error.problems]) from error
+        except ModelError as error:
+            raise ModelError([f"{self.model_file}: {sentence}" for sentence in error.problems]) from error
+
+    def _placed(self, sentence: str, cohort_source: str) -> str:
+        """With the file that the sentence is about in front, and keys as the job spells them."""
+        if sentence.startswith(f"{cohort_source}: "):
+            return sentence
+        return f"{self.source}: {job_key(sentence)}"
+
+
+def _sides(limit: LimitForm, reading: Reading) -> Literal["observed"] | tuple[Any, Any]:
+    if limit.observed:
+        return "observed"
+    low, high = limit.min, limit.max
+    return (
+        low if limit.min_column is None else _closed(reading, limit.min_column, -math.inf),
+        high if limit.max_column is None else _closed(reading, limit.max_column, math.inf),
+    )
+
+
+def _closed(reading: Reading, column: str, open_end: float) -> Floats:
+    values: Floats = reading.columns[Limit(column)]
+    return np.where(np.isnan(values), open_end, values)
+
+
+# Reading: first the TOML, then each table by its form, then what the tables say about each other.
+
+
+def read_job(path: str | Path) -> Job:
+    """The job at `path`; all its faults in one InputError."""
+    source = str(path)
+    with open_file(path, source) as file:
+        raw = file.read(LARGEST + 1)
+    try:
+        return _checked(parse_toml(raw), Path(path))
+    except InputError as error:
+        raise InputError([f"{source}: {sentence}" for sentence in error.problems]) from error.__cause__
+
+
+def _checked(tables: dict[str, Any], path: Path) -> Job:
+    if "format" in tables and (type(tables["format"]) is not int or tables["format"] != FORMAT):
+        raise InputError(f"format = {shown(tables['format'])}: this version of maxflip reads format = {FORMAT}.")
+    faults = [] if "format" in tables else [f"format is missing. Begin the file with format = {FORMAT}."]
+    faults += unknown_keys(tables, _KEYS, "")
+    faults += [f"[{name}] is missing; it says {what}." for name, what in _TABLES.items() if name not in tables]
+    cohort = fill(CohortForm, tables.get("cohort"), ("cohort",), faults, path.parent)
+    model = fill(ModelForm, tables.get("model"), ("model",), faults, path.parent)
+    goal = fill(GoalForm, tables.get("goal"), ("goal",), faults)
+    budgets = fill_each(BudgetForm, tables.get("budgets"), "budgets", faults)
+    everywhere = tables.get("limits") == "observed"
+    limits = {} if everywhere else fill_each(LimitForm, tables.get("limits"), "limits", faults)
+    solving = fill(SolverForm, tables.get("solver", {}), ("solver",), faults)
+    report = fill(ReportForm, tables.get("report", {}), ("report",), faults, path.parent)
+    holding = fill(MustHoldForm, tables.get("must_hold", {}), ("must_hold",), faults)
+
+    features = cohort.features if cohort else None
+    if cohort and strangers(cohort, budgets, limits):
+        columns = _columns(path.parent / cohort.file)
+        misspelt = missing_columns(cohort, columns) if columns else []
+        faults += misspelt
+        if misspelt:  # then the other tables may be right
+            features = [*cohort.features, *columns]
+    faults += cohort_faults(cohort, features or ()) if cohort else ()
+    faults += model_faults(model) if model else ()
+    faults += goal_faults(goal, model) if goal else ()
+    given = tables.get("budgets")
+    wrong = list(budget_faults(budgets, features)) if budgets or not given else []
+    faults += wrong
+    some_budget_is_wrong = bool(wrong) or (isinstance(given, dict) and len(budgets) < len(given))
+    faults += limit_faults(limits, features, None if some_budget_is_wrong else budgets)
+    faults += must_hold_faults(holding, features, None if some_budget_is_wrong else budgets) if holding else ()
+    faults += per_sample_faults(cohort, goal, limits, report) if cohort else ()
+    faults += report_faults(report, cohort) if report and cohort else ()
+    faults += solver_faults(solving, cohort) if solving else ()
+    solver = _solver(solving, faults) if solving else None
+    if faults or not (cohort and model and goal and budgets and solving and solver and report and holding):
+        raise InputError(faults)
+    return Job(
+        path=path,
+        source=str(path),
+        cohort=cohort,
+        model=model,
+        goal=goal,
+        budgets={name: Budget(b.amount, b.uses, b.cost) for name, b in budgets.items()},
+        thrift={name: b.thrift for name, b in budgets.items() if b.thrift is not None},
+        limits="observed" if everywhere else limits,
+        solver=solver,
+        seed=solving.seed,
+        allocation=solving.allocation,
+        groups=solving.groups,
+        report=report,
+        must_hold=from_table(holding.uptake, holding.rounded),
+    )
+
+
+def _columns(cohort: Path) -> tuple[str, ...]:
+    """The names of the file's columns; none where it cannot be read, which is told when it has to be."""
+    try:
+        return read_table(cohort).names
+    except MaxflipError:
+        return ()
+
+
+def _solver(form: SolverForm, faults: list[str]) -> Solver | None:
+    kind: Any = SOLVERS[form.name]
+    unknown = unknown_keys(form.options, [option.name for option in fields(kind)], "solver.options")
+    faults += unknown
+    make = kind if form.preset is None else getattr(kind, form.preset, None)
+    if make is None:
+        having = listed(name for name, other in SOLVERS.items() if hasattr(other, form.preset or ""))
+        faults.append(f"solver.preset = {form.preset!r}: {form.name!r} has no presets, only {having}. Leave it out.")
+    if unknown or make is None:
+        return None
+    try:
+        solver: Solver = make(**form.options)
+    except InputError as error:
+        faults += [p.replace(f"{kind.__name__}.", "solver.options.", 1) for p in error.problems]
+        return None
+    except TypeError as error:  # an option of a type that the solver cannot even compare
+        faults.append(f"solver.options: {error}.")
+        return None
+    return solver

@@ -1,0 +1,263 @@
+"""The tables of a job, one form each: pydantic checks the types, our own words say what is wrong."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, ValidationInfo
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from maxflip._util.messages import did_you_mean, listed, shown
+from maxflip.data.slots import LAST
+from maxflip.io.opening import is_url, missing_file
+from maxflip.models.base import Scores
+from maxflip.problem.budgets import Cost
+from maxflip.solvers import SOLVERS
+from maxflip.study.insight import People
+
+_RULES = {
+    "model_type": "must be a table.",
+    "dict_type": "must be a table.",
+    "list_type": "must be a list.",
+    "bool_type": "must be true or false.",
+}
+
+
+def _wrong(what: str) -> PydanticCustomError:
+    return PydanticCustomError("wrong", "{what}", {"what": what})
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise _wrong("must be a number.")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if math.isnan(number):
+        raise _wrong("must be a number; nan is none.")
+    if number != value:
+        raise _wrong("is no exact float64; write one that is.")
+    return number
+
+
+def _amount(value: Any) -> float:
+    number = _number(value)
+    if number < 0:
+        raise _wrong("must be >= 0. Use 0 to freeze its features, inf for no limit.")
+    return number
+
+
+def _weight(value: Any) -> float:
+    number = _number(value)
+    if not 0 <= number < math.inf:
+        raise _wrong("must be a finite number >= 0.")
+    return number
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _wrong("must be a text.")
+    if not value:
+        raise _wrong("must not be empty.")
+    return value
+
+
+def _file(value: Any, info: ValidationInfo) -> str:
+    """What can be said about a path without opening it; the rest is said by whoever does."""
+    written = _text(value)
+    if is_url(written):
+        raise _wrong("is a URL, and nothing is fetched. Download the file and give its path.")
+    if written.startswith("~") or "$" in written:
+        raise _wrong("`~` and `$` are not expanded in paths; write them out.")
+    folder: Path = info.context["folder"] if info.context else Path()
+    try:
+        os.stat(folder / written)
+    except (FileNotFoundError, NotADirectoryError):
+        raise _wrong(missing_file(folder / written, written)) from None
+    except ValueError as error:  # a NUL
+        raise _wrong(f"is no path: {error}.") from None
+    except OSError:
+        pass
+    return written
+
+
+def _steps(value: Any) -> str:
+    if not isinstance(value, str) or (value != "all" and LAST.fullmatch(value) is None):
+        raise _wrong("must be 'all', or 'last 3' (any number).")
+    return value
+
+
+def _solver_name(value: Any) -> str:
+    name = _text(value)
+    if name not in SOLVERS:
+        raise _wrong(f"must be one of {listed(SOLVERS)}.{did_you_mean(name, SOLVERS)}")
+    return name
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int:
+        raise _wrong("must be a whole number.")
+    return value
+
+
+def _scales(value: Any) -> bool | list[float]:
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, list) or not value:
+        raise _wrong("must be true, false, or a list of what the budgets are multiplied by.")
+    numbers = [_number(v) for v in value]
+    if any(not 0 < number < math.inf for number in numbers):
+        raise _wrong("what budgets are multiplied by must be finite numbers > 0.")
+    return numbers
+
+
+def _target(value: Any) -> str | int | frozenset[str | int]:
+    given = value if isinstance(value, list) else [value]
+    if not all(type(v) in (str, int) for v in given):
+        raise _wrong("must be a class name, an output column (0, 1, ...), or a list of them.")
+    return frozenset(value) if isinstance(value, list) else given[0]
+
+
+Number = Annotated[float, PlainValidator(_number)]
+Text = Annotated[str, PlainValidator(_text)]
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class CohortForm(_Form):
+    kind: Literal["table", "sequences"] = "table"
+    file: Annotated[str, PlainValidator(_file)] = Field(description="the path of a .parquet or .csv file")
+    id: Text = Field(description="the name of the id column")
+    features: list[Text] = Field(description="the columns that the model takes, in its order")
+    units: dict[str, Text] = Field(default={})
+    time: Text | None = None  # from here on, of sequences alone
+    static: Annotated[str | None, PlainValidator(_file)] = None
+    static_features: list[Text] = Field(default=[])
+    steps: Annotated[str | None, PlainValidator(_steps)] = None
+    steps_column: Text | None = None
+
+    @property
+    def is_sequences(self) -> bool:
+        return self.kind == "sequences"
+
+
+class ModelForm(_Form):
+    file: Annotated[str, PlainValidator(_file)] = Field(description="the path of a model file")
+    output: Scores | None = None  # these two are needed where the file does not say them itself
+    classes: list[Text] | None = None
+
+
+class GoalForm(_Form):
+    target: Annotated[str | int | frozenset[str | int] | None, PlainValidator(_target)] = None
+    target_column: Text | None = None
+    margin: Number | None = None
+    threshold: Number | None = None
+    worth_column: Text | None = None
+    include: list[Text] = Field(default=[])
+    exclude: list[Text] = Field(default=[])
+
+
+class BudgetForm(_Form):
+    amount: Annotated[float, PlainValidator(_amount)] = Field(description="a number >= 0, or inf")
+    cost: Cost = "squared"
+    uses: dict[str, Annotated[float, PlainValidator(_weight)]] | None = None
+    thrift: Annotated[float | None, PlainValidator(_weight)] = None
+
+
+class LimitForm(_Form):
+    min: Number | None = None
+    max: Number | None = None
+    min_column: Text | None = None
+    max_column: Text | None = None
+    observed: bool = False
+    direction: Literal["up", "down"] | None = None
+
+
+class MustHoldForm(_Form):
+    uptake: Annotated[float | None, PlainValidator(_number)] = None
+    rounded: dict[str, Number] | None = None
+
+
+class SolverForm(_Form):
+    name: Annotated[str, PlainValidator(_solver_name)] = "prices"
+    preset: Literal["paper", "scale_free"] | None = None
+    seed: Annotated[int, PlainValidator(_whole)] = 0
+    allocation: Literal["joint", "proportional"] = "joint"
+    groups: Annotated[int | None, PlainValidator(_whole)] = None
+    options: dict[str, Any] = Field(default={})
+
+
+class ReportForm(_Form):
+    frontier: Annotated[bool | list[float] | None, PlainValidator(_scales)] = (
+        None  # None: of cohorts that are not large
+    )
+    group: Text | None = None
+    people: People = "full"
+    reference: Annotated[str | None, PlainValidator(_file)] = None
+    judges: list[Annotated[str, PlainValidator(_file)]] | None = None
+
+
+_Formed = TypeVar("_Formed", bound=_Form)
+
+
+def fill(
+    form: type[_Formed], value: Any, where: tuple[str, ...], faults: list[str], folder: Path | None = None
+) -> _Formed | None:
+    """The table as its form, or None and the faults. Unknown keys are told but do not hide what the others hold."""
+    if value is None:  # told by whoever looked for it
+        return None
+    if not isinstance(value, dict):
+        faults.append(f"{dotted(*where)} = {shown(value)}: must be a table.")
+        return None
+    faults += unknown_keys(value, list(form.model_fields), dotted(*where))
+    try:
+        known = {key: v for key, v in value.items() if key in form.model_fields}
+        return form.model_validate(known, context={"folder": folder})
+    except ValidationError as error:
+        faults += [_sentence(detail, form, where) for detail in error.errors()]
+        return None
+
+
+def fill_each(form: type[_Formed], value: Any, name: str, faults: list[str]) -> dict[str, _Formed]:
+    """One form for each table [name.x]; those that are wrong are left out, and told."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        word = ", or the text 'observed'" if form is LimitForm else ""
+        faults.append(f"{name} = {shown(value)}: must be tables [{name}.x]{word}.")
+        return {}
+    filled = {key: fill(form, inner, (name, key), faults) for key, inner in value.items()}
+    return {key: inner for key, inner in filled.items() if inner is not None}
+
+
+def _sentence(detail: ErrorDetails, form: type[_Form], where: tuple[str, ...]) -> str:
+    """A fault that pydantic found, in our words."""
+    place = detail["loc"]
+    key = dotted(*where, *(part for part in place if isinstance(part, str)))
+    if detail["type"] == "missing":
+        return f"{key} is missing; wanted {form.model_fields[str(place[0])].description}."
+    entry = "".join(f", entry {part + 1}" for part in place if isinstance(part, int))
+    is_literal = detail["type"] == "literal_error"
+    rule = f"must be {detail['ctx']['expected']}." if is_literal else _RULES.get(detail["type"], detail["msg"])
+    return f"{key}{entry} = {shown(detail['input'])}: {rule}"
+
+
+def dotted(*parts: str) -> str:
+    """A key as TOML writes it."""
+    return ".".join(p if re.fullmatch(r"[A-Za-z0-9_-]+", p) else f'"{p}"' for p in parts)
+
+
+def unknown_keys(table: dict[str, Any], known: list[str], where: str) -> list[str]:
+    place = f"{where}." if where else ""
+    return [
+        f"{place}{dotted(key)}: there is no such key.{did_you_mean(key, known) or f' There are {listed(known)}.'}"
+        for key in table
+        if key not in known
+    ]

@@ -1,0 +1,125 @@
+"""A Problem as the files of a job, so that a plan made in Python can be audited: its cohort, and what was asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from maxflip._util.atomic import put_bytes
+from maxflip._util.types import Floats
+from maxflip.errors import InputError
+from maxflip.io.cohort.write import CohortFiles
+from maxflip.models import SklearnClassifier, TorchClassifier
+from maxflip.plan.plan import Plan
+from maxflip.problem.must_hold import as_table
+from maxflip.problem.problem import Problem
+
+_DIRECTIONS = {1: "up", -1: "down"}
+
+
+def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> dict[str, Path]:
+    """cohort.parquet and job.toml into the folder; where the plan's inputs lie."""
+    if not isinstance(problem.classifier, TorchClassifier):
+        raise InputError("model: a job knows no Ensemble and no Tempered. Save the plan without `model`.")
+    files = CohortFiles(problem)
+    goal, limits = _goal(problem, files), _limits(problem, files)
+    tables: dict[str, dict[str, Any]] = {
+        "cohort": files.table(),  # when all columns are there
+        "model": {"file": relative_path(folder, model), **_model(problem)},
+        "goal": goal,
+        "solver": {"name": plan.solver.partition("(")[0].lower(), "seed": plan.seed},
+    }
+    if problem.scenarios.requirements:
+        tables["must_hold"] = as_table(problem.scenarios.requirements)
+    for name, b in problem.budgets.items():
+        thrift = {"thrift": problem.thrift[name]} if name in problem.thrift else {}
+        uses = {"uses": b.uses} if b.uses else {}
+        tables[f"budgets.{_key(name)}"] = {"amount": b.amount, "cost": b.cost, **uses, **thrift}
+    for name, limit in limits.items():
+        tables[f"limits.{_key(name)}"] = limit
+    text = "# Written by maxflip from Python; the solver's options are in summary.json.\nformat = 1\n"
+    for name, table in tables.items():
+        text += f"\n[{name}]\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in table.items())
+    put_bytes(folder / "job.toml", text.encode())
+    found = {"cohort": folder / "cohort.parquet", "model": model, "job": folder / "job.toml"}
+    put_bytes(found["cohort"], files.cohort.parquet())
+    if files.has_static:
+        found["static"] = folder / "static.parquet"
+        put_bytes(found["static"], files.samples.parquet())
+    return found
+
+
+def relative_path(folder: Path, path: Path) -> str:
+    """ "../x" leads out of the folder that a link leads to, not out of the one where the link stands."""
+    return Path(os.path.relpath(path.parent.resolve() / path.name, folder.resolve())).as_posix()
+
+
+def _model(problem: Problem) -> dict[str, Any]:
+    """A .skops says it itself, and so does a network for sequences, but for other names of its classes."""
+    classifier, names = problem.classifier, problem.classifier.classes
+    if isinstance(classifier, SklearnClassifier) or problem.cohort.ragged is not None:
+        return {} if names is None else {"classes": list(names)}
+    output = classifier.output if isinstance(classifier, TorchClassifier) else None
+    return {"output": output, "classes": list(names or map(str, range(problem.goal.wanted.shape[1])))}
+
+
+def _goal(problem: Problem, files: CohortFiles) -> dict[str, Any]:
+    goal, ids = problem.goal, problem.cohort.ids
+    asked: dict[str, Any] = {"threshold" if goal.is_threshold else "margin": goal.required}
+    if len(goal.wanted) == 1:
+        names, columns_wanted = problem.classifier.classes, np.flatnonzero(goal.wanted[0]).tolist()
+        asked["target"] = columns_wanted if names is None else [names[i] for i in columns_wanted]
+    else:
+        asked["target_column"] = files.samples.add("target", goal.wanted.argmax(axis=1).tolist(), pa.int64())
+    if (problem.worth != 1.0).any():
+        asked["worth_column"] = files.samples.add("worth", problem.worth.tolist(), pa.float64())
+    for name, rows in (("include", problem.include), ("exclude", problem.exclude)):
+        if len(rows):
+            asked[name] = ids[rows].tolist()
+    return asked
+
+
+def _limits(problem: Problem, files: CohortFiles) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for i in problem.actionable.tolist():
+        feature = problem.cohort.features[problem.slots.feature[i]]
+        if feature in found:  # all slots of a feature have its limits
+            continue
+        limit = _side("min", problem.limits.lower[:, i], feature, files)
+        limit |= _side("max", problem.limits.upper[:, i], feature, files)
+        if way := _DIRECTIONS.get(int(problem.limits.direction[i])):
+            limit["direction"] = way
+        if limit:
+            found[feature] = limit
+    return found
+
+
+def _side(side: str, bounds: Floats, feature: str, files: CohortFiles) -> dict[str, Any]:
+    if np.isinf(bounds).all():
+        return {}
+    if (bounds == bounds[0]).all():
+        return {side: float(bounds[0])}
+    cells = [None if np.isinf(b) else b for b in bounds.tolist()]
+    return {f"{side}_column": files.samples.add(f"{feature}_{side}", cells, pa.float64())}
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
+
+
+def _toml(value: Any) -> str:
+    """On one line. A text of JSON is one of TOML, but for a character that JSON leaves bare."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_key(k)} = {_toml(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value)

@@ -1,0 +1,458 @@
+"""The plan folder of docs/formats.md: written whole into a staging folder beside its place, then renamed."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import maxflip_verify
+import maxflip_wall
+from maxflip._util.atomic import output_errors, put_bytes, sync_folder
+from maxflip._util.frozen import FrozenMap
+from maxflip._util.messages import listed
+from maxflip.errors import InputError, OutputError, VerifyError, as_ours
+from maxflip.io.changes import changes_table, pool_table, pooled, slotted
+from maxflip.io.insight_file import insight_bytes, parse_insight
+from maxflip.io.job.write import relative_path, write_job
+from maxflip.io.opening import missing_file
+from maxflip.plan.bracket import Ceiling
+from maxflip.plan.holds import Holds
+from maxflip.plan.plan import Fate, Plan, Status
+from maxflip.plan.pool import Pool
+from maxflip.problem.budgets import Budget
+from maxflip.problem.describe import asked
+from maxflip.problem.must_hold import as_table, from_table
+from maxflip.problem.problem import Problem
+from maxflip.report import is_report
+from maxflip.report.page import check_people, page
+from maxflip.study.insight import Insight, People
+
+FORMAT = 1
+INSIGHT = "insight.json"
+POOL = "pool.parquet"
+FILES = ("summary.json", "plan.parquet", "fates.parquet", "trace.parquet", "report.html")
+INPUTS = ("cohort", "model", "job", "static")  # the last one of sequences alone, and not of all
+OURS = {
+    *FILES,
+    INSIGHT,
+    POOL,
+    "job.toml",
+    "cohort.parquet",
+    "static.parquet",
+    "model.pt2",
+}  # inputs may lie inside, as the demo's do
+
+
+def save_plan(
+    plan: Plan,
+    folder: str | Path,
+    *,
+    inputs: Mapping[str, str | Path] | None = None,
+    overwrite: bool = False,
+    insight: Insight | None = None,
+    people: People = "full",
+    pool: bool = False,
+) -> None:
+    """`inputs` maps "cohort", "model" and "job" to the files the plan was made from, so that it can be audited; of
+    sequences also "static", where there is such a file."""
+    unknown = sorted(set(inputs or {}) - set(INPUTS))
+    if unknown or (inputs and not set(inputs) >= {"cohort", "model", "job"}):
+        raise InputError(
+            "inputs: give the paths of cohort, model and job, all three, and of static, where there is one; got "
+            f"{sorted(inputs or {})}."
+        )
+    if inputs:
+        _refuse_functions(plan, "inputs")
+    target = Path(folder)
+    check_target(target, overwrite=overwrite)
+    with staged(target, overwrite=overwrite) as stage:
+        write_plan(plan, stage, {name: Path(path) for name, path in (inputs or {}).items()}, insight, people, pool=pool)
+
+
+def save_asked(
+    plan: Plan,
+    folder: str | Path,
+    *,
+    problem: Problem,
+    model: str | Path,
+    overwrite: bool,
+    insight: Insight | None,
+    people: People,
+    pool: bool,
+) -> None:
+    """With the cohort and a job that asks what the problem asks, so that it can be audited."""
+    _refuse_functions(plan, "problem and model")
+    target, file = Path(folder), Path(model)
+    if not file.is_file():
+        raise InputError(f"{model}: {missing_file(file, str(model))}")
+    if not np.array_equal(problem.cohort.ids, plan.all_ids) or problem.cohort.features != plan.features:
+        raise InputError(
+            "problem: has other samples or features than the plan. Give the one that the plan was made for."
+        )
+    if problem.budgets != plan.budgets or asked(problem) != plan.question:
+        raise InputError(
+            "problem: asks something else than what the plan answers. Give the one that the plan was made for; after "
+            "`resolve` or `frontier` that is problem.changed(budgets=..., margin=...)."
+        )
+    check_target(target, overwrite=overwrite)
+    with staged(target, overwrite=overwrite) as stage:
+        write_plan(plan, stage, write_job(problem, plan, file, stage), insight, people, pool=pool)
+        _audited(stage)
+
+
+def _refuse_functions(plan: Plan, asked_for: str) -> None:
+    faults = [
+        f"budgets.{name}: a job file cannot hold {b.cost_name}, so a plan with it cannot be audited. Save it without "
+        f"{asked_for}."
+        for name, b in plan.budgets.items()
+        if b.is_function
+    ]
+    if faults:
+        raise InputError(faults)
+
+
+def _audited(stage: Path) -> None:
+    """An error where the files do not pass, so that nothing is saved that claims to be what it is not."""
+    try:
+        audit = maxflip_verify.audit(stage)
+    except (maxflip_wall.Refused, maxflip_wall.Unreadable) as error:
+        raise as_ours(error) from error
+    if not audit.passed:
+        raise VerifyError(["The plan does not pass its audit with this problem and model.", *audit.findings])
+
+
+def write_plan(
+    plan: Plan,
+    folder: Path,
+    inputs: Mapping[str, Path],
+    insight: Insight | None = None,
+    people: People = "full",
+    *,
+    pool: bool = False,
+) -> None:
+    """All files of a plan into an existing folder, with a copy of the job where there is one; pool: its flips too"""
+    if "job" in inputs:
+        put_bytes(folder / "job.toml", inputs["job"].read_bytes())
+        inputs = {**inputs, "job": folder / "job.toml"}
+    stated = {name: _input(folder, inputs[name]) for name in INPUTS if name in inputs} or None
+    plan = replace(plan, inputs={name: entry["sha256"] for name, entry in (stated or {}).items()})
+    put_bytes(folder / "plan.parquet", _parquet(changes_table(plan)))
+    put_bytes(folder / "fates.parquet", _parquet(_fates_table(plan)))
+    put_bytes(folder / "trace.parquet", _parquet(pa.table({k: list(v) for k, v in plan.trace.items()})))
+    put_bytes(folder / "report.html", page(plan, insight, people))
+    summary_of = _summary(plan, stated) | ({} if people == "full" else {"people": people})
+    if insight is not None:
+        beside = insight_bytes(insight)
+        put_bytes(folder / INSIGHT, beside)
+        summary_of["insight"] = hashlib.sha256(beside).hexdigest()
+    if pool:
+        flips = _parquet(pool_table(plan.flips, plan.all_ids, plan.features))
+        put_bytes(folder / POOL, flips)
+        summary_of["pool"] = hashlib.sha256(flips).hexdigest()
+    summary = json.dumps(summary_of, indent=2, ensure_ascii=False, allow_nan=False)
+    put_bytes(folder / "summary.json", (summary + "\n").encode())
+
+
+def load_plan(folder: str | Path) -> Plan:
+    """A plan as it was saved; InputError if the folder holds none."""
+    place = Path(folder)
+    try:
+        missing = [name for name in FILES if name != "report.html" and not (place / name).is_file()]
+        if missing:
+            raise InputError(f"{place}: is no plan folder; it has no {' and no '.join(missing)}.")
+        summary = json.loads((place / "summary.json").read_text(encoding="utf-8"))
+        changes = pq.read_table(place / "plan.parquet")
+        fates = pq.read_table(place / "fates.parquet")
+        trace = pq.read_table(place / "trace.parquet").to_pydict()
+        if summary["format"] != FORMAT:
+            raise InputError(f"{place}: plan format {summary['format']!r}; this version reads format {FORMAT}.")
+        return _assemble(summary, changes, fates, trace, _read_pool(place, summary))
+    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        if isinstance(error, InputError):
+            raise
+        if isinstance(error, PermissionError):
+            raise OutputError(f"{place}: cannot be read: {error.strerror}. Check its permissions.") from error
+        raise InputError(f"{place}: is no readable plan folder: {error}") from error
+
+
+def _read_pool(place: Path, summary: Mapping[str, Any]) -> pa.Table | None:
+    if "pool" not in summary:
+        return None
+    if not (place / POOL).is_file():
+        raise InputError(f"{place}: has no {POOL}, which its summary.json names. Save the plan again.")
+    data = (place / POOL).read_bytes()
+    if hashlib.sha256(data).hexdigest() != summary["pool"]:
+        raise InputError(
+            f"{place / POOL}: is not the one that the plan was saved with: its SHA-256 is not what summary.json says. "
+            "Save the plan again."
+        )
+    return pq.read_table(io.BytesIO(data))
+
+
+def load_people(folder: str | Path) -> People:
+    """What the folder's report shows of single samples."""
+    place = Path(folder)
+    try:
+        people: People = json.loads((place / "summary.json").read_text(encoding="utf-8")).get("people", "full")
+        check_people(people)
+    except (OSError, ValueError, AttributeError) as error:
+        raise InputError(f"{place}: is no readable plan folder: summary.json: {error}") from error
+    return people
+
+
+def load_insight(folder: str | Path, plan: Plan | None = None) -> Insight | None:
+    """What was found out about the plan in the folder beyond the plan itself; None where there is nothing."""
+    place = Path(folder)
+    plan = load_plan(place) if plan is None else plan
+    try:
+        stated = json.loads((place / "summary.json").read_text(encoding="utf-8")).get("insight")
+        if stated is None:
+            return None
+        if not (place / INSIGHT).is_file():
+            raise InputError(f"{place}: has no {INSIGHT}, which its summary.json names. Solve the job again.")
+        data = (place / INSIGHT).read_bytes()
+    except OSError as error:
+        raise OutputError(f"{place / INSIGHT}: cannot be read: {error.strerror}. Check its permissions.") from error
+    if hashlib.sha256(data).hexdigest() != stated:
+        raise InputError(
+            f"{place / INSIGHT}: is not the one that the plan was saved with: its SHA-256 is not what summary.json "
+            "says. Solve the job again."
+        )
+    return parse_insight(data, plan, str(place / INSIGHT))
+
+
+def check_target(folder: Path, *, overwrite: bool) -> None:
+    """Everything that can be known before the work begins about whether the folder can be written after it."""
+    with output_errors(folder):
+        parent = folder.absolute().parent
+        if not parent.is_dir():
+            raise OutputError(f"{folder}: its parent folder {parent} does not exist. Create it first.")
+        if folder.is_symlink():
+            raise OutputError(f"{folder}: is a symbolic link. Name the folder itself.")
+        if folder.exists():
+            if not folder.is_dir():
+                raise OutputError(f"{folder}: is a file. Name a folder.")
+            _refuse_to_replace(folder, overwrite=overwrite)
+        # Only the attempt tells: permissions, read-only file systems and names that are too long.
+        probe = Path(tempfile.mkdtemp(dir=parent, prefix=f".{folder.name}.partial-"))
+        probe.rmdir()
+
+
+def check_page(page: Path) -> None:
+    """A report may take the place of a report, and of nothing else."""
+    with output_errors(page):
+        if page.exists() and not page.is_dir():
+            with page.open("rb") as file:
+                if not is_report(file.read(4096)):
+                    raise OutputError(f"{page}: is no report. Overwrite it (--overwrite), or name another file.")
+
+
+def _refuse_to_replace(folder: Path, *, overwrite: bool) -> None:
+    """Only an empty folder, or with leave one that holds a plan and nothing else, makes way for a new one."""
+    inside = sorted(path.name for path in folder.iterdir())
+    foreign = [name for name in inside if name not in OURS]
+    if foreign:
+        raise OutputError(f"{folder}: holds files that are no plan's, {listed(foreign, 5)}. Name another folder.")
+    if inside and not overwrite:
+        raise OutputError(
+            f"{folder}: holds a plan already. Overwrite it (--overwrite, or overwrite=True), or name another folder."
+        )
+
+
+@contextmanager
+def staged(folder: Path, *, overwrite: bool) -> Iterator[Path]:
+    """A new folder beside `folder` to write into; on leaving it takes that name, unless there was an error."""
+    with output_errors(folder):
+        place = folder.absolute()
+        stage = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}.partial-"))
+        try:
+            yield stage
+            sync_folder(stage)
+            _take_name(stage, place, overwrite=overwrite)
+        finally:
+            if stage.exists():
+                shutil.rmtree(stage, ignore_errors=True)
+
+
+def _take_name(stage: Path, place: Path, *, overwrite: bool) -> None:
+    """What stood there before is kept until the new folder has its name on disk, and gets it back if that fails."""
+    old = stage.with_name(stage.name.replace(".partial-", ".old-"))
+    try:
+        if place.exists():
+            _refuse_to_replace(place, overwrite=overwrite)
+            os.replace(place, old)
+        os.replace(stage, place)
+        sync_folder(place.parent)
+    except BaseException:  # a signal too: what is done so far shows in the names
+        if place.exists() and not stage.exists():
+            place.rename(stage)
+        if old.exists():
+            old.rename(place)
+        raise
+    if old.exists():
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _parquet(table: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(table, sink)
+    return sink.getvalue()
+
+
+def _fates_table(plan: Plan) -> pa.Table:
+    after = np.full(len(plan.fates), np.nan)
+    after[plan.selected] = plan.confidence_after
+    flipped = plan.fates == Fate.FLIPPED.value
+    return pa.table(
+        {
+            "id": pa.array(plan.all_ids, pa.string()),
+            "fate": pa.array(plan.fates, pa.string()),
+            "worth": pa.array(plan.worths, pa.float64()),
+            "confidence_before": pa.array(plan.confidence_before, pa.float64()),
+            "confidence_after": pa.array(after, pa.float64(), mask=~flipped),
+        }
+    )
+
+
+def _number(value: float) -> float | str:
+    """JSON has no infinity."""
+    return "inf" if value == np.inf else value
+
+
+def _summary(plan: Plan, inputs: dict[str, dict[str, str]] | None) -> dict[str, Any]:
+    counts = plan.fate_counts()
+    return {
+        "format": FORMAT,
+        "count": plan.count,
+        "worth": plan.worth,
+        "cohort": len(plan.fates),
+        "already": counts[Fate.ALREADY],
+        "below_margin": plan.below_margin,
+        "left_out": counts[Fate.LEFT_OUT],
+        "not_found": counts[Fate.NOT_FOUND],
+        "unreachable": counts[Fate.UNREACHABLE],
+        "unusable": counts[Fate.UNUSABLE],
+        "bound": plan.bound,
+        "estimate": plan.estimate,
+        "budgets": {
+            name: {
+                "amount": _number(budget.amount),
+                "cost": budget.cost_name,
+                "spent": plan.spend[name],
+                "price": None if plan.prices is None else plan.prices[name],
+                "uses": dict(budget.weights),
+                **({"price_holds": list(plan.price_ranges[name])} if name in plan.price_ranges else {}),
+            }
+            for name, budget in plan.budgets.items()
+        },
+        "solver": plan.solver,
+        "seed": plan.seed,
+        "status": plan.status.value,
+        "seconds": plan.seconds,
+        "guard": plan.guard,
+        "notices": list(plan.notices),
+        "features": list(plan.features),
+        "units": dict(plan.units),
+        "versions": dict(plan.versions),
+        "question": dict(plan.question),
+        "made": plan.made,
+        "inputs": inputs,
+        **({} if plan.holds is None else {"holds": _holds_table(plan.holds)}),
+        **({"must_hold": as_table(plan.must_hold)} if plan.must_hold else {}),
+        **({} if plan.places is None else {"kind": "sequences", "lengths": plan.places.lengths.tolist()}),
+        **{name: rows.tolist() for name in ("include", "exclude") if len(rows := getattr(plan, name))},
+        **({"ceilings": [_ceiling(ceiling) for ceiling in plan.ceilings]} if plan.ceilings else {}),
+    }
+
+
+def _ceiling(ceiling: Ceiling) -> dict[str, Any]:
+    closed = sorted(ceiling.closed)
+    return {"prices": dict(ceiling.prices), "rest": ceiling.rest, "proved": ceiling.proved, "closed": closed}
+
+
+def _holds_table(holds: Holds) -> dict[str, Any]:
+    """The keys of JSON are texts: "0.9"."""
+    counts = {repr(share): count for share, count in holds.uptake.items()}
+    return {"uptake": counts, "rounded": holds.rounded, "digits": dict(holds.digits)}
+
+
+def _read_holds(table: dict[str, Any] | None) -> Holds | None:
+    if table is None:
+        return None
+    uptake = FrozenMap({float(share): count for share, count in table["uptake"].items()})
+    return Holds(uptake, table["rounded"], FrozenMap(table["digits"]))
+
+
+def _input(folder: Path, path: Path) -> dict[str, str]:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"path": relative_path(folder, path), "sha256": digest}
+
+
+def _assemble(
+    summary: dict[str, Any], changes: pa.Table, fates: pa.Table, trace: dict[str, Any], flips: pa.Table | None
+) -> Plan:
+    features = tuple(summary["features"])
+    all_ids = np.array(fates["id"].to_pylist(), dtype=object)
+    fate = np.array(fates["fate"].to_pylist(), dtype=object)
+    selected = np.flatnonzero(fate == Fate.FLIPPED.value)
+    lengths = np.array(summary["lengths"], dtype=np.int64) if summary.get("kind") == "sequences" else None
+    of_slots = slotted(changes, all_ids[selected], features, lengths)
+    prices = {name: b["price"] for name, b in summary["budgets"].items()}
+    pool: Pool | None = None
+    if flips is not None:
+        pool = pooled(flips, all_ids, features, of_sequences=lengths is not None)
+    return Plan(
+        features=features,
+        units=summary["units"],
+        all_ids=all_ids,
+        selected=selected,
+        moves=of_slots.moves,
+        before=of_slots.before,
+        places=of_slots.places,
+        fates=fate,
+        worths=fates["worth"].to_numpy(),
+        confidence_before=fates["confidence_before"].to_numpy(),
+        confidence_after=fates["confidence_after"].to_numpy()[selected],
+        below_margin=summary["below_margin"],
+        budgets={
+            name: Budget(float(b["amount"]), b["uses"] or None, b["cost"]) for name, b in summary["budgets"].items()
+        },
+        spend={name: b["spent"] for name, b in summary["budgets"].items()},
+        prices=None if any(p is None for p in prices.values()) else prices,
+        price_ranges={n: tuple(b["price_holds"]) for n, b in summary["budgets"].items() if "price_holds" in b},
+        bound=summary["bound"],
+        estimate=summary["estimate"],
+        status=Status(summary["status"]),
+        solver=summary["solver"],
+        seed=summary["seed"],
+        seconds=summary["seconds"],
+        guard=summary["guard"],
+        notices=tuple(summary["notices"]),
+        trace=trace,
+        versions=summary["versions"],
+        question=summary["question"],
+        made=summary["made"],
+        inputs={name: entry["sha256"] for name, entry in (summary["inputs"] or {}).items()},
+        must_hold=from_table(**summary.get("must_hold", {})),
+        holds=_read_holds(summary.get("holds")),
+        include=np.array(summary.get("include", []), dtype=np.int64),
+        exclude=np.array(summary.get("exclude", []), dtype=np.int64),
+        ceilings=tuple(
+            Ceiling(c["prices"], c["rest"], c["proved"], frozenset(c["closed"])) for c in summary.get("ceilings", [])
+        ),
+        pool=pool,
+    )

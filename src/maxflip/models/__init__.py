@@ -1,0 +1,25 @@
+"""One protocol (scores and what to take gradients of), one adapter per kind of model, and what is made of several."""
+
+from maxflip.models.base import Classifier, LinearForm, Member, Noise, log_scores, scores
+from maxflip.models.ensemble import Ensemble
+from maxflip.models.probe import Probed, Sample, chosen_rows, probe
+from maxflip.models.sklearn.model import SklearnClassifier
+from maxflip.models.temperature import Tempered
+from maxflip.models.torch_module import TorchClassifier
+
+__all__ = [
+    "Classifier",
+    "Ensemble",
+    "LinearForm",
+    "Member",
+    "Noise",
+    "Probed",
+    "Sample",
+    "SklearnClassifier",
+    "Tempered",
+    "TorchClassifier",
+    "chosen_rows",
+    "log_scores",
+    "probe",
+    "scores",
+]

@@ -1,0 +1,77 @@
+"""Ensemble: several models at once, for plans that hold in each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+import torch
+
+from maxflip.errors import InputError, ModelError
+from maxflip.models.base import Classifier, Member
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Ensemble:
+    """A sample passes when it passes in EVERY member; its confidence is the smallest of theirs.
+
+    Members have the same classes in the same order and the same features; their kinds, dtypes and devices may differ.
+    All give probabilities or all give decision values. The members of an ensemble inside are members of this one.
+
+    Args:
+        classifiers: at least one.
+    """
+
+    members: tuple[Member, ...]
+    classes: tuple[str, ...] | None
+    dtype: torch.dtype  # the narrowest of the members': what overflows or rounds there does so for all
+    device: torch.device
+    batch_size: int
+    is_decision: bool
+
+    def __init__(self, classifiers: Sequence[Classifier]) -> None:
+        members = tuple(member for classifier in classifiers for member in classifier.members)
+        if not members:
+            raise InputError("Ensemble: got no classifiers; wanted at least one.")
+        named = [(number, m.classes) for number, m in enumerate(members, 1) if m.classes is not None]
+        faults = [
+            f"Ensemble: member {number} has the classes {list(names)}, member {named[0][0]} has {list(named[0][1])}. "
+            "All must have the same classes in the same order."
+            for number, names in named[1:]
+            if names != named[0][1]
+        ]
+        if len({member.is_decision for member in members}) > 1:
+            faults.append(
+                "Ensemble: some members give probabilities and some decision values; one margin cannot be in both "
+                "units. Calibrate the latter (CalibratedClassifierCV), or keep to one kind."
+            )
+        if faults:
+            raise ModelError(faults)
+        settle = object.__setattr__
+        settle(self, "members", members)
+        settle(self, "classes", named[0][1] if named else None)
+        settle(self, "dtype", min((m.dtype for m in members), key=lambda dtype: torch.finfo(dtype).max))
+        settle(self, "device", members[0].device)
+        settle(self, "batch_size", min(m.batch_size for m in members))
+        settle(self, "is_decision", members[0].is_decision)
+
+    @contextmanager
+    def borrowed(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            for member in self.members:
+                stack.enter_context(member.borrowed())
+            yield
+
+    def check_features(self, features: Sequence[str]) -> None:
+        for member in self.members:
+            member.check_features(features)
+
+    def frozen_faults(self, features: Sequence[str], changing: Collection[str]) -> list[str]:
+        faults = [fault for member in self.members for fault in member.frozen_faults(features, changing)]
+        return list(dict.fromkeys(faults))
+
+    def sequence_faults(self, *, some_missing: bool, static_features: Sequence[str]) -> list[str]:
+        told = [m.sequence_faults(some_missing=some_missing, static_features=static_features) for m in self.members]
+        faults = [fault for faults in told for fault in faults]
+        return list(dict.fromkeys(faults))

@@ -1,0 +1,173 @@
+"""Bracket: lower and upper bound of the best plan's worth at other budgets.
+
+at_least   Known flips are put in a few orders that do not depend on the new budgets. The longest prefix of an order
+           that fits is a feasible plan. A larger budget never shortens a prefix, so the best of them is monotone.
+at_most    The dual bound rest + sum_r price_r B_r, at the prices of the earlier bound. Prices are never negative, so
+           this is monotone too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxflip._util.frozen import FrozenMap, read_only
+from maxflip._util.parallel import rows_of
+from maxflip._util.types import Floats, Rows
+from maxflip.problem.budgets import Ledger
+
+ROUNDING = 1e-15  # relative: exceeds the rounding error of a sum whose terms were rounded once or twice
+
+
+class Bracket(NamedTuple):
+    """Between which two numbers the worth of the best plan lies.
+
+    Attributes:
+        at_least: worth of a known plan that keeps the budgets.
+        at_most: the dual bound: no plan is worth more. Without a bound, the estimate.
+    """
+
+    at_least: float
+    at_most: float
+
+    def __repr__(self) -> str:
+        if self.at_least == self.at_most:
+            return f"exactly {self.at_least:.10g}"
+        return f"between {self.at_least:.10g} and {self.at_most:.10g}"
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """No plan with budgets B is worth more than  rest + sum_r price_r B_r.
+
+        rest = sum_j max(0, v_j - C_j(prices)),   C_j(prices): what the cheapest flip of sample j costs at these prices
+
+    prices: of every budget, >= 0   proved: the C_j are lower bounds; else costs of known flips, and this is an estimate
+    closed: budgets that were 0, which froze their features. The ceiling does not apply where one of them is above 0.
+    """
+
+    prices: Mapping[str, float]
+    rest: float
+    proved: bool
+    closed: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "prices", FrozenMap(self.prices))
+
+    @property
+    def is_finite(self) -> bool:
+        return math.isfinite(self.rest) and all(map(math.isfinite, self.prices.values()))
+
+    def at(self, amounts: Mapping[str, float]) -> float:
+        """Upper bound of a plan's worth with these amounts, rounded up; inf where a closed budget is above 0."""
+        if any(amounts[name] > 0 for name in self.closed):
+            return math.inf
+        paid = [price * amounts[name] for name, price in self.prices.items() if price > 0]
+        return math.fsum([self.rest, *paid]) + ROUNDING * math.fsum([abs(self.rest), *paid])
+
+
+def most_allowed(ceilings: Sequence[Ceiling], amounts: Mapping[str, float], worths: Floats) -> float:
+    """The least proved ceiling at these amounts; if none is proved, the least of all; inf without any.
+
+    Where all worths are whole, a proved one is rounded down: every plan is then worth a whole number.
+    """
+    proved = [ceiling for ceiling in ceilings if ceiling.proved]
+    most = min((ceiling.at(amounts) for ceiling in proved or ceilings), default=math.inf)
+    is_whole = proved and math.isfinite(most) and bool((worths == np.floor(worths)).all())
+    return float(math.floor(most)) if is_whole else most
+
+
+def most_worth(worths: Floats, cap: float) -> float:
+    """What at most `cap` of these are worth together."""
+    return math.fsum(worths if cap >= len(worths) else np.sort(worths)[::-1][: math.floor(cap)])
+
+
+@dataclass(frozen=True, eq=False)
+class Offers:
+    """c flips from which `fitting` makes up plans.   sample (c,)   worth (c,): of the sample   changes (c, K)
+    picked (c,): those of the plan at hand   must (c,): of samples that have to be picked"""
+
+    ledger: Ledger
+    sample: Rows
+    worth: Floats
+    changes: Floats
+    picked: NDArray[np.bool_]
+    must: NDArray[np.bool_]
+
+    def orders(self, prices: Floats | None) -> tuple[Rows, ...]:
+        """Orders in which `fitting` takes flips: at most one per sample, samples that must be picked first.
+
+        Flips are sorted by cost / worth, ascending. There are several costs: draws at the prices (m,), the sum of
+        budget shares, and draws from each single budget. Each gives two orders: the plan's flips first, or all alike.
+        """
+        drawn = self.ledger.consumption(self.changes)
+        amounts = self.ledger.amounts
+        shares = np.divide(1.0, amounts, out=np.zeros_like(amounts), where=(amounts > 1e-300) & np.isfinite(amounts))
+        weights = [*([] if prices is None else [prices]), shares, *np.eye(len(amounts))]
+        found = []
+        for weight in weights:
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                cost = np.where(self.worth > 0, (drawn[:, weight > 0] @ weight[weight > 0]) / self.worth, np.inf)
+            cost = np.nan_to_num(cost, nan=np.inf, posinf=np.inf)
+            found += [self._order(cost, self.picked), self._order(cost, np.zeros_like(self.picked))]
+        return tuple(found)
+
+    def _order(self, cost: Floats, first: NDArray[np.bool_]) -> Rows:
+        """`must` before `first` before the rest, each by cost; only the first flip of each sample is kept."""
+        order = np.lexsort((cost, ~first, ~self.must))
+        once = np.unique(self.sample[order], return_index=True)[1]
+        return read_only(order[np.sort(once)])
+
+    def fitting(self, orders: Sequence[Rows], amounts: Floats) -> Rows:
+        """The prefix of greatest worth, over all orders, that fits into the amounts (m,); empty where the samples that
+        must be picked do not fit."""
+        ledger = replace(self.ledger, amounts=amounts)
+        needed = len(np.unique(self.sample[self.must]))
+        best, most = np.empty(0, dtype=np.int64), 0.0
+        drawn = ledger.consumption(self.changes)
+        generous = amounts * (1 + 1e-9) + 1e-300  # slack, so that rounding hides no longer prefix
+        longest = [_within(drawn[order], generous) for order in orders]
+        hoped = [math.fsum(self.worth[order[:end]]) for order, end in zip(orders, longest, strict=True)]
+        for k in sorted(range(len(orders)), key=lambda k: -hoped[k]):
+            if hoped[k] <= most:
+                break
+            changes = rows_of(self.changes, orders[k])
+            length = _last_true(partial(_fit, ledger, changes), _within(drawn[orders[k]], amounts), longest[k])
+            worth = math.fsum(self.worth[orders[k][:length]])
+            if length >= needed and worth > most:
+                best, most = orders[k][:length], worth
+        return best
+
+
+def _fit(ledger: Ledger, changes: Floats, length: int) -> bool:
+    return not ledger.overspent(changes[:length])
+
+
+def _within(drawn: Floats, amounts: Floats) -> int:
+    """Length of the longest prefix of drawn (c, m) whose sum keeps the amounts, rounding aside. Draws are never
+    negative, so every shorter prefix fits too."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        within = (np.cumsum(drawn, axis=0) <= amounts).all(axis=1)
+    return len(drawn) if within.all() else int(within.argmin())
+
+
+def _last_true(holds: Callable[[int], bool], guess: int, end: int) -> int:
+    """The largest k <= end with holds(k), where holds(0) is True and holds is monotone; a search around the guess."""
+    low, high, step = guess, guess, 1
+    while low > 0 and not holds(low):
+        low, high, step = max(0, low - step), low, 2 * step
+    if low == guess:
+        high = low + 1
+        while high <= end and holds(high):
+            low, high, step = high, high + step, 2 * step
+        high = min(high, end + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low

@@ -1,0 +1,436 @@
+"""Plan: the answer, complete and detached from model and solver. It can be read, saved and loaded on its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from functools import cached_property, partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxflip._util.messages import did_you_mean, shown
+from maxflip._util.types import Floats, Rows
+from maxflip.errors import InputError
+from maxflip.plan.bracket import Bracket, Ceiling, Offers, most_allowed, most_worth
+from maxflip.plan.holds import Holds
+from maxflip.plan.pool import Pool, no_rows
+from maxflip.problem.budgets import Budget, Ledger
+from maxflip.problem.must_hold import Requirement
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from maxflip.problem.problem import Problem
+    from maxflip.study.insight import Insight, People
+
+Columns = Mapping[str, Sequence[Any]]
+NUMBERS = (int, float, np.integer, np.floating)
+
+
+class Fate(StrEnum):
+    """What became of a sample; `meaning` says it in words."""
+
+    ALREADY = "already"
+    FLIPPED = "flipped"
+    LEFT_OUT = "left_out"
+    NOT_FOUND = "not_found"
+    UNREACHABLE = "unreachable"
+    UNUSABLE = "unusable"
+
+    @property
+    def meaning(self) -> str:
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    Fate.ALREADY: "passes at the start",
+    Fate.FLIPPED: "picked by the plan; passes after its change",
+    Fate.LEFT_OUT: "a flip is known, but the plan does not pick it",
+    Fate.NOT_FOUND: "no flip was found; there may be one",
+    Fate.UNREACHABLE: "proved: no change within the limits and budgets flips it",
+    Fate.UNUSABLE: "the model's output was not finite for it",
+}
+
+
+class Status(StrEnum):
+    """How good the plan is known to be; `sentence` says it in words."""
+
+    OPTIMAL = "optimal"
+    OPEN = "open"
+    FEASIBLE = "feasible"
+    LIMIT = "limit"
+
+    @property
+    def sentence(self) -> str:
+        return _SENTENCES[self]
+
+
+_SENTENCES = {
+    Status.OPTIMAL: "Valid plan, and no plan can be worth more.",
+    Status.OPEN: (
+        "Valid plan; that none can do better is not proved. plan.gap is its distance to the bound or estimate."
+    ),
+    Status.FEASIBLE: "Valid plan; how far it is from the best possible is not known.",
+    Status.LIMIT: "Valid plan; a limit you set ended the run before it was done.",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where the slots of a plan for sequences lie: feature (K,), step (count, K), -1 where a sequence has no such
+    slot, time (count, K); and how long the sequences picked are, lengths (count,)."""
+
+    feature: NDArray[np.int64]
+    step: NDArray[np.int64]
+    time: Floats
+    lengths: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Plan:
+    """Whom to change and how, of n samples with F features; `count` of them are flipped.
+
+    Attributes:
+        features: names, (F,).
+        units: {feature: unit}.
+        all_ids: (n,), in the order of the cohort.
+        selected: row numbers of those flipped, ascending, (count,).
+        moves: the change of each of K slots, (count, K): of each feature of a table, where K = F.
+        before: the values that change, NaN elsewhere, (count, K).
+        fates: what became of each, (n,).
+        worths: what each counts, (n,).
+        confidence_before: (n,).
+        confidence_after: (count,).
+        below_margin: how many were likeliest in the wanted class at the start, but did not pass.
+        budgets: {name: Budget}, as they were asked for.
+        spend: {budget: what the plan draws}.
+        prices: {budget: what one more unit of it would win}, or None where the solver knows none.
+        bound: no plan is worth more: proved; or None.
+        estimate: about what the best plan is worth, not proved; or None.
+        status: how good the plan is known to be.
+        solver: what was solved with, as Python would write it.
+        seed: of the run.
+        seconds: how long it took.
+        guard: by so much more than asked every flip passes.
+        places: where the slots of sequences lie; None: a table.
+        price_ranges: {budget: the two amounts between which its price holds}, where that is known.
+        notices: sentences about what was asked.
+        trace: how the solver went on, column by column.
+        versions: of maxflip, Python, torch and numpy.
+        question: what was asked, in words.
+        made: when, ISO 8601.
+        inputs: SHA-256 of the files it was made from.
+        include: row numbers of those that had to be picked.
+        exclude: row numbers of those that must not be.
+        ceilings: what the bound or estimate is at other budgets, for `what_if`.
+        pool: all flips that were found, the picked ones among them; None for a plan that was saved without.
+        must_hold: what flips had to hold in, beside the full change.
+        holds: how many flips still pass if changes are not carried out to the letter; None: not known.
+    """
+
+    features: tuple[str, ...]
+    units: Mapping[str, str]
+    all_ids: NDArray[np.object_]
+    selected: NDArray[np.int64]
+    moves: Floats
+    before: Floats
+    fates: NDArray[np.object_]
+    worths: Floats
+    confidence_before: Floats
+    confidence_after: Floats
+    below_margin: int
+    budgets: Mapping[str, Budget]
+    spend: Mapping[str, float]
+    prices: Mapping[str, float] | None
+    bound: float | None
+    estimate: float | None
+    status: Status
+    solver: str
+    seed: int
+    seconds: float
+    guard: float
+    places: Places | None = None
+    price_ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # amounts between which a price holds
+    notices: tuple[str, ...] = ()
+    trace: Columns = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    question: Mapping[str, str] = field(default_factory=dict)  # what was asked, in words
+    made: str = ""  # when, ISO 8601
+    inputs: Mapping[str, str] = field(default_factory=dict)  # "cohort", "model", "job" -> SHA-256 of the file
+    include: Rows = field(default_factory=no_rows)
+    exclude: Rows = field(default_factory=no_rows)
+    ceilings: tuple[Ceiling, ...] = ()
+    pool: Pool | None = field(default=None, repr=False)
+    must_hold: tuple[Requirement, ...] = ()
+    holds: Holds | None = None
+
+    def __post_init__(self) -> None:
+        """What is handed out cannot be written to; and a budget without a limit has the price 0, if there are any."""
+        if self.prices is not None:
+            free = {name: 0.0 for name, budget in self.budgets.items() if budget.amount == math.inf}
+            object.__setattr__(self, "prices", {**self.prices, **free})
+        for name, value in vars(self).copy().items():
+            if isinstance(value, np.ndarray):
+                view = value.view()
+                view.setflags(write=False)
+                object.__setattr__(self, name, view)
+            elif isinstance(value, Mapping):
+                object.__setattr__(self, name, MappingProxyType(dict(value)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle and copy, which know no read-only mappings."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        plain: dict[str, Any] = {k: dict(v) if isinstance(v, Mapping) else v for k, v in values.items()}
+        return partial(Plan, **plain), ()
+
+    @property
+    def count(self) -> int:
+        """Samples flipped."""
+        return len(self.selected)
+
+    @cached_property
+    def worth(self) -> float:
+        """Their total worth."""
+        return math.fsum(self.worths[self.selected])
+
+    @property
+    def ids(self) -> NDArray[np.object_]:
+        """Ids of the samples flipped, in the order of `selected`."""
+        return self.all_ids[self.selected]
+
+    @cached_property
+    def changes(self) -> Any:  # an array, or a list of them
+        """(count, F) over ALL features, 0 where nothing changes; of sequences, a list of (T_j, F)."""
+        if self.places is None:
+            return self.moves
+        picked, slot = np.nonzero(self.moves)
+        whole = [np.zeros((length, len(self.features))) for length in self.places.lengths.tolist()]
+        for c, k in zip(picked.tolist(), slot.tolist(), strict=True):
+            whole[c][self.places.step[c, k], self.places.feature[k]] = self.moves[c, k]
+        for one in whole:
+            one.setflags(write=False)
+        return whole
+
+    @property
+    def slot_features(self) -> NDArray[np.int64]:
+        """(K,): the feature of each slot"""
+        return np.arange(len(self.features)) if self.places is None else self.places.feature
+
+    @property
+    def picked(self) -> Pool:
+        """The flips of those selected."""
+        if self.places is None:
+            return Pool(self.selected, self.moves)
+        return Pool(self.selected, self.moves, self.places.feature, self.places.step)
+
+    @cached_property
+    def flips(self) -> Pool:
+        """Those of `picked`, and behind them all others of the pool."""
+        return self.picked if self.pool is None else Pool.union([self.picked, self.pool])
+
+    def moves_in(self, problem: Problem) -> tuple[Rows, Floats]:
+        """The flips of samples that the problem has too, by id: rows (c,), and changes (c, K) of its own slots.
+
+        Samples whose change it has no slots for are left out.
+        """
+        found, _ = self.picked.in_problem(problem, self.all_ids, self.features)
+        return found.rows, found.changes
+
+    @property
+    def gap(self) -> float | None:
+        """What a better plan could still win at most (by the bound), or about (by the estimate)."""
+        ceiling = self.bound if self.bound is not None else self.estimate
+        return None if ceiling is None else max(0.0, ceiling - self.worth)
+
+    def what_if(self, more: Mapping[str, float]) -> Bracket:
+        """Between which two numbers the worth of the best plan lies with so much more (or less) of these budgets.
+
+            at_least   the worth of a plan that fits into the new budgets, made up of flips that are known
+            at_most    D(B + more) = rest + sum_r price_r (B_r + more_r), which is the bound (or the estimate) there;
+                       and no more than all who can be won, or than a count budget has places for
+
+        Neither falls when a budget grows. With nothing more, at_least is the plan's worth or above, and at_most its
+        bound or estimate. `resolve` finds a plan that is worth at_least or more. All samples share every budget here,
+        also where the plan was made with a proportional allocation.
+        """
+        amounts = self._amounts_with(more)
+        at_least = math.fsum(self.worths[self.flips.rows[self.fitting(amounts)]])
+        return Bracket(at_least, max(at_least, self.at_most(amounts)))
+
+    def _amounts_with(self, more: Mapping[str, float]) -> dict[str, float]:
+        if not isinstance(more, Mapping):
+            raise InputError(f"what_if: got {shown(more)}; wanted {{budget: so much more}}.")
+        unknown = [name for name in more if name not in self.budgets]
+        if unknown:
+            raise InputError([f"what_if: no budget is called {n!r}.{did_you_mean(n, self.budgets)}" for n in unknown])
+        faults = [
+            f"what_if.{n} = {shown(a)}: must be a finite number, and leave at least 0 of {self.budgets[n].amount:g}."
+            for n, a in more.items()
+            if isinstance(a, bool)
+            or not isinstance(a, NUMBERS)
+            or not math.isfinite(a)
+            or self.budgets[n].amount + float(a) < 0
+        ]
+        if faults:
+            raise InputError(faults)
+        return {name: budget.amount + float(more.get(name, 0.0)) for name, budget in self.budgets.items()}
+
+    def fitting(self, amounts: Mapping[str, float]) -> Rows:
+        """Which of `flips` make up a plan within these amounts, worth no less where any of them is larger."""
+        functions = [name for name, budget in self.budgets.items() if budget.is_function]
+        # What a function draws for a single flip is not known here; some of those picked draw no more than all do.
+        if any(amounts[name] < self.spend[name] or amounts[name] == 0 for name in functions):
+            return no_rows()
+        offers, orders = self._offers
+        return offers.fitting(orders, np.array([amounts[name] for name in offers.ledger.names], dtype=np.float64))
+
+    @cached_property
+    def _offers(self) -> tuple[Offers, tuple[Rows, ...]]:
+        """The flips and the orders in which they are taken, whatever the amounts."""
+        plain = {name: budget for name, budget in self.budgets.items() if not budget.is_function}
+        flips = self.flips if len(plain) == len(self.budgets) else self.flips.those(np.arange(self.count))
+        ledger = Ledger.compile(plain, self.features)
+        offers = Offers(
+            ledger if flips.feature is None else ledger.at(flips.feature),
+            flips.rows,
+            self.worths[flips.rows],
+            flips.changes,
+            np.arange(len(flips)) < self.count,
+            np.isin(flips.rows, self.include),
+        )
+        prices = self.prices
+        return offers, offers.orders(None if prices is None else np.array([prices[name] for name in plain]))
+
+    def at_most(self, amounts: Mapping[str, float]) -> float:
+        """The bound with these amounts of the budgets, or the estimate where there is no bound."""
+        most = most_allowed(self.ceilings, amounts, self.worths)
+        thawed = any(budget.amount == 0 < amounts[name] for name, budget in self.budgets.items())
+        return max(0.0, min(most, self._worth_within_caps(amounts, everyone=thawed)))
+
+    def _worth_within_caps(self, amounts: Mapping[str, float], *, everyone: bool) -> float:
+        """What all who can be won are worth together, or as many of those worth most as every count budget allows.
+
+        everyone: also those who are out of reach at the plan's budgets, of which some freeze features
+        """
+        lost = self.fates == Fate.ALREADY.value
+        if not everyone:
+            lost |= self.fates == Fate.UNREACHABLE.value
+        lost[self.exclude] = True
+        caps = [amounts[name] for name, budget in self.budgets.items() if budget.cost == "count"]
+        return most_worth(self.worths[~lost], min(caps, default=math.inf))
+
+    def fate_counts(self) -> dict[Fate, int]:
+        """How many samples have each fate; 0 where nobody has."""
+        values, counts = np.unique(self.fates.astype(str), return_counts=True)
+        seen = dict(zip(values.tolist(), counts.tolist(), strict=True))
+        return {fate: int(seen.get(fate.value, 0)) for fate in Fate}
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        ledger = Ledger.compile(self.budgets, self.features)
+        return ledger if self.places is None else ledger.at(self.places.feature)
+
+    def table(self) -> pa.Table:
+        """id, feature, unit, before, change, after, cost: a row per change that is not zero (a pyarrow Table).
+
+        Of sequences also the step, counted from 0, and its time.
+
+        `cost` is what the change draws from the feature's budget, in that budget's units; null where the feature draws
+        on several, whose units may differ, or where the budget is a function of the whole change.
+        """
+        import pyarrow as pa
+
+        picked, slot = np.nonzero(self.moves)
+        if self.places is not None:  # by step, then in the order of the features
+            by_step = np.lexsort((self.places.feature[slot], self.places.step[picked, slot], picked))
+            picked, slot = picked[by_step], slot[by_step]
+        change, before = self.moves[picked, slot], self.before[picked, slot]
+        ledger = self.ledger
+        cost = ledger.squared.sum(axis=0)[slot] * change**2 + ledger.absolute.sum(axis=0)[slot] * np.abs(change)
+        is_shared = (ledger.draws.sum(axis=0) > 1) | ledger.draws[ledger.functions].any(axis=0)
+        names = np.array(self.features, dtype=object)[self.slot_features[slot]]
+        steps = {}
+        if self.places is not None:
+            steps["step"] = pa.array(self.places.step[picked, slot], pa.int32())
+            steps["time"] = pa.array(self.places.time[picked, slot], pa.float64())
+        return pa.table(
+            {
+                "id": pa.array(self.ids[picked], pa.string()),
+                **steps,
+                "feature": pa.array(names, pa.string()),
+                "unit": pa.array([self.units.get(n, "") for n in names], pa.string()),
+                "before": pa.array(before, pa.float64()),
+                "change": pa.array(change, pa.float64()),
+                "after": pa.array(before + change, pa.float64()),
+                "cost": pa.array(cost, pa.float64(), mask=is_shared[slot]),
+            }
+        )
+
+    def __repr__(self) -> str:
+        counts = self.fate_counts()
+        others = ", ".join(f"{counts[f]} {f.value}" for f in Fate if f is not Fate.FLIPPED and counts[f])
+        return f"Plan({self.count} of {len(self.fates)} flipped; {others or 'no others'}; {self.status.value})"
+
+    def save(
+        self,
+        folder: str | Path,
+        *,
+        inputs: Mapping[str, str | Path] | None = None,
+        problem: Problem | None = None,
+        model: str | Path | None = None,
+        insight: Insight | None = None,
+        people: People = "full",
+        pool: bool = False,
+        overwrite: bool = False,
+    ) -> None:
+        """Write the plan folder of docs/formats.md.
+
+        So that it can be audited, say what it was made from: `inputs` names the files of cohort, model and job; or
+        give the `problem` and the path of its `model` as a .pt2, .skops or .safetensors file, and cohort and job are
+        written too. `insight` is what `look` found; it and `people` are for the report, as in `plan.report`. `pool`:
+        also all flips that were found, so that `resolve` can go on from them when the plan is loaded again.
+        """
+        from maxflip.io.of_plans import save_asked, save_plan
+
+        page: Any = {"insight": insight, "people": people, "pool": pool}
+        if problem is None and model is None:
+            save_plan(self, folder, inputs=inputs, overwrite=overwrite, **page)
+        elif problem is None or model is None or inputs is not None:
+            raise InputError("save: give `problem` and `model` together, or `inputs` instead of them.")
+        else:
+            save_asked(self, folder, problem=problem, model=model, overwrite=overwrite, **page)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Plan:
+        """A plan that was saved, from its folder. Its model and cohort are not needed."""
+        from maxflip.io.of_plans import load_plan
+
+        return load_plan(folder)
+
+    def to_csv(self, path: str | Path) -> None:
+        """`table()` as CSV: numbers read back to the same bits; a text that a spreadsheet might run gets a '."""
+        from maxflip.io.of_plans import write_csv
+
+        write_csv(self.table(), path)
+
+    def report(self, path: str | Path, *, insight: Insight | None = None, people: People = "full") -> None:
+        """One self-contained HTML page.
+
+        insight  what `look` found; None: the page does without
+        people   "full": everyone by their id; "pseudonyms": by names made up for this page alone, in an order that
+                 says nothing; "none": nobody, and groups of fewer than five are not told apart
+        """
+        from maxflip.io.of_plans import write_report
+
+        write_report(self, path, insight, people)
+
+    def _repr_html_(self) -> str:
+        from maxflip.io.of_plans import html_of
+
+        return html_of(self)

@@ -1,0 +1,1 @@
+"""What is asked: classifier, cohort, goal, budgets and limits, each checked once."""

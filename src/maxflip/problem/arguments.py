@@ -1,0 +1,239 @@
+"""What a Problem is given, read: each argument by itself, as what it means and a list of its faults."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+import numpy as np
+import torch
+
+from maxflip._util.frozen import FrozenMap
+from maxflip._util.messages import counted, did_you_mean, grouped, listed, shown
+from maxflip._util.types import Floats, Rows
+from maxflip.data.cohort import Cohort, in_cohort_order, is_listing, real_numbers
+from maxflip.data.scale import spread_of
+from maxflip.errors import ProblemError
+from maxflip.models import Classifier
+from maxflip.problem.budget_functions import ROWS, STEPS, FunctionCost, probe
+from maxflip.problem.budgets import COSTS, HUGE, Budget
+from maxflip.problem.goal import resolve_target
+from maxflip.problem.limits import Limits
+
+SMALLEST_WORTH, LARGEST_WORTH = 1e-100, 1e100  # but for 0: squares and quotients of others are no float64
+
+
+def read_budgets(budgets: Any, features: tuple[str, ...]) -> tuple[dict[str, Budget], list[str]]:
+    if not isinstance(budgets, Mapping) or not budgets:
+        return {}, [f"budgets: got {shown(budgets)}; wanted at least one, as {{name: amount or Budget(...)}}."]
+    settled: dict[str, Budget] = {}
+    faults: list[str] = []
+    for name, given in budgets.items():
+        if not isinstance(name, str):
+            faults.append(f"budgets: the name {shown(name)} is no text. Name a budget by a text, such as its feature.")
+            continue
+        budget = given if isinstance(given, Budget) else Budget(given)
+        problems = _budget_faults(name, budget, features)
+        faults += [f"budgets.{name}{p}" for p in problems]
+        if not problems:
+            own = {} if budget.cost == "count" else {name: 1.0}
+            weights = {feature: float(weight) for feature, weight in (budget.weights or own).items()}
+            settled[name] = Budget(float(budget.amount), FrozenMap(weights) if weights else None, budget.cost)
+    return settled, faults
+
+
+def read_thrift(thrift: Any, budgets: Mapping[str, Budget]) -> tuple[dict[str, float], list[str]]:
+    """{budget: weight}, of those that are named."""
+    if thrift is None:
+        return {}, []
+    if not isinstance(thrift, Mapping):
+        return {}, [f"thrift: got {shown(thrift)}; wanted {{budget: weight}}."]
+    faults = [
+        f"thrift: no budget is called {shown(name)}.{did_you_mean(str(name), budgets)}"
+        for name in thrift
+        if name not in budgets
+    ]
+    faults += [
+        f"thrift.{name} = {shown(weight)}: must be a finite number >= 0."
+        for name, weight in thrift.items()
+        if name in budgets and not (_is_number(weight) and 0 <= weight < math.inf)
+    ]
+    return ({} if faults else {name: float(weight) for name, weight in thrift.items()}), faults
+
+
+def features_that_draw(budgets: Mapping[str, Budget]) -> set[str]:
+    """Features that draw on a budget."""
+    return {name for budget in budgets.values() for name, weight in budget.weights.items() if weight > 0}
+
+
+def _is_number(value: Any) -> bool:
+    """Of a real type, and no integer beyond float64."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return False
+    return not isinstance(value, int) or abs(value) <= sys.float_info.max
+
+
+def _budget_faults(name: str, budget: Budget, features: tuple[str, ...]) -> list[str]:
+    faults = []
+    uses: Any = budget.uses
+    if not _is_number(budget.amount):
+        faults.append(f" = {shown(budget.amount)}: must be a number >= 0; inf for no limit.")
+    elif math.isnan(budget.amount) or budget.amount < 0:
+        faults.append(f" = {budget.amount}: must be >= 0. Use 0 to freeze the feature, inf for no limit.")
+    is_function = callable(budget.cost)
+    if not is_function and (not isinstance(budget.cost, str) or budget.cost not in COSTS):
+        return [*faults, f".cost = {shown(budget.cost)}: must be 'squared', 'absolute', 'count' or a function."]
+    if is_function and isinstance(uses, (list, tuple)) and all(isinstance(f, str) for f in uses):
+        twice = [f for i, f in enumerate(uses) if f in uses[:i]]
+        faults += [f".uses: the feature {f!r} is listed twice. Keep it once." for f in twice]
+        uses = dict.fromkeys(uses, 1.0)
+    if uses is not None and not isinstance(uses, Mapping):
+        wanted = "a list of features" if is_function else "{feature: weight}"
+        return [*faults, f".uses = {shown(uses)}: must be {wanted}."]
+    if budget.cost == "count":
+        if uses:
+            faults.append(".uses: a count budget counts people and uses no features. Leave `uses` out.")
+        return faults
+    if not uses:
+        if name not in features:
+            faults.append(
+                f": no feature is called {name!r}.{did_you_mean(name, features)} A budget of another name says which "
+                "features use it."
+            )
+        return faults
+    for feature, weight in uses.items():
+        if feature not in features:
+            faults.append(f".uses.{feature}: no feature is called {feature!r}.{did_you_mean(feature, features)}")
+        if not _is_number(weight) or not 0 <= weight < math.inf:
+            faults.append(f".uses.{feature} = {shown(weight)}: must be a finite number >= 0.")
+        elif is_function and weight != 1:
+            faults.append(
+                f".uses.{feature} = {weight}: a function has no weights. Weigh inside it, and list the features."
+            )
+    return faults
+
+
+def rows_to_try(cohort: Cohort) -> Rows:
+    """On which functions are tried, evenly spaced."""
+    return cohort.order[np.unique(np.linspace(0, len(cohort) - 1, min(ROWS, len(cohort))).astype(np.int64))]
+
+
+def spread_for(functions: Sequence[FunctionCost], cohort: Cohort) -> Floats:
+    """(F,): the spread of each feature that a function is given, 0 elsewhere
+
+    Rows are taken in the order of their ids: a mean rounds otherwise in another order.
+    """
+    spread = np.zeros(len(cohort.features))
+    columns = np.unique(np.concatenate([function.columns for function in functions]))
+    spread[columns] = spread_of(cohort.values[np.ix_(cohort.order, columns)])
+    return spread
+
+
+def read_functions(budgets: Mapping[str, Budget], cohort: Cohort, limits: Limits) -> tuple[FunctionCost, ...]:
+    """Those of the budgets, each tried on some rows; one ProblemError with the first fault of each."""
+    functions = tuple(FunctionCost.of(name, b, cohort.features) for name, b in budgets.items() if b.is_function)
+    if not functions:
+        return ()
+    if cohort.ragged is not None:
+        raise ProblemError(
+            [f"{cost.where}: budgets that are functions are for tables, not for sequences." for cost in functions]
+        )
+    rows = np.tile(rows_to_try(cohort), len(STEPS))
+    start = cohort.values[rows]
+    low, high = limits.box(start, rows)
+    steps = np.repeat(STEPS, len(rows) // len(STEPS))[:, None] * spread_for(functions, cohort)
+    changes = limits.settle(start, np.clip(steps, low, high), rows)
+    faults = [f for cost in functions for f in probe(cost, start, changes, lambda j: cohort.where(int(rows[j])))]
+    if faults:
+        raise ProblemError(faults)
+    return functions
+
+
+def read_worth(worth: Any, cohort: Cohort) -> tuple[Floats, list[str]]:
+    n = len(cohort)
+    if worth is None:
+        return np.ones(n), []
+    if isinstance(worth, Mapping):
+        without = [i for i in cohort.ids.tolist() if i not in worth]
+        if without:
+            return np.ones(n), [
+                f"worth: says nothing of {counted(len(without), 'sample')}: {listed(without)}. "
+                "Give each a number; 1 is what a sample counts otherwise."
+            ]
+        worth = [worth[i] for i in cohort.ids.tolist()]
+    in_order = in_cohort_order(worth, cohort)
+    try:
+        values = real_numbers(in_order)
+    except (TypeError, ValueError, OverflowError):
+        return np.ones(n), [f"worth: got {shown(worth)}; wanted one number >= 0 per sample."]
+    if values.shape != (n,):
+        return np.ones(n), [f"worth: shape {values.shape}; wanted one number per sample, ({n},)."]
+    bad = np.flatnonzero(~((values == 0) | ((values >= SMALLEST_WORTH) & (values <= LARGEST_WORTH))))
+    wanted = f"must be 0, or a number from {SMALLEST_WORTH:g} to {LARGEST_WORTH:g}."
+
+    def sentence(j: int, value: str) -> str:
+        return f"worth: {cohort.where(j)}: {value}; {wanted}" + (" Use another unit." if values[j] > 0 else "")
+
+    return values, grouped({j: str(values[j]) for j in bad.tolist()}, sentence, "worth")
+
+
+def read_ids(name: str, ids: Iterable[str | int] | None, cohort: Cohort) -> tuple[Rows, list[str]]:
+    if isinstance(ids, str):
+        return np.empty(0, np.int64), [f"{name}: got the text {shown(ids)}; wanted a list of ids."]
+    if ids is not None and not is_listing(ids) and not isinstance(ids, AbstractSet):
+        return np.empty(0, np.int64), [f"{name}: got {shown(ids)}; wanted a list of ids."]
+    texts = [] if ids is None else [str(i) for i in ids]
+    unknown = [t for t in texts if t not in cohort.row_of] if texts else []
+    faults = [f"{name}: no sample has the id {shown(t)}.{did_you_mean(t, cohort.ids[:1000])}" for t in unknown]
+    rows = sorted({cohort.row_of[t] for t in texts if t not in unknown}) if texts else []
+    return np.array(rows, dtype=np.int64), faults
+
+
+def read_target(target: Any, cohort: Cohort, classes: int, names: tuple[str, ...] | None) -> tuple[Any, Any, list[str]]:
+    in_order = in_cohort_order(target, cohort)
+    try:
+        wanted, distributions, faults = resolve_target(in_order, len(cohort), classes, names)
+    except (TypeError, ValueError, KeyError, OverflowError):
+        kinds = "an output column, a class name, a set of them, or one of them per sample"
+        return None, None, [f"target: got {shown(target)}; wanted {kinds}."]
+    if faults and isinstance(target, (list, tuple)) and len(target) != len(cohort):
+        faults.append("target: a list gives one class per sample. For any of several classes, give a set: {...}.")
+    return wanted, distributions, faults
+
+
+def check_classifier(classifier: Any) -> None:
+    if isinstance(classifier, torch.nn.Module):
+        raise ProblemError(
+            "classifier: got a torch module. Wrap it, and say what it returns: "
+            "TorchClassifier(net, output='logits') or output='probabilities'."
+        )
+    if hasattr(classifier, "predict_proba") or hasattr(classifier, "decision_function"):
+        raise ProblemError("classifier: got a scikit-learn model. Wrap it: SklearnClassifier(model).")
+    if isinstance(classifier, type) or not hasattr(classifier, "members"):
+        raise ProblemError(
+            f"classifier: got {shown(classifier)}; wanted a TorchClassifier(...) or a SklearnClassifier(...)."
+        )
+
+
+def overflow_faults(cohort: Cohort, classifier: Classifier) -> list[str]:
+    largest = torch.finfo(classifier.dtype).max
+    cells = np.argwhere(np.abs(cohort.values) > largest)
+    return [
+        f"{cohort.source}: {cohort.cell(int(j), int(i))}: {cohort.values[j, i]:.6g} "
+        f"is beyond the model's {str(classifier.dtype).removeprefix('torch.')}, whose largest number is {largest:.6g}."
+        for j, i in cells
+    ]
+
+
+def size_faults(cohort: Cohort, weighed: set[str]) -> list[str]:
+    """Columns that may change, with values whose squares are beyond float64. Frozen ones may be of any size."""
+    largest = np.nan_to_num(np.abs(cohort.values)).max(axis=0)
+    return [
+        f"{cohort.source}: column {name!r} has values as large as {size:.3g} and draws on a budget; a column that may "
+        f"change must stay below {HUGE:.0e}. Use another unit, or give it no budget."
+        for name, size in zip(cohort.features, largest.tolist(), strict=True)
+        if name in weighed and size >= HUGE
+    ]

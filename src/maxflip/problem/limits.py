@@ -1,0 +1,167 @@
+"""Limits and directions: where a changed value may lie, down to the last bit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxflip._util.frozen import Frozen, read_only
+from maxflip._util.messages import did_you_mean, shown
+from maxflip._util.types import Floats
+from maxflip.data.cohort import Cohort, in_cohort_order, real_numbers
+
+DIRECTIONS = {"up": 1, "down": -1}
+
+
+@dataclass(frozen=True, eq=False)
+class Limits(Frozen):
+    """min(lower, x) <= x + d <= max(upper, x);  d >= 0 where direction is 1, d <= 0 where it is -1.
+
+    lower, upper: (1, F) for all samples, or (n, F)   direction (F,) of -1, 0, 1
+    A start value outside its limits widens them for that sample, so that standing still is always allowed.
+    """
+
+    lower: Floats
+    upper: Floats
+    direction: NDArray[np.int8]
+
+    @cached_property
+    def none(self) -> bool:
+        """Whether anything goes."""
+        return bool(np.isinf(self.lower).all() and np.isinf(self.upper).all() and not self.direction.any())
+
+    def _bounds(self, x: Floats, rows: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        lower = self.lower if len(self.lower) == 1 else self.lower[rows]
+        upper = self.upper if len(self.upper) == 1 else self.upper[rows]
+        return np.minimum(lower, x), np.maximum(upper, x)
+
+    def box(self, x: Floats, rows: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """x (B, F) -> smallest and largest change (B, F)."""
+        if self.none:
+            return np.full(x.shape, -np.inf), np.full(x.shape, np.inf)
+        lower, upper = self._bounds(x, rows)
+        return np.where(self.direction > 0, 0.0, lower - x), np.where(self.direction < 0, 0.0, upper - x)
+
+    def settle(self, x: Floats, d: Floats, rows: NDArray[np.int64]) -> Floats:
+        """d, already inside the box, with x + d inside the limits in float64 too (upper - x may round up)."""
+        d = d + 0.0  # a copy, and -0.0 becomes 0.0
+        if self.none:
+            return d
+        lower, upper = self._bounds(x, rows)
+        while (over := (x + d > upper) | (x + d < lower)).any():
+            d[over] = np.nextafter(d[over], 0.0)
+        return d
+
+    def broken(self, x: Floats, d: Floats, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """(B, F): where x + d leaves its limits or d goes the wrong way."""
+        if self.none:
+            return np.zeros(x.shape, dtype=bool)
+        lower, upper = self._bounds(x, rows)
+        wrong_way = d * self.direction < 0
+        return np.asarray((x + d > upper) | (x + d < lower) | wrong_way)
+
+    def outside(self, x: Floats) -> NDArray[np.bool_]:
+        """x (n, F) of all samples -> where a start value lies outside its limits"""
+        return np.asarray((x < self.lower) | (x > self.upper))
+
+    def at(self, columns: NDArray[np.int64]) -> Limits:
+        """The same for places, of which `columns` tells the feature."""
+        return Limits(
+            read_only(self.lower[:, columns]), read_only(self.upper[:, columns]), read_only(self.direction[columns])
+        )
+
+
+def read_limits(limits: Any, directions: Any, cohort: Cohort, weighed: set[str]) -> tuple[Limits, list[str]]:
+    """limits: "observed", or {feature: (low, high) or "observed"}; directions: {feature: "up" or "down"}"""
+    n, features = len(cohort), cohort.features
+    faults: list[str] = []
+    given: Mapping[str, Any] = {}
+    if isinstance(limits, str) and limits == "observed":
+        given = {name: "observed" for name in features if name in weighed}
+    elif isinstance(limits, Mapping):
+        given = limits
+    elif limits is not None:
+        faults.append(f"limits: got {shown(limits)}; wanted {{feature: (low, high)}} or 'observed'.")
+    sides: dict[str, tuple[Any, Any]] = {}
+    for name, pair in given.items():
+        problem = _unknown("limits", name, features, weighed)
+        side, side_faults = _pair(name, pair, cohort) if not problem else ((None, None), [problem])
+        faults += side_faults
+        if not side_faults:
+            sides[name] = side
+    direction = np.zeros(len(features), dtype=np.int8)
+    if directions is not None and not isinstance(directions, Mapping):
+        faults.append(f"directions: got {shown(directions)}; wanted {{feature: 'up' or 'down'}}.")
+        directions = None
+    for name, word in (directions or {}).items():
+        problem = _unknown("directions", name, features, weighed)
+        if problem:
+            faults.append(problem)
+        elif not isinstance(word, str) or word not in DIRECTIONS:
+            faults.append(f"directions.{name} = {shown(word)}: must be 'up' or 'down'.")
+        else:
+            direction[features.index(name)] = DIRECTIONS[word]
+    faults += _contradictions(sides, direction, cohort)
+    per_sample = any(np.ndim(v) for pair in sides.values() for v in pair)
+    lower = np.full((n if per_sample else 1, len(features)), -np.inf)
+    upper = np.full_like(lower, np.inf)
+    for name, (low, high) in sides.items():
+        i = features.index(name)
+        lower[:, i], upper[:, i] = low, high
+    return Limits(read_only(lower), read_only(upper), read_only(direction)), faults
+
+
+def _unknown(where: str, name: object, features: tuple[str, ...], weighed: set[str]) -> str:
+    if name not in features:
+        return f"{where}.{name}: no feature is called {name!r}.{did_you_mean(name, features)}"
+    if name not in weighed:
+        return f"{where}.{name}: the feature draws on no budget, so it is frozen. Give it a budget, or leave this out."
+    return ""
+
+
+def _pair(name: str, pair: Any, cohort: Cohort) -> tuple[tuple[Any, Any], list[str]]:
+    if isinstance(pair, str) and pair == "observed":
+        column, _ = cohort.measured(cohort.features.index(name))
+        if not len(column):
+            return (None, None), [f"limits.{name}: 'observed', but nothing of it was measured. Give numbers."]
+        return (float(column.min()), float(column.max())), []
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        return (None, None), [f"limits.{name} = {shown(pair)}: must be a pair (low, high), or 'observed'."]
+    sides: list[Any] = []
+    for value, open_end in zip(pair, (-np.inf, np.inf), strict=True):
+        in_order = open_end if value is None else in_cohort_order(value, cohort)
+        try:
+            side = real_numbers(in_order)
+        except (TypeError, ValueError, OverflowError):
+            return (None, None), [f"limits.{name}: {shown(value)} is no number and no array of numbers."]
+        if side.shape not in ((), (len(cohort),)):
+            return (None, None), [
+                f"limits.{name}: shape {side.shape}; wanted a number or one per sample, ({len(cohort)},)."
+            ]
+        if np.isnan(side).any():
+            return (None, None), [f"limits.{name}: NaN is no limit. Use None, -inf or inf for an open side."]
+        sides.append(side if side.ndim else float(side))
+    low, high = sides
+    wrong = np.flatnonzero(np.broadcast_to(np.asarray(low) > np.asarray(high), (len(cohort),)))
+    if len(wrong) and np.ndim(low) == np.ndim(high) == 0:
+        return (low, high), [f"limits.{name}: min {low} is above max {high}. Swap them."]
+    return (low, high), [f"limits.{name}: {cohort.where(j)}: min is above max." for j in wrong.tolist()]
+
+
+def _contradictions(sides: Mapping[str, tuple[Any, Any]], direction: NDArray[np.int8], cohort: Cohort) -> list[str]:
+    """A direction in which no sample can go: everyone starts at or beyond the limit on that side."""
+    faults = []
+    for name, (low, high) in sides.items():
+        i = cohort.features.index(name)
+        x, owner = cohort.measured(i)
+        least, most = (side[owner] if np.ndim(side) else side for side in (low, high))
+        if direction[i] > 0 and np.all(x >= most) and np.all(np.isfinite(high)):
+            faults.append(f"limits.{name}.max, directions.{name}: 'up', but every sample starts at or above max.")
+        if direction[i] < 0 and np.all(x <= least) and np.all(np.isfinite(low)):
+            faults.append(f"limits.{name}.min, directions.{name}: 'down', but every sample starts at or below min.")
+    return faults

@@ -1,0 +1,193 @@
+"""Changes that hold: a flip must also pass when its change is carried out in part, or to rounded values.
+
+Every requirement adds scenarios. A scenario turns the change d of a sample into the change that is carried out, and the
+model sees x + that (float64). Each scenario stands by itself: nothing is rounded when only a part is carried out. The
+full change is always judged too.
+
+    Uptake(u):      share * d,   share = u + (1 - u) (k / 4) for k = 0, 1, 2, 3
+    Rounded(steps): step * rint((x + d) / step) - x where d is not 0, for each feature with a step; d elsewhere
+
+Every operation is one of float64, and rint rounds halves to the even neighbour: whoever repeats it gets the same bits.
+Limits and directions hold for d itself. They are not applied to what is carried out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxflip._util.frozen import Frozen, FrozenMap, read_only
+from maxflip._util.messages import did_you_mean, shown
+from maxflip._util.types import Floats
+
+POINTS = 4  # shares below 1 at which an Uptake is judged
+SAME = 1e-6  # of a step: a limit this close to a multiple is that multiple, written otherwise
+SMALLEST, LARGEST = 1e-100, 1e100  # steps; quotients of values and steps beyond these may be no float64
+
+
+@dataclass(frozen=True)
+class Uptake:
+    """A flip must also pass when only a share of every change is carried out.
+
+    Judged at share, at 1, and at three evenly spaced points between: share + (1 - share) k / 4, k = 0, 1, 2, 3, 4.
+
+    Args:
+        share: in (0, 1].
+    """
+
+    share: float
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """Those below 1, ascending."""
+        points = (self.share + (1.0 - self.share) * (k / POINTS) for k in range(POINTS))
+        return tuple(point for point in points if point < 1.0)
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """A flip must also pass when the changed values of these features are rounded to multiples of a step.
+
+    after = step * rint((before + change) / step); halves go to the even multiple. Values that do not change stay as
+    they are. The solvers look for flips whose values are such multiples already, so that budgets count what is done.
+
+    Args:
+        steps: {feature: step > 0}.
+    """
+
+    steps: Mapping[str, float]
+
+
+Requirement = Uptake | Rounded
+
+
+def rounded(start: Floats, changes: Floats, step: Floats) -> Floats:
+    """The change that is carried out when x + d is rounded.   start, changes (B, K)   step (K,): 0 where none is"""
+    some = step > 0
+    unit = np.where(some, step, 1.0)
+    nearest = unit * np.rint((start + changes) / unit) - start
+    return np.where(some & (changes != 0), nearest, changes)
+
+
+@dataclass(frozen=True, eq=False)
+class Scenarios(Frozen):
+    """What flips must hold in, over K slots.
+
+    requirements: as they were asked   shares: parts of a change below 1, ascending
+    step (K,): what the value of a slot is rounded to, 0 where it is not; None: nothing is
+    """
+
+    requirements: tuple[Requirement, ...] = ()
+    shares: tuple[float, ...] = ()
+    step: Floats | None = None
+
+    def carried_out(self, start: Floats, changes: Floats) -> Iterator[Floats]:
+        """What is carried out of changes (B, K) in each scenario; the full change itself is not among them."""
+        for share in self.shares:
+            yield share * changes
+        if self.step is not None:
+            done = rounded(start, changes, self.step)
+            if not np.array_equal(done, changes):
+                yield done
+
+    def onto_grid(self, start: Floats, changes: Floats, low: Floats, high: Floats) -> Floats:
+        """Changes (B, K) whose values are the nearest multiples of their steps within low <= change <= high.
+
+        Never past the start: there the value stays as it is. So it does where no multiple lies within the limits.
+        """
+        if self.step is None:
+            return changes
+        done = rounded(start, changes, self.step)
+        back = rounded(start, done - np.sign(changes) * self.step, self.step)
+        room = SAME * self.step
+        for other in (back, np.zeros_like(changes)):
+            wrong = (done != changes) & ((done < low - room) | (done > high + room) | (done * changes <= 0))
+            done = np.where(wrong, other, done)
+        return np.clip(done, low, high)
+
+
+def read_must_hold(given: Any, features: Sequence[str], weighed: set[str]) -> tuple[tuple[Requirement, ...], list[str]]:
+    """must_hold of a Problem: an Uptake, a Rounded, or a list with at most one of each; and its faults."""
+    if given is None:
+        return (), []
+    listed = list(given) if isinstance(given, (list, tuple)) else [given]
+    faults: list[str] = []
+    found: list[Requirement] = []
+    for one in listed:
+        if isinstance(one, Uptake):
+            faults += _uptake_faults(one)
+        elif isinstance(one, Rounded):
+            faults += _rounded_faults(one, features, weighed)
+        else:
+            faults.append(f"must_hold: got {shown(one)}; wanted a list of Uptake(0.8) and Rounded({{'bp': 1.0}}).")
+            continue
+        if any(type(other) is type(one) for other in found):
+            faults.append(f"must_hold: there are two of {type(one).__name__}. Keep one of them.")
+        found.append(one)
+    return () if faults else tuple(map(_settled, found)), faults
+
+
+def scenarios_of(
+    requirements: Sequence[Requirement], features: Sequence[str], slot_feature: NDArray[np.int64]
+) -> Scenarios:
+    """slot_feature (K,): the feature of each slot"""
+    shares: tuple[float, ...] = ()
+    step = None
+    for one in requirements:
+        if isinstance(one, Uptake):
+            shares = one.shares
+        else:
+            by_feature = np.array([one.steps.get(name, 0.0) for name in features])
+            step = read_only(by_feature[slot_feature])
+    return Scenarios(tuple(requirements), shares, step)
+
+
+def as_table(requirements: Sequence[Requirement]) -> dict[str, Any]:
+    """As a job and summary.json have them: {"uptake": 0.8, "rounded": {"bp": 1.0}}, either of the two left out."""
+    return {
+        "uptake" if isinstance(one, Uptake) else "rounded": one.share if isinstance(one, Uptake) else dict(one.steps)
+        for one in requirements
+    }
+
+
+def from_table(uptake: float | None = None, rounded: Mapping[str, float] | None = None) -> tuple[Requirement, ...]:
+    """The other way."""
+    asked: list[Requirement] = [] if uptake is None else [Uptake(uptake)]
+    return (*asked, *([] if rounded is None else [Rounded(FrozenMap(rounded))]))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def _uptake_faults(uptake: Uptake) -> list[str]:
+    if _is_number(uptake.share) and 0 < uptake.share <= 1:
+        return []
+    return [f"must_hold.uptake = {shown(uptake.share)}: must be a number above 0 and at most 1."]
+
+
+def _rounded_faults(given: Rounded, features: Sequence[str], weighed: set[str]) -> list[str]:
+    steps: Any = given.steps
+    if not isinstance(steps, Mapping) or not steps:
+        return [f"must_hold.rounded = {shown(steps)}: must be {{feature: step}} with at least one feature."]
+    faults = []
+    for name, step in steps.items():
+        key = f"must_hold.rounded.{name}"
+        if name not in features:
+            faults.append(f"{key}: no feature is called {name!r}.{did_you_mean(name, features)}")
+        elif name not in weighed:
+            faults.append(f"{key}: the feature draws on no budget, so it is frozen. Give it a budget, or leave it out.")
+        if not _is_number(step) or not SMALLEST <= step <= LARGEST:
+            faults.append(f"{key} = {shown(step)}: must be a number from {SMALLEST:g} to {LARGEST:g}.")
+    return faults
+
+
+def _settled(given: Requirement) -> Requirement:
+    """As plain numbers that cannot be written to."""
+    if isinstance(given, Uptake):
+        return Uptake(float(given.share))
+    return Rounded(FrozenMap({name: float(step) for name, step in given.steps.items()}))

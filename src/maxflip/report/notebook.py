@@ -1,0 +1,20 @@
+"""A plan as a notebook shows it."""
+
+from __future__ import annotations
+
+from maxflip._util.html import amount_of, number, table, text_of
+from maxflip._util.messages import CAVEAT
+from maxflip.plan.plan import Plan
+from maxflip.report.answer import headline, price_of
+
+
+def html_of(plan: Plan) -> str:
+    """The answer, how good it is known to be, and what is spent of each budget."""
+    rows = [
+        (name, number(plan.spend[name]), amount_of(b.amount), "" if price is None else f"{price:.2g}")
+        for name, b in plan.budgets.items()
+        for price in (price_of(plan, name),)
+    ]
+    budgets = table(("budget", "spent", "of", "price"), rows, "budgets")
+    sentence = f"<p><strong>{text_of(headline(plan))}</strong><br>{text_of(plan.status.sentence)}</p>"
+    return f"<div>{sentence}{budgets}<p><em>{CAVEAT}</em></p></div>"

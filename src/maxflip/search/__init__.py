@@ -1,0 +1,62 @@
+"""The cheapest flip of each sample at given prices: exact where the model is linear, by gradients elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from maxflip._util.types import Floats, Mask, Rows
+from maxflip.judge import is_flip
+from maxflip.problem.problem import Problem
+from maxflip.search import gradient, linear
+from maxflip.search.grid import onto_grid
+from maxflip.search.prices import FeaturePrices
+from maxflip.search.surface import Evaluations, Surface
+
+__all__ = ["FeaturePrices", "Flips", "cheapest_flips"]
+
+
+@dataclass(frozen=True, eq=False)
+class Flips:
+    """For a batch of rows (B,): the change (B, F), whether it flips the sample, and why there is none."""
+
+    rows: Rows
+    changes: Floats
+    found: Mask
+    unreachable: Mask  # proved
+    unusable: Mask  # no flip found, and the model's output was not finite on the way
+    evaluations: Evaluations
+
+
+def cheapest_flips(problem: Problem, rows: Rows, prices: FeaturePrices) -> Flips:
+    """A flip found is one by the judge's own test, with its change as it will be stored."""
+    if not len(problem.actionable):
+        no, yes = np.zeros(len(rows), bool), np.ones(len(rows), bool)
+        return Flips(rows, np.zeros((len(rows), problem.width)), no, yes, no, Evaluations())
+    surface = Surface(problem, rows, prices)
+    nothing_moves = ((surface.low == 0) & (surface.high == 0)).all(dim=1)
+    if problem.linear is not None and linear.applies(problem.linear, problem.goal):
+        exact, unreachable = linear.search_and_prove(surface, problem.linear)
+        change, found = exact.change, exact.found
+    else:
+        best = gradient.search(surface)
+        change, found, unreachable = best.change, best.found, torch.zeros_like(best.found)
+        if problem.scenarios.step is not None:
+            at = torch.nonzero(found).flatten()
+            change[at], found[at] = onto_grid(surface, change[at], at)
+    changes = np.zeros((len(rows), problem.width))
+    changes[:, problem.actionable] = torch.where(found[:, None], change, 0.0).cpu().numpy()
+    changes = problem.settle(rows, changes)
+    has_flip = found.cpu().numpy()
+    has_flip[has_flip] = is_flip(problem, rows[has_flip], changes[has_flip])
+    surface.evaluations.forwards += int(found.sum())
+    return Flips(
+        rows=rows,
+        changes=changes,
+        found=has_flip,
+        unreachable=(unreachable | nothing_moves).cpu().numpy() & ~has_flip,
+        unusable=surface.broken.cpu().numpy() & ~has_flip,
+        evaluations=surface.evaluations,
+    )

@@ -1,0 +1,394 @@
+"""An interior point method for a batch of small convex programs, each of which proves how near its answer is.
+
+    min  sum_i s_i d_i^2 + l_i |d_i|    s.t.  h_u(z) >= 0,   z = start + W d,   low <= d <= high      (low <= 0 <= high)
+
+where every h_u is concave in the few forms z: linear (a polyhedron), or bent as the margins of a softmax are. With
+d = p - q, p and q >= 0, the cost is smooth and separable: s y^2 + l y over y = (p, q). Mehrotra's predictor-corrector
+then needs one small system per sample and step, whatever the number of features, of constraints and the mix of prices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
+
+import torch
+
+from maxflip.search.halfspace import rounding_of
+from maxflip.search.terms import Terms, dual_bound
+
+CLOSE = 3e-12  # relative gap between the cost and what is proved at which a sample is done
+BACK_OFF = (0.995, 0.999)  # of the way to the boundary: far from the solution, and near it
+CENTRAL = 0.1  # products slack * dual aim for at least this share of the largest |missing| * dual
+LEAST_SHARE = 1e-3  # and none falls below this share of their mean
+LEAST = 1e-200
+PAUSE = 8  # steps after which samples that are done are left out
+DOUBT = 12  # steps after which it is asked whether a sample that has met no point inside has any
+HASTY, PATIENT = 30, 100  # ... and after which it leaves: at very unlike prices the way to a small set is long
+ONWARD = 30  # steps after that, for those inside
+SPARE = 16  # rows, beyond two for each feature, up to which all are solved for as they stand
+REFINEMENTS = 3  # of the solution where there are more
+JITTER = 1e-13  # of matrices with a diagonal of ones that rounding has made singular
+ROUNDING = 1e-15  # of h, relative to 1 + |z|: what is short by no more is inside
+
+
+@dataclass(frozen=True, eq=False)
+class Bent:
+    """Concave functions h_u at z.   h (B, C)   slope (B, C, k)   share, rest, mean (B, k)
+
+    slope is dh_u / dz; -d^2 h_u / dz^2 = rest_u (diag(mean) - mean mean') + share_u rest_u (e_u - mean)(e_u - mean)'.
+    That is for the first k rows; the others are linear. If all are, there are no share, rest and mean.
+    A row that is no constraint has h = inf and slope 0.
+    """
+
+    h: torch.Tensor
+    slope: torch.Tensor
+    share: torch.Tensor | None = None
+    rest: torch.Tensor | None = None
+    mean: torch.Tensor | None = None
+
+    def bend(self, nu: torch.Tensor) -> torch.Tensor:
+        """(B, L, k) such that bend' bend = sum_u nu_u (-d^2 h_u / dz^2)."""
+        if self.share is None or self.rest is None or self.mean is None:
+            return self.slope[:, :0]
+        root = self.mean.sqrt()
+        unit = torch.eye(root.shape[1], dtype=root.dtype, device=root.device)
+        nu = nu[:, : self.rest.shape[1]]
+        together = (nu * self.rest).sum(dim=1).sqrt()[:, None, None]
+        within = together * (unit - root[:, :, None] * root[:, None, :]) * root[:, None, :]
+        between = (nu * self.rest * self.share).sqrt()[:, :, None] * (unit - self.mean[:, None, :])
+        return torch.cat([within, between], dim=1)
+
+
+# From z (b, k) and the samples it belongs to, (b,), to the constraints there.
+Constraints = Callable[[torch.Tensor, torch.Tensor], Bent]
+
+
+@dataclass(frozen=True, eq=False)
+class ConvexFlip:
+    """change (B, A)   lower (B,): no cheaper change exists, proved; inf where there is none at all, proved too
+
+    inside (B,): whether h >= 0 at the change. Where no such point was found the change is the last one tried.
+    pull (B, A), offset (B,): the half-space pull . d >= offset that all of the set lies in and `lower` is proved by
+    """
+
+    change: torch.Tensor
+    lower: torch.Tensor
+    inside: torch.Tensor
+    pull: torch.Tensor
+    offset: torch.Tensor
+
+    @classmethod
+    def none(cls, like: torch.Tensor, inside: torch.Tensor) -> ConvexFlip:
+        """No change at all.   like (B, A)"""
+        nothing = torch.zeros_like(like)
+        return cls(nothing, nothing[:, 0].clone(), inside, nothing.clone(), nothing[:, 0].clone())
+
+
+T = TypeVar("T", "Program", "Point")
+
+
+def _take(of: T, keep: torch.Tensor) -> T:
+    """The samples `keep` (b,) of everything that has one row per sample."""
+    parts = {f.name: getattr(of, f.name) for f in fields(of)}
+    kept: Any = {name: v.of(keep) if isinstance(v, Terms) else v[keep] for name, v in parts.items()}
+    return replace(of, **kept)
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """min squared . y^2 + linear . y   s.t.  h(start + w (y_1 - y_2)) / size >= 0,   0 <= y <= cap.     y (B, 2A)
+
+    In units, `unit` (B, A) and `typical` (B,), in which all sizes are near 1. at (B,): which samples these are.
+    What is stacked belongs to the rows h, to y >= 0 and to y <= cap, in that order.
+    terms: as they were given   claim: in whose box nothing is cheaper than is proved
+    """
+
+    at: torch.Tensor
+    start: torch.Tensor
+    noise: torch.Tensor
+    w: torch.Tensor
+    unit: torch.Tensor
+    typical: torch.Tensor
+    size: torch.Tensor
+    squared: torch.Tensor
+    linear: torch.Tensor
+    cap: torch.Tensor
+    live: torch.Tensor
+    terms: Terms
+    claim: Terms
+
+    @classmethod
+    def of(
+        cls,
+        at: torch.Tensor,
+        here: Bent,
+        start: torch.Tensor,
+        w: torch.Tensor,
+        units: tuple[torch.Tensor, torch.Tensor],
+        terms: Terms,
+        claim: Terms,
+    ) -> Program:
+        """here: the constraints at d = 0   start (B, k)   w (B, k, A)   units: `unit` and `typical`"""
+        unit, typical = units
+        two_unit = torch.cat([unit, unit], dim=1)
+        cap = torch.cat([terms.high, -terms.low], dim=1) / two_unit
+        fixed = cap <= 0
+        w = w * unit[:, None, :]
+        steep = (here.slope @ w).abs().amax(dim=2)
+        row = torch.isfinite(here.h)
+        squared, linear = torch.cat([terms.squared] * 2) * two_unit**2, torch.cat([terms.absolute] * 2) * two_unit
+        return cls(
+            at=at,
+            start=start,
+            noise=ROUNDING * (1.0 + start.abs().amax(dim=1)),
+            w=w,
+            unit=unit,
+            typical=typical,
+            size=torch.where(row & (steep > 0), steep, 1.0),
+            squared=torch.where(fixed, 0.0, squared / typical[:, None]),
+            linear=torch.where(fixed, 1.0, linear / typical[:, None]),
+            cap=torch.where(fixed, 0.0, cap),
+            live=torch.cat([row, ~fixed, ~fixed & torch.isfinite(cap)], dim=1),
+            terms=terms,
+            claim=claim,
+        )
+
+    def parts(self, stacked: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        count, width = self.size.shape[1], self.cap.shape[1]
+        return stacked[:, :count], stacked[:, count : count + width], stacked[:, count + width :]
+
+    def change(self, y: torch.Tensor) -> torch.Tensor:
+        up, down = y.chunk(2, dim=1)
+        return ((up - down) * self.unit).clamp(self.terms.low, self.terms.high)
+
+    def forms(self, y: torch.Tensor) -> torch.Tensor:
+        """w y, (B, k)"""
+        up, down = y.chunk(2, dim=1)
+        return torch.einsum("bka,ba->bk", self.w, up - down)
+
+    def back(self, of_forms: torch.Tensor) -> torch.Tensor:
+        """w' of_forms, (B, 2A)"""
+        pull = torch.einsum("bka,bk->ba", self.w, of_forms)
+        return torch.where(self.movable, torch.cat([pull, -pull], dim=1), 0.0)
+
+    def rows(self, bent: Bent, point: Point) -> tuple[torch.Tensor, torch.Tensor]:
+        """h and its multipliers, (B, C) each, 0 in rows that are no constraint; in the problem's own units"""
+        row, _, _ = self.parts(self.live)
+        nu = self.parts(point.duals)[0] * self.typical[:, None] / self.size
+        return torch.where(row, bent.h, 0.0), torch.where(row, nu, 0.0)
+
+    def rounding(self, bent: Bent, point: Point, nu: torch.Tensor) -> torch.Tensor:
+        """(B,): by how much sum_u nu_u tangent_u(0) may be off, where the tangents touch far from 0"""
+        up, down = point.y.chunk(2, dim=1)
+        z = 1.0 + self.start.abs() + torch.einsum("bka,ba->bk", self.w.abs(), (up - down).abs())
+        size = torch.einsum("bck,bk->bc", bent.slope.abs(), z) + torch.where(torch.isfinite(bent.h), bent.h, 0.0).abs()
+        return rounding_of((nu * size).sum(dim=1), sum(self.w.shape[1:]))
+
+    @property
+    def movable(self) -> torch.Tensor:
+        return self.cap > 0
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """y (B, 2A), slack and duals stacked"""
+
+    y: torch.Tensor
+    slack: torch.Tensor
+    duals: torch.Tensor
+
+
+def natural_units(here: Bent, w: torch.Tensor, terms: Terms) -> tuple[torch.Tensor, torch.Tensor]:
+    """How much of each coordinate a typical cost buys, (B, A), and that cost, (B,).
+
+    It is that of the dearest half-space slope . d >= -h alone, without limits: h^2 / sum slope^2/s, or h / max slope/l.
+    here: the constraints at d = 0   w (B, k, A)
+    """
+    h, slopes = here.h, here.slope @ w
+    squared, absolute = terms.squared, terms.absolute
+    need = torch.where(torch.isfinite(h), -h, 0.0).clamp_min(0.0)
+    able = ((terms.low < 0) | (terms.high > 0))[:, None, :] & (slopes != 0)
+    by_square = torch.where(able, slopes**2 / squared, 0.0).nan_to_num(posinf=0.0).sum(dim=2)
+    by_size = torch.where(able, slopes.abs() / absolute, 0.0).nan_to_num(posinf=0.0).amax(dim=2)
+    by_square, by_size = need**2 / by_square.clamp_min(LEAST), need / by_size.clamp_min(LEAST)
+    alone = by_square if not bool((absolute > 0).any()) else by_size
+    if bool((squared > 0).any()) and bool((absolute > 0).any()):
+        alone = torch.minimum(by_square, by_size)
+    typical = alone.amax(dim=1).clamp(1e-150, 1e150)
+    unit = torch.minimum((typical[:, None] / squared).sqrt(), typical[:, None] / absolute)
+    return unit, typical
+
+
+def improve(
+    best: ConvexFlip,
+    program: Program,
+    constraints: Constraints,
+    out_of_reach: Callable[[torch.Tensor], torch.Tensor] | None = None,
+    patience: int = HASTY,
+) -> None:
+    """Notes in `best` what is found and proved.
+
+    out_of_reach: asked once about the samples, (b,), of which nothing is known by then; those for which it is proved
+    that there is nothing leave.
+    patience: steps after which a sample that has met no point inside leaves
+    """
+    y = torch.where(program.movable, torch.minimum(torch.ones_like(program.cap), program.cap / 2), 0.0)
+    bent = constraints(program.start + program.forms(y), program.at)
+    row = torch.where(bent.h > 0, bent.h / program.size, 1.0).clamp_min(1e-3)
+    slack = torch.where(program.live, torch.cat([row, y, program.cap - y], dim=1), 1.0)
+    point = Point(y, slack, program.live.double())
+    upper = torch.full_like(best.lower, torch.inf)
+    for step in range(1, patience + ONWARD + 1):
+        bent = constraints(program.start + program.forms(point.y), program.at)
+        open_ = ~_record(program, bent, point, best, upper)
+        doubted = program.at[open_ & ~best.inside[program.at]]
+        if step == DOUBT and len(doubted) and out_of_reach is not None:
+            best.lower[doubted[out_of_reach(doubted)]] = torch.inf
+            open_ &= torch.isfinite(best.lower[program.at])
+        if step >= patience:
+            open_ &= best.inside[program.at]
+        if not bool(open_.any()):
+            break
+        if step % PAUSE == 0 or 2 * int(open_.sum()) <= len(open_):
+            keep = torch.nonzero(open_).flatten()
+            program, point = _take(program, keep), _take(point, keep)
+            bent = constraints(program.start + program.forms(point.y), program.at)
+        point = _step(program, bent, point)
+
+
+def _record(program: Program, bent: Bent, point: Point, best: ConvexFlip, upper: torch.Tensor) -> torch.Tensor:
+    """Notes what this point achieves and proves; returns (b,): the samples that are done."""
+    at, change = program.at, program.change(point.y)
+    price = program.terms.cost(change)
+    h, nu = program.rows(bent, point)
+    inside = h.amin(dim=1) >= -program.noise
+    better = torch.where(best.inside[at], inside & (price < upper[at]), torch.isfinite(price))
+    best.change[at[better]] = change[better]
+    best.inside[at] |= inside
+    upper[at] = torch.where(inside, torch.minimum(upper[at], price), upper[at])
+    pull = torch.einsum("bka,bk->ba", program.w, torch.einsum("bck,bc->bk", bent.slope, nu)) / program.unit
+    offset = (pull * change).sum(dim=1) - (nu * h).sum(dim=1) - program.rounding(bent, point, nu)
+    bound = dual_bound(pull, offset, program.claim)
+    higher = bound > best.lower[at]
+    best.lower[at[higher]], best.pull[at[higher]], best.offset[at[higher]] = bound[higher], pull[higher], offset[higher]
+    is_close = upper[at] - best.lower[at] <= CLOSE * upper[at]
+    return torch.isinf(best.lower[at]) | (best.inside[at] & is_close)
+
+
+# Of matrices (B, n, m).
+Solver = Callable[[torch.Tensor], torch.Tensor]
+
+
+def _factored(matrix: torch.Tensor) -> Solver:
+    """x of matrix x = need, for positive definite matrices (B, n, n) whose sizes may be very uneven."""
+    scale = matrix.diagonal(dim1=1, dim2=2).rsqrt()[:, :, None]
+    even = matrix * scale * scale.transpose(1, 2)
+    factor, failed = torch.linalg.cholesky_ex(even)
+    if bool((failed > 0).any()):  # singular but for rounding, as where more rows bind than there are features
+        nudge = JITTER * torch.eye(even.shape[1], dtype=even.dtype, device=even.device)
+        again = torch.nonzero(failed > 0).flatten()
+        factor[again] = torch.linalg.cholesky_ex(even[again] + nudge).L
+    return lambda need: scale * torch.cholesky_solve(scale * need, factor)
+
+
+def _solver(rows: torch.Tensor, ease: torch.Tensor, w: torch.Tensor, spread: torch.Tensor) -> Solver:
+    """x of (R E R' + diag(ease)) x = need, R = rows w.   rows (B, N, k)   ease (B, N)   w (B, k, A)   spread (B, A): E
+
+    The less ease a row has the more it binds; solved as it stands the system is accurate however hard. Where there are
+    many more rows than features, only the heaviest are solved for so. The others are put into E first, by
+    x = (need - R v) / ease with v = E R' x, for which A equations are enough; refinement mends what that rounds.
+    """
+    few = 2 * w.shape[2] + SPARE
+    if rows.shape[1] <= few:
+        inner = (w * spread[:, None, :]) @ w.transpose(1, 2)
+        return _factored(rows @ inner @ rows.transpose(1, 2) + torch.diag_embed(ease))
+    rows = torch.where(spread[:, None, :] > 0, rows @ w, 0.0)
+    heavy = ((rows**2 * spread[:, None, :]).sum(dim=2) / ease).topk(few, dim=1).indices[:, :, None]
+    own = rows.gather(1, heavy.expand(-1, -1, rows.shape[2]))
+    ease = ease[:, :, None]
+    lightly = (1.0 / ease).scatter(1, heavy, 0.0)
+    stiff = torch.diag_embed(torch.where(spread > 0, 1.0 / spread, 1.0))
+    features = _factored(stiff + (lightly * rows).transpose(1, 2) @ rows)
+    reach = features(own.transpose(1, 2))
+    rest = _factored(own @ reach + torch.diag_embed(ease.gather(1, heavy)[:, :, 0]))
+
+    def solve_roughly(need: torch.Tensor) -> torch.Tensor:
+        lift = features(rows.transpose(1, 2) @ (lightly * need))
+        x = rest(need.gather(1, heavy) - own @ lift)
+        return (lightly * (need - rows @ (lift + reach @ x))).scatter_add(1, heavy, x)
+
+    def solve(need: torch.Tensor) -> torch.Tensor:
+        x = solve_roughly(need)
+        for _ in range(REFINEMENTS):
+            x = x + solve_roughly(need - rows @ (spread[:, :, None] * (rows.transpose(1, 2) @ x)) - ease * x)
+        return x
+
+    return solve
+
+
+def _step(program: Program, bent: Bent, point: Point) -> Point:
+    live = program.live
+    y, slack, duals = point.y, point.slack, point.duals
+    number = live.sum(dim=1)
+    row_duals, zero_duals, cap_duals = program.parts(duals)
+    slope_rows = bent.slope / program.size[:, :, None]
+    values = torch.cat([torch.where(torch.isfinite(bent.h), bent.h, 0.0) / program.size, y, program.cap - y], dim=1)
+    missing = torch.where(live, values - slack, 0.0)
+    gap = (slack * duals).sum(dim=1) / number
+    tilt = torch.where(
+        program.movable,
+        2 * program.squared * y
+        + program.linear
+        - program.back(torch.einsum("bck,bc->bk", slope_rows, row_duals))
+        - zero_duals
+        + cap_duals,
+        0.0,
+    )
+    weights = torch.where(live, duals / slack, 0.0).clamp_min(LEAST)
+    row_weight, zero_weight, cap_weight = program.parts(weights)
+    inverse = torch.where(program.movable, 1.0 / (2 * program.squared + zero_weight + cap_weight), 0.0)
+    # The curvature enters as rows of their own: all is one positive definite system, accurate for enormous weights.
+    bend = bent.bend(row_duals / program.size)
+    rows = torch.cat([slope_rows, bend], dim=1)
+    up, down = inverse.chunk(2, dim=1)
+    ease = torch.cat([1.0 / row_weight, torch.ones_like(bend[:, :, 0])], dim=1)
+    solve = _solver(rows, ease, program.w, up + down)
+
+    def newton(aim: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """The step to slack * duals = aim with both feasibilities."""
+        push = torch.where(live, aim / slack - duals - weights * missing, 0.0)
+        row_push, zero_push, cap_push = program.parts(push)
+        rest = -tilt + zero_push - cap_push
+        need = -torch.einsum("bck,bk->bc", rows, program.forms(inverse * rest))
+        need[:, : row_push.shape[1]] += row_push / row_weight
+        x = solve(need[:, :, None])[:, :, 0]
+        d_y = inverse * (rest + program.back(torch.einsum("bck,bc->bk", rows, x)))
+        d_rows = torch.einsum("bck,bk->bc", slope_rows, program.forms(d_y))
+        d_values = torch.cat([d_rows, d_y, -d_y], dim=1)
+        d_duals = push - weights * d_values
+        d_duals = torch.cat([x[:, : d_rows.shape[1]], d_duals[:, d_rows.shape[1] :]], dim=1)
+        return d_y, torch.where(live, d_values + missing, 0.0), torch.where(live, d_duals, 0.0)
+
+    _, d_slack, d_duals = newton(torch.zeros_like(slack))
+    length = _length(slack, d_slack, duals, d_duals)
+    ahead = ((slack + length * d_slack) * (duals + length * d_duals)).sum(dim=1) / number
+    centre = (gap * (ahead / gap.clamp_min(LEAST)).clamp(0.0, 1.0) ** 3)[:, None]
+    centre = torch.maximum(centre, CENTRAL * (missing * duals).abs().amax(dim=1, keepdim=True))
+    d_y, d_slack, d_duals = newton(centre - d_slack * d_duals)
+    back_off = 1.0 - gap.clamp(1.0 - BACK_OFF[1], 1.0 - BACK_OFF[0])[:, None]
+    length = back_off * _length(slack, d_slack, duals, d_duals)
+    slack = torch.where(live, (slack + length * d_slack).clamp_min(LEAST), slack)
+    duals = torch.where(live, (duals + length * d_duals).clamp_min(LEAST), duals)
+    mean = torch.where(live, slack * duals, 0.0).sum(dim=1, keepdim=True) / number[:, None]
+    is_row = torch.arange(slack.shape[1], device=slack.device) < row_duals.shape[1]
+    slack = torch.where(live & is_row, torch.maximum(slack, LEAST_SHARE * mean / duals), slack)
+    return Point(y + length * d_y, slack, duals)
+
+
+def _length(slack: torch.Tensor, d_slack: torch.Tensor, duals: torch.Tensor, d_duals: torch.Tensor) -> torch.Tensor:
+    """(B, 1): how much of the step keeps both >= 0, at most all of it. One length for both: the cost is quadratic."""
+    value, move = torch.cat([slack, duals], dim=1), torch.cat([d_slack, d_duals], dim=1)
+    ratio = torch.where(move < 0, -value / move, torch.inf)
+    return ratio.amin(dim=1, keepdim=True).clamp_max(1.0)

@@ -1,0 +1,138 @@
+"""The last resort for samples whose walk has led nowhere: many starts far away, and ascents of m from the best of them.
+
+    starts    values that others end at, and corners of the limits
+    screen    m at every start, without gradients
+    ascend    d <- clip(d + t w sign(grad m)) to the limits, t falling, from one start of each sample after another
+
+w is the width of the limits, so units do not matter. The corners are drawn once and are the same for all samples, so
+that their order does not matter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from maxflip.search.halfspace import cost
+from maxflip.search.surface import Surface
+
+CORNERS, OTHERS = 64, 128  # starts of each kind, at most
+FAR = 10.0  # spreads of a feature: where a corner lies if there is no limit, and half the widest width
+STEPS = 15  # of an ascent
+STRIDE = (0.3, 0.01)  # its first and last step, in widths of the limits
+ASCENTS = 16  # of one sample, at most
+PER_LOST, PER_SAMPLE = 30, 5  # gradients for all ascents together, per sample without a flip and per sample searched
+
+
+@dataclass(eq=False)
+class LastResort:
+    """at (b,): samples of the surface   x (b, A): their values   low, high (b, A): the least and the greatest change
+    far (A,)   change (b, A), cost (b,): the cheapest flip known of each, inf where there is none
+    """
+
+    surface: Surface
+    at: torch.Tensor
+    x: torch.Tensor
+    low: torch.Tensor
+    high: torch.Tensor
+    far: torch.Tensor
+    change: torch.Tensor
+    cost: torch.Tensor
+
+    @classmethod
+    def of(cls, surface: Surface, at: torch.Tensor, change: torch.Tensor, price: torch.Tensor) -> LastResort:
+        far = torch.as_tensor(FAR * surface.problem.spread, device=at.device)
+        return cls(surface, at, _values(surface, at), surface.low[at], surface.high[at], far, change, price)
+
+    def run(self, flipped: torch.Tensor, flips: torch.Tensor, searched: int) -> None:
+        """Others' ends for everyone; corners and ascents for those without a flip.
+
+        flipped (p,): samples that have a flip, from the cheapest to the dearest   flips (p, A): their changes
+        searched: how many samples the search is about; gradients per sample stay few even where many are lost
+        """
+        broken = self.surface.broken.clone()
+        ends = _evenly(_values(self.surface, flipped) + flips, OTHERS)
+        everyone = torch.arange(len(self.at), device=self.at.device)
+        by_others = self.screen(ends, everyone)
+        corners = _corners(self.low)
+        by_corners = self.screen(corners, self.lost)
+        kinds = ((ends, by_others), (corners, by_corners))
+        turns = [(ends, order[k]) for k in range(ASCENTS) for ends, order in kinds if k < len(ends)]
+        spent = self.surface.evaluations
+        room = spent.gradients + PER_LOST * len(self.lost) + PER_SAMPLE * searched
+        for ends, start in turns[:ASCENTS]:
+            lost = self.lost
+            if not len(lost) or spent.gradients + STEPS * len(lost) > room:
+                break
+            self.ascend(self.toward(ends[start[lost]], lost), lost)
+            new = lost[torch.isfinite(self.cost[lost])]
+            self.screen(_evenly(self.x[new] + self.change[new], OTHERS), self.lost)
+        self.surface.broken = broken  # an output that is not finite at a far corner says nothing about the sample
+
+    @property
+    def lost(self) -> torch.Tensor:
+        """Places in `at` of the samples without a flip."""
+        return torch.nonzero(~torch.isfinite(self.cost)).flatten()
+
+    def toward(self, end: torch.Tensor, some: torch.Tensor) -> torch.Tensor:
+        """(s, A): changes that bring the values as near to `end`, (A,) or (s, A), as the limits allow.
+
+        An infinite end is a corner: the limit, or `far` away where there is none.
+        """
+        change = (end - self.x[some]).clamp(self.low[some], self.high[some])
+        return torch.where(change.isinf(), change.sign() * self.far, change)
+
+    def record(self, d: torch.Tensor, m: torch.Tensor, some: torch.Tensor) -> None:
+        price = cost(d, self.surface.squared, self.surface.absolute)
+        better = (m >= 0) & (price < self.cost[some])
+        self.change[some[better]] = d[better]
+        self.cost[some[better]] = price[better]
+
+    def screen(self, ends: torch.Tensor, some: torch.Tensor) -> torch.Tensor:
+        """(e, b): for each of `some` samples, the places of `ends` (e, A) from the highest m to the lowest."""
+        m = torch.full((len(ends), len(self.at)), -torch.inf, dtype=ends.dtype, device=ends.device)
+        for k, end in enumerate(ends):
+            d = self.toward(end, some)
+            m[k, some] = self.surface.margin(d, self.at[some])
+            self.record(d, m[k, some], some)
+        return m.argsort(dim=0, descending=True, stable=True)
+
+    def ascend(self, d: torch.Tensor, some: torch.Tensor) -> None:
+        """From d (s, A), until the sample passes."""
+        width = torch.minimum(self.high - self.low, 2 * self.far)
+        for k in range(STEPS):
+            m, g = self.surface.margin_and_gradient(d, self.at[some])
+            self.record(d, m, some)
+            fails = m < 0
+            some, d, g = some[fails], d[fails], g[fails]
+            if not len(some):
+                return
+            stride = STRIDE[0] * (STRIDE[1] / STRIDE[0]) ** (k / (STEPS - 1))
+            d = (d + stride * width[some] * g.sign()).clamp(self.low[some], self.high[some])
+        self.record(d, self.surface.margin(d, self.at[some]), some)
+
+
+def _values(surface: Surface, at: torch.Tensor) -> torch.Tensor:
+    """(b, A): what the actionable features begin at; 0 for what was not measured, which cannot change."""
+    problem = surface.problem
+    start = problem.start[surface.rows[at.cpu().numpy()]][:, problem.actionable]
+    return torch.as_tensor(start, device=at.device).nan_to_num()
+
+
+def _evenly(ends: torch.Tensor, most: int) -> torch.Tensor:
+    """At most so many of the rows, the first and the last among them."""
+    if len(ends) <= most:
+        return ends
+    return ends[torch.linspace(0, len(ends) - 1, most).long().to(ends.device)]
+
+
+def _corners(like: torch.Tensor) -> torch.Tensor:
+    """(c, A): infinite ends, each of them a corner; every corner where there are few.   like (b, A)"""
+    width = like.shape[1]
+    if 2**width <= CORNERS:
+        numbers = torch.arange(2**width)[:, None]
+        is_high = (numbers >> torch.arange(width)) % 2 == 1
+    else:
+        is_high = torch.rand(CORNERS, width, generator=torch.Generator().manual_seed(0)) < 0.5
+    return torch.where(is_high, torch.inf, -torch.inf).to(like)

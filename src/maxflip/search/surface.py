@@ -1,0 +1,129 @@
+"""The flip surface of a batch of samples: margins and gradients as functions of the change, and what they cost."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, field
+
+import torch
+
+from maxflip._util.types import Rows
+from maxflip.data.inputs import TableInputs
+from maxflip.models import log_scores
+from maxflip.problem.problem import Problem
+from maxflip.search.halfspace import cost
+from maxflip.search.prices import FeaturePrices
+
+TYPICAL_GUARD = 1e-9  # of outputs near 1, in float64
+LIFT = 2.0  # searches aim for this many guards beyond what is asked; one is what the judge wants
+
+
+@dataclass
+class Evaluations:
+    """Samples evaluated with a gradient, and without."""
+
+    gradients: int = 0
+    forwards: int = 0
+
+
+@dataclass(eq=False)
+class Surface:
+    """m(d) >= 0 where the sample passes with LIFT guards; d (B, A) over the actionable features, float64.
+
+    With Uptake, m is the smallest over the shares of d that may be carried out, as it is the smallest over the members
+    of an Ensemble. Values need not be on the grid of Rounded here: `grid` takes flips there.
+
+    `at` selects samples of the batch, so that those that are done cost nothing.
+    """
+
+    problem: Problem
+    rows: Rows
+    prices: FeaturePrices
+    evaluations: Evaluations = field(default_factory=Evaluations)
+
+    def __post_init__(self) -> None:
+        device = self.problem.classifier.device
+        self.columns = torch.as_tensor(self.problem.actionable, device=device)
+        self.inputs = self.problem.inputs(self.rows, device, self.problem.actionable)
+        # (B, F): the rows of a table, for models that are linear; of sequences, none of these.
+        self.x = self.inputs.x if isinstance(self.inputs, TableInputs) else torch.empty(len(self.rows), 0)
+        if self.problem.is_boundless:
+            self.low = torch.full((len(self.rows), len(self.columns)), -torch.inf, dtype=torch.float64, device=device)
+            self.high = -self.low
+        else:
+            low, high = self.problem.box(self.rows)
+            self.low = torch.as_tensor(low, device=device)[:, self.columns]
+            self.high = torch.as_tensor(high, device=device)[:, self.columns]
+        self.pinned = (self.low == 0) & (self.high == 0)
+        self.squared = torch.as_tensor(self.prices.squared, device=device)
+        self.absolute = torch.as_tensor(self.prices.absolute, device=device)
+        self.wanted = self.problem.goal.wanted_for(self.rows, device)
+        self.shares = torch.tensor([*self.problem.scenarios.shares, 1.0], dtype=torch.float64, device=device)
+        # Decision values may have any size; counted in this unit they are near 1, as logits are.
+        self.unit = self.problem.guard / TYPICAL_GUARD if self.problem.goal.is_decision else 1.0
+        # Which samples ever gave an output that is not finite.
+        self.broken = torch.zeros(len(self.rows), dtype=torch.bool, device=device)
+
+    def repriced(self, prices: FeaturePrices) -> Surface:
+        """The same samples at other prices; evaluations are counted together."""
+        other = copy(self)
+        other.prices = prices
+        other.squared = torch.as_tensor(prices.squared, device=self.low.device)
+        other.absolute = torch.as_tensor(prices.absolute, device=self.low.device)
+        return other
+
+    def metric(self, around: torch.Tensor, typical_cost: torch.Tensor | None = None) -> torch.Tensor:
+        """Weights (b, A) with |weight d|^2 = cost(d) at d = around (b, A).
+
+        w_i^2 = s_i + l_i / |d_i|, the quadratic that touches the absolute cost there; where d_i is (nearly) zero, as if
+        the whole cost had been spent on it: |d_i| = cost / l_i.
+        """
+        spent = typical_cost if typical_cost is not None else cost(around, self.squared, self.absolute)
+        if not bool((self.absolute > 0).any()):
+            return self.squared.sqrt().expand(len(spent), -1)
+        least = 0.01 * spent.clamp_min(1e-300)[:, None] / self.absolute
+        size = around.abs() if typical_cost is None else 100.0 * least
+        bend = self.absolute / torch.maximum(size, least)
+        return (self.squared + torch.where(self.absolute > 0, bend, 0.0)).sqrt()
+
+    def _margin(self, d: torch.Tensor, at: torch.Tensor, guards: float = LIFT) -> torch.Tensor:
+        """(b,): of d (b, A) carried out in full"""
+        log_p = log_scores(self.problem.classifier, self.inputs.at(at, d))
+        return self.problem.goal.log_margin(log_p, self.wanted[at], guards * self.problem.guard) / self.unit
+
+    def _worst_share(self, d: torch.Tensor, at: torch.Tensor, guards: float) -> tuple[torch.Tensor, torch.Tensor]:
+        """(b,), (b,): the smallest margin over all shares of d (b, A), NaN where one is; and the share that has it"""
+        with torch.no_grad():
+            each = torch.stack([self._margin(share * d, at, guards) for share in self.shares])
+        which = torch.where(torch.isnan(each), -torch.inf, each).argmin(dim=0)
+        return each.gather(0, which[None])[0], self.shares[which]
+
+    def margin(self, d: torch.Tensor, at: torch.Tensor, guards: float = LIFT) -> torch.Tensor:
+        """(b,); -inf where the model's output is not finite"""
+        m = d.new_zeros(len(at))
+        self.evaluations.forwards += len(at) * len(self.shares)
+        for part in self.inputs.batches(at):
+            m[part], _ = self._worst_share(d[part], at[part], guards)
+        self.broken[at] |= torch.isnan(m)
+        return m.nan_to_num(nan=-torch.inf)
+
+    def margin_and_gradient(self, d: torch.Tensor, at: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """(b,), (b, A); a gradient that is not finite becomes 0: from there the sample does not move
+
+        It is 0 too where limits let nothing move, so that such a feature weighs in no step.
+        """
+        m, g = d.new_zeros(len(at)), torch.empty_like(d)
+        self.evaluations.gradients += len(at)
+        for part in self.inputs.batches(at):
+            leaf = d[part].detach().clone().requires_grad_(True)
+            share = self.shares[-1:]
+            if len(self.shares) > 1:  # the gradient of the smallest margin alone
+                self.evaluations.forwards += len(leaf) * len(self.shares)
+                share = self._worst_share(d[part], at[part], LIFT)[1][:, None]
+            with torch.enable_grad():
+                value = self._margin(share * leaf, at[part])
+                (g[part],) = torch.autograd.grad(value.sum(), leaf)
+            m[part] = value.detach()
+        bad = torch.isnan(m) | ~torch.isfinite(g).all(dim=1)
+        self.broken[at] |= bad
+        return torch.where(bad, -torch.inf, m), torch.where(bad[:, None] | self.pinned[at], 0.0, g)

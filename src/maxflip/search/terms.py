@@ -1,0 +1,54 @@
+"""What a change costs and how far it may go, and what a half-space proves about the cheapest one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+
+from maxflip.search.halfspace import cost, rounding_of
+
+SURE = 1e-9  # relative room that a proof of unreachability leaves for rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """squared, absolute (A,): prices   low <= 0 <= high (B, A): the box"""
+
+    squared: torch.Tensor
+    absolute: torch.Tensor
+    low: torch.Tensor
+    high: torch.Tensor
+
+    def of(self, samples: torch.Tensor) -> Terms:
+        return replace(self, low=self.low[samples], high=self.high[samples])
+
+    def within(self, most: torch.Tensor) -> Terms:
+        """With changes of at most so much, (B, A), either way."""
+        return replace(self, low=torch.maximum(self.low, -most), high=torch.minimum(self.high, most))
+
+    def cost(self, change: torch.Tensor) -> torch.Tensor:
+        """(B, A) -> (B,)"""
+        return cost(change, self.squared, self.absolute)
+
+
+def dual_bound(pull: torch.Tensor, offset: torch.Tensor, terms: Terms) -> torch.Tensor:
+    """(B,): at least 0 and at most the cost of any d in the box with pull . d >= offset; inf if there is none.
+
+    pull (B, A), offset (B,): a sum of half-spaces with weights >= 0. The bound is the minimum over the box of
+    cost(d) - pull . d + offset: coordinate by coordinate, at sign(pull) max(0, |pull| - l) / (2 s), clipped.
+    """
+    squared, absolute = terms.squared, terms.absolute
+    cap = torch.where(pull > 0, terms.high, -terms.low)
+    furthest = torch.where(pull != 0, pull.abs() * cap, 0.0).sum(dim=1)
+    impossible = furthest < offset - SURE * (offset.abs() + furthest)
+    # Where an unlimited coordinate pays without end the bound would be minus infinity: weigh all half-spaces less.
+    endless = torch.isinf(cap) & (squared == 0)
+    fits = torch.where(endless & (pull.abs() > absolute), absolute / pull.abs(), 1.0).amin(dim=1)
+    excess = torch.where(endless, 0.0, (pull.abs() * fits[:, None] - absolute).clamp_min(0.0))
+    most = torch.where(squared > 0, torch.minimum(excess / (2 * squared), cap), cap)
+    gain = torch.where((excess > 0) & (most > 0), excess * most - squared * most**2, 0.0)
+    sizes = torch.where((excess > 0) & (most > 0), (pull.abs() + absolute) * most + squared * most**2, 0.0)
+    rounding = rounding_of(offset.abs() * fits + sizes.sum(dim=1), pull.shape[1])
+    bound = (offset * fits - gain.sum(dim=1) - rounding).nan_to_num(nan=0.0, neginf=0.0).clamp_min(0.0)
+    return torch.where(impossible, torch.inf, bound)

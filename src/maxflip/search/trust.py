@@ -1,0 +1,194 @@
+"""Cheaper flips by sequential linearisation in trust regions, made for costs with kinks (absolute prices).
+
+    d' = argmin cost(d')   s.t.  g . (d' - d) >= -m,   |d'_i - d_i| <= t unit_i,   low <= d' <= high
+
+m, g: margin and its gradient at d. unit_i is how much of feature i alone the sample's whole worth buys. At a kink of
+the cost a step along the tangent plane alone would jump from one feature to another; the trust region lets it settle
+between them. For each gradient the step is computed for several t; that with the least merit is taken,
+
+    merit(d) = cost(d) + weight max(0, -m(d))
+
+and t grows if the merit fell, else it shrinks. The cheapest change that passes is kept. One such descent ends in the
+nearest local minimum after a few gradients, so searches are many short descents from unlike starts. The best starts are
+flips of similar samples, scaled to cost a little less than the sample's own: they need no gradients to find.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from maxflip.search.gradient import Best
+from maxflip.search.halfspace import cheapest_into_halfspace, cost
+from maxflip.search.surface import Surface
+
+STEPS = 8  # gradients of a descent
+FIRST = 0.3  # t at first
+RADII = (1.0, 0.4, 0.16)  # x t: the steps compared for each gradient
+WIDER, NARROWER = 2.0, 0.5  # x the radius taken: the next t, if the merit fell and if not
+LAST = 1e-3  # t at which a sample has arrived
+STEEP, FADING = 2.0, 0.9  # weight of the merit: so many times the least price of a unit of m; and what is kept of it
+BEYOND = 0.3  # of what d lacks: how far steps aim beyond the tangent plane ...
+INSIDE = 1e-6  # ... and at least this part of what a unit wins, so that rounding does not leave them just outside
+GENEROUS = 8.0  # what the unit of a first search buys, in multiples of the flip that the tangent plane promises
+FLAT = 1e-6  # of an absolute price per unit: the curvature that makes the step unique
+FURTHEST = 10.0  # spreads of a feature: no unit is longer
+BISECTIONS = 16
+NEIGHBOURS, OTHERS = 32, 32  # whose flips are tried as starts: the nearest samples', and some of all
+SHORTER = 0.9  # of the cost of the sample's own flip: what others' flips are scaled to
+
+
+def descend(
+    surface: Surface,
+    best: Best,
+    at: torch.Tensor,
+    start: torch.Tensor,
+    worth: torch.Tensor,
+    steps: int = STEPS,
+    first: float = FIRST,
+) -> None:
+    """Cheaper flips of `at` from start (b, A).   worth (B,): what the unit buys, > 0   first: t at first"""
+    s, l = surface.squared, surface.absolute  # noqa: E741
+    unit = _units(surface, worth[at])
+    d = start.clone()
+    t = torch.full_like(d[:, 0], first)
+    weight = torch.zeros_like(t)
+    for k in range(steps + 1):
+        if not len(at):
+            return
+        if k == steps:
+            best.record(at, d, cost(d, s, l), surface.margin(d, at))
+            return
+        m, g = surface.margin_and_gradient(d, at)
+        price = cost(d, s, l)
+        best.record(at, d, price, m)
+        weight = torch.maximum(FADING * weight, STEEP * _least_price(surface, g, d, at))
+        lacks = torch.where(torch.isfinite(m), (-m).clamp_min(0.0), 0.0)
+        beyond = torch.maximum(BEYOND * lacks, INSIDE * (g.abs() * unit).amax(dim=1))
+        wanted = (g * d).sum(dim=1) - m + beyond
+        merit, point, radius = torch.full_like(price, torch.inf), d, t
+        for part in RADII:
+            reach = (part * t)[:, None] * unit
+            low, high = torch.maximum(surface.low[at], d - reach), torch.minimum(surface.high[at], d + reach)
+            tried = _cheapest(g, wanted, torch.maximum(s, FLAT * l / unit), l, low, high)
+            there, tried_price = surface.margin(tried, at), cost(tried, s, l)
+            best.record(at, tried, tried_price, there)
+            tried_merit = tried_price + weight * (-there).clamp_min(0.0)
+            is_less = tried_merit < merit
+            merit = torch.where(is_less, tried_merit, merit)
+            point = torch.where(is_less[:, None], tried, point)
+            radius = torch.where(is_less, part * t, radius)
+        fell = merit < price + weight * lacks
+        d, t = point, torch.where(fell, WIDER, NARROWER) * radius
+        on = torch.isfinite(m) & (t > LAST)
+        at, d, t, weight, unit = at[on], d[on], t[on], weight[on], unit[on]
+
+
+def begin(surface: Surface, best: Best, at: torch.Tensor, steps: int) -> None:
+    """First flips of `at`, from no change. Where the tangent plane at the start promises no flip, none is searched."""
+    start = torch.zeros_like(surface.low[at])
+    m, g = surface.margin_and_gradient(start, at)
+    low, high = surface.low[at], surface.high[at]
+    flat = cheapest_into_halfspace(g, (-m).clamp_min(0.0), surface.squared, surface.absolute, low, high)
+    promised = cost(flat.change, surface.squared, surface.absolute)
+    likely = flat.reachable & torch.isfinite(m) & torch.isfinite(promised) & (promised > 0)
+    worth = torch.ones_like(surface.low[:, 0])
+    worth[at] = torch.where(likely, GENEROUS * promised, 1.0)
+    descend(surface, best, at[likely], start[likely], worth, steps)
+
+
+def follow(
+    surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor, worth: torch.Tensor, turn: int = 0
+) -> None:
+    """Descents of `at` from the most promising flip of others `among` the flipped.   turn: how many times `at` have
+    been searched like this; each time some of the others are different ones"""
+    if not len(at) or len(among) < 2:
+        return
+    start = _most_promising(surface, best, at, _leaders(surface, best, at, among, turn), worth)
+    descend(surface, best, at, start, worth)
+
+
+def _leaders(surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor, turn: int) -> torch.Tensor:
+    """(b, L): the samples `among` whose values are nearest, and some that are evenly spaced by cost"""
+    values = surface.problem.start[surface.rows]
+    scale = values.std(axis=0)
+    near = torch.as_tensor(values / (scale + (scale == 0)), dtype=torch.float32, device=at.device).nan_to_num()
+    by_cost = among[torch.argsort(best.cost[among], stable=True)]
+    step = max(1, len(among) // OTHERS)
+    others = by_cost[turn % step :: step][:OTHERS].expand(len(at), -1)
+    nearest = torch.cdist(near[at], near[among]).topk(min(NEIGHBOURS + 1, len(among)), largest=False).indices
+    return torch.cat([among[nearest], others], dim=1)
+
+
+def _most_promising(
+    surface: Surface, best: Best, at: torch.Tensor, leaders: torch.Tensor, worth: torch.Tensor
+) -> torch.Tensor:
+    """(b, A): of the leaders' flips, scaled to a little less than what the own flip costs, that with the highest m"""
+    s, l = surface.squared, surface.absolute  # noqa: E741
+    enough = SHORTER * torch.minimum(best.cost, worth)[at]
+    highest = torch.full_like(enough, -torch.inf)
+    start = torch.zeros_like(best.change[at])
+    for leader in leaders.T:
+        change = best.change[leader]
+        squared, absolute = change**2 @ s, change.abs() @ l
+        factor = 2 * enough / (absolute + (absolute**2 + 4 * squared * enough).sqrt()).clamp_min(1e-300)
+        point = (factor[:, None] * change).clamp(surface.low[at], surface.high[at])
+        m = surface.margin(point, at)
+        best.record(at, point, cost(point, s, l), m)
+        is_higher = (m > highest) & (leader != at)
+        highest = torch.where(is_higher, m, highest)
+        start = torch.where(is_higher[:, None], point, start)
+    return start
+
+
+def _units(surface: Surface, worth: torch.Tensor) -> torch.Tensor:
+    """(b, A): how much of each feature alone so much worth buys: s y^2 + l y = v, solved for y"""
+    s, l, v = surface.squared, surface.absolute, worth[:, None]  # noqa: E741
+    spread = torch.as_tensor(surface.problem.spread, device=v.device)
+    return torch.minimum(2 * v / (l + (l**2 + 4 * s * v).sqrt()), FURTHEST * spread)
+
+
+def _least_price(surface: Surface, g: torch.Tensor, d: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+    """(b,): what one more unit of m costs by the feature that raises it most cheaply; 0 where none does"""
+    each = (surface.absolute + 2 * surface.squared * d.abs()) / g.abs()
+    least = torch.where((g == 0) | surface.pinned[at], torch.inf, each).min(dim=1).values
+    return torch.where(torch.isfinite(least), least, 0.0)
+
+
+def _cheapest(
+    g: torch.Tensor,
+    r: torch.Tensor,
+    squared: torch.Tensor,
+    absolute: torch.Tensor,
+    low: torch.Tensor,
+    high: torch.Tensor,
+) -> torch.Tensor:
+    """(B, A): min sum_i s_i d_i^2 + l_i |d_i|  s.t.  g . d >= r, low <= d <= high; the furthest corner where none is.
+
+    The box is finite and need not contain 0. With y_i = sign(g_i) d_i, y(nu) = clip((nu |g| - l) / 2s) grows with nu,
+    which is bracketed by bisection of its logarithm; between the ends of the bracket y is taken to be straight.
+    """
+    size = g.abs()
+    most = torch.where(g > 0, high, -low)
+    least = torch.minimum(torch.where(g > 0, low, -high).clamp_min(0.0), most)
+    slope, offset = size / (2 * squared), -absolute / (2 * squared)
+
+    def at(nu: torch.Tensor) -> torch.Tensor:
+        return torch.addcmul(offset, nu[:, None], slope).clamp(least, most)
+
+    def reached(y: torch.Tensor) -> torch.Tensor:
+        return torch.einsum("bi,bi->b", size, y)
+
+    moves = (size > 0) & (most > least)
+    begins = torch.where(moves, (absolute + 2 * squared * least.clamp_min(0.0)) / size, torch.inf).amin(dim=1)
+    ends = torch.where(moves, (absolute + 2 * squared * most.clamp_min(0.0)) / size, 0.0).amax(dim=1)
+    enough = (2 * ends).clamp_min(1e-300)
+    short = torch.maximum(torch.minimum(begins, enough), 1e-20 * enough)
+    for _ in range(BISECTIONS):
+        middle = (enough * short).sqrt()
+        is_enough = reached(at(middle)) >= r
+        enough, short = torch.where(is_enough, middle, enough), torch.where(is_enough, short, middle)
+    before, after = at(short), at(enough)
+    behind, ahead = reached(before), reached(after)
+    part = torch.where(ahead > behind, (r - behind) / (ahead - behind), 1.0).clamp(0.0, 1.0)
+    y = before + part[:, None] * (after - before)
+    return torch.where(g == 0, torch.zeros_like(g).clamp(low, high), torch.sign(g) * y)

@@ -1,0 +1,1 @@
+"""Which candidates to pick: at most one per sample, within every budget."""

@@ -1,0 +1,534 @@
+"""At most one candidate flip per sample, within every budget, worth as much as possible.
+
+    max  sum_c v_c z_c    s.t.  sum_c a_rc z_c / B_r <= 1 for every budget r,   at most one c per sample,  z in {0, 1}
+
+The paper's final program, with several candidates per sample allowed. Its linear relaxation has at most one fractional
+sample per budget. Samples far from the margin are fixed as in the relaxation. A 0/1 program decides the band around the
+margin; the band is widened until the relaxation's bound is met. With many samples, one sample less than the bound is
+accepted, and local search (`swaps`) usually finds that first. Rows are scaled to budget 1, since the solver's tolerance
+is absolute. Budgets are then checked exactly; a selection that exceeds one is excluded, and the program solved again.
+
+Ties in worth are broken by thrift: the selection with the smaller weighted sum of budget shares is preferred.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxflip._util.messages import counted
+from maxflip._util.parallel import filled, lowest, rows_of
+from maxflip._util.types import Floats, Mask, Rows
+from maxflip.errors import ProblemError
+from maxflip.plan.pool import first_of_each
+from maxflip.problem.budgets import Bill, Ledger
+from maxflip.problem.problem import Problem
+from maxflip.select.local_search import exchanged, reach, taken_whole
+from maxflip.select.milp import TOLERANCE, solve_whole
+from maxflip.select.relaxation import Candidates, Options, Relaxed, relaxed
+from maxflip.select.thrift import thriftier
+
+NODES = 500
+BAND, PER_BUDGET = 100, 10  # samples in the first band, and so many more per budget
+CUTS = 100  # at most so many rounds of cuts against selections that exceed a budget by a rounding error
+LESS = 4 * TOLERANCE  # of a budget: how much it is shrunk after such a selection, beyond EXACT samples
+WIDEST = 2000  # samples: once a feasible selection is known, the band is not widened beyond this
+FEW = 40  # up to so many samples, branch and bound runs without local search
+EXACT = 300  # samples up to which the optimum itself is sought
+SWAPPED = 2  # times the first band: samples that local search may change
+BRANCHED = 8  # budgets: with more, branch and bound hardly closes the gap that local search leaves
+NEARLY = 0.99  # of the bound: with more than BRANCHED budgets, a selection worth this much is enough
+RIVAL, DEAR = 0.05, 0.5  # x worth: drop candidates that cost so much more than their sample's best, or than their worth
+ALIKE = 0.1  # of the largest share that a sample draws: grid on which two of its candidates count as duplicates
+FINE = 1e-5  # of the bound: accepted gap beyond FEW samples, where worths are not whole
+AIMS, CLOSE = 5, 1e-3  # targets that local search tries; their least distance, of the bound, where worths are not whole
+EXACT_TERMS = 1_000_000  # numbers summed exactly, at most, for insertions that exceed a budget only by rounding
+ROUGHLY = 3e-4  # of the bound: gap of the relaxation where a selection is known, and samples are many
+ORDINARY = 10  # worths up to 2 to this power stay as they are; with 20, HiGHS's simplex gave up on worths of 1 to 1e6
+GAVE_UP = (
+    "The linear program of the final choice found no solution, so people were picked one by one, cheapest first: the "
+    "plan keeps every budget, but may be worth less than possible. Worths or budgets of very unlike sizes can cause "
+    "this; state them in other units."
+)
+
+Chosen = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """picked: indices of the chosen candidates, ascending   notices: sentences for the plan"""
+
+    picked: Chosen
+    notices: tuple[str, ...] = ()
+
+
+def choose(
+    problem: Problem,
+    rows: Rows,
+    changes: Floats,
+    must: Rows | None = None,
+    prices: Mapping[str, float] | None = None,
+    *,
+    thrifty: bool = True,
+    branched: bool = True,
+) -> Chosen:
+    """Indices of the chosen candidates, ascending; `choice` says more."""
+    return choice(problem, rows, changes, must, prices, thrifty=thrifty, branched=branched).picked
+
+
+def choice(
+    problem: Problem,
+    rows: Rows,
+    changes: Floats,
+    must: Rows | None = None,
+    prices: Mapping[str, float] | None = None,
+    *,
+    known: Chosen | None = None,
+    effort: float = 1.0,
+    thrifty: bool = True,
+    branched: bool = True,
+) -> Choice:
+    """At most one of these candidates per sample.
+
+    Args:
+        rows: the sample of each candidate, (c,).
+        changes: (c, F).
+        must: rows that have to be picked.
+        prices: of the budgets, where some are known that ought to be about right; they only save time.
+        known: a selection that is within the budgets; the choice is worth no less.
+        effort: share of the usual local search steps, where the known selection is one sample below the bound. Below 1
+            such a selection is not improved by branch and bound either.
+        thrifty: among selections of the same worth prefer those that draw little.
+        branched: allow branch and bound where local search leaves a gap; it may take seconds.
+    """
+    needed = np.array([], dtype=np.int64) if must is None else must
+    bill = problem.bill(rows, changes)
+    without = needed[~np.isin(needed, rows[bill.can_be_paid])]
+    if len(without):
+        names = ", ".join(problem.cohort.ids[without[:10]])
+        raise ProblemError(
+            f"include: no flip is known for {len(without)} of these ids: {names}. "
+            "Take them off the list, or widen limits."
+        )
+    whole = offer = _offered(problem, rows, bill, needed)
+    if prices is not None and offer.candidates.share.size and offer.candidates.samples > EXACT:
+        offer = _contending(whole, _per_share(problem.ledger, prices), known)
+    if not len(offer.place):
+        return Choice(offer.place)
+    guess = None if prices is None else _per_share(problem.ledger, prices)
+    limit = relaxed(offer.candidates, guess, gap=ROUGHLY if known is not None else 0.0)
+    lawful = None if known is None else _lawful(offer, known)
+    offer = replace(offer, branched=branched, known=lawful, effort=effort)
+    picked = None if limit is None else _within(offer, limit)
+    gave_up = picked is None and not len(needed)
+    if gave_up:
+        picked = offer.place[:0]  # what fits is inserted
+    if picked is None:
+        raise ProblemError(
+            f"include: the budgets do not suffice for {counted(len(needed), 'sample')} that must be picked. "
+            "Raise the budgets or shorten the list."
+        )
+    picked = _insert(offer, picked)
+    if offer.known is not None and _worth(offer, offer.known) > _worth(offer, picked):
+        picked = offer.known
+    if thrifty:
+        picked = _thrifty(offer, picked, limit)
+    if limit is not None and len(offer.place) < len(whole.place):
+        there = np.flatnonzero(np.isin(whole.place, offer.place[picked]))
+        offer, picked = whole, _filled(whole, there, limit.prices)
+    chosen = np.sort(offer.place[_first_of_equals(offer, picked)])
+    return Choice(chosen, (GAVE_UP,) if gave_up else ())
+
+
+def _worth(offer: _Offer, picked: Chosen) -> float:
+    return float(offer.candidates.worth[picked].sum())
+
+
+def _filled(offer: _Offer, picked: Chosen, prices: Floats) -> Chosen:
+    """Insert samples that fit into what is left, and exchange samples for others that are worth more."""
+    picked = _insert(offer, picked)
+    room = np.maximum(1.0 - LESS, offer.candidates.drawn_by(picked))
+    found = exchanged(offer.candidates, prices, room, picked)
+    return picked if found is None or offer.bill.of(found).overspent() else found
+
+
+def _lawful(offer: _Offer, known: Chosen) -> Chosen | None:
+    """The known selection, if it is feasible.   known: positions among the candidates given to `choice`; one that is
+    not offered is dominated by another of its sample."""
+    there = np.flatnonzero(np.isin(offer.place, known))
+    candidates = offer.candidates
+    once = len(np.unique(candidates.sample[there])) == len(there)
+    covers = candidates.must[there].sum() == candidates.must_samples.sum()
+    return there if once and covers and not offer.bill.of(there).overspent() else None
+
+
+def _thrifty(offer: _Offer, picked: Chosen, limit: Relaxed | None) -> Chosen:
+    """A selection of the same worth that draws less and keeps every budget exactly; else `picked` itself."""
+    candidates = offer.candidates
+    if limit is None or not len(picked):
+        return picked
+    doubt = Options.at(limit.prices, candidates).doubt
+    free = lowest(doubt, min(len(doubt), SWAPPED * (BAND + PER_BUDGET * candidates.share.shape[1])))
+    # People are counted exactly; of other budgets HiGHS lets a little slip.
+    counts = offer.bill.ledger.count[np.isfinite(offer.bill.ledger.amounts)] > 0
+    room = np.where(counts, 1.0, np.maximum(1.0 - LESS, candidates.drawn_by(picked)))
+    found = thriftier(candidates, offer.draws, picked, free, room)
+    return picked if offer.bill.of(found).overspent() else found
+
+
+@dataclass(frozen=True, eq=False)
+class _Offer:
+    """What there is to choose from.   place (c,): which of the flips given each candidate is   bill: the candidates'
+
+    draws (c,): what each draws, in shares of the budgets   known: a selection within the budgets
+    """
+
+    candidates: Candidates
+    place: Chosen
+    bill: Bill
+    draws: Floats
+    largest: float  # largest worth of a candidate, before the scaling in `candidates`
+    branched: bool = True
+    known: Chosen | None = None
+    effort: float = 1.0
+
+
+def _offered(problem: Problem, rows: Rows, bill: Bill, must: Rows) -> _Offer:
+    """Candidates grouped by sample, with the finite budgets only. Removed first: candidates that exceed a budget on
+    their own, are worth nothing or are dominated."""
+    is_must = np.isin(rows, must) if len(must) else np.zeros(len(rows), dtype=bool)
+    wanted = ((problem.worth[rows] > 0) | is_must) & bill.can_be_paid
+    by_sample = np.argsort(in_order_of_appearance(rows), kind="stable")
+    place = by_sample[(wanted & _smallest(rows, bill))[by_sample]]
+    share = _shares(bill.of(place))
+    fits = np.flatnonzero(filled(lambda part: (share[part] <= 1.0 + TOLERANCE).all(axis=1), place.shape, bool))
+    if np.isin(must, rows[place[fits]]).all():
+        place, share = place[fits], rows_of(share, fits)
+    else:  # let the program find that it is infeasible
+        place = by_sample[wanted[by_sample]]
+        share = np.minimum(_shares(bill.of(place)), 2.0)
+    sample = in_order_of_appearance(rows[place])
+    worth = problem.worth[rows[place]]
+    candidates = Candidates(worth / unit_of(worth), share, sample, is_must[place])
+    own = bill.of(place)
+    return _Offer(candidates, place, own, _draws(problem, own, share), float(worth.max(initial=0.0)))
+
+
+def _contending(offer: _Offer, per_share: Floats, known: Chosen | None) -> _Offer:
+    """To save time, drop candidates that are far too dear at these (approximate) prices, and near-duplicates of a
+    cheaper candidate of the same sample. Those of a known selection stay."""
+    candidates = offer.candidates
+    net = candidates.net(per_share * (candidates.worth.max() / offer.largest))
+    best = candidates.per_sample_max(net)[candidates.sample]
+    near = candidates.must | ((net >= best - RIVAL * candidates.worth) & (net >= -DEAR * candidates.worth))
+    size = candidates.per_sample_max(candidates.share.max(axis=1))[candidates.sample]
+    by_net = np.flatnonzero(near)[np.argsort(-net[near], kind="stable")]
+    alike = np.round(candidates.share[by_net] / np.maximum(ALIKE * size[by_net], 1e-300)[:, None])
+    places = np.sort(by_net[first_of_each(candidates.sample[by_net], alike)])
+    kept = np.zeros(len(near), dtype=bool)
+    kept[places] = True
+    if known is not None:
+        kept |= np.isin(offer.place, known)
+        places = np.flatnonzero(kept)
+    return replace(
+        offer,
+        candidates=candidates.of(kept),
+        place=offer.place[places],
+        bill=offer.bill.of(places),
+        draws=offer.draws[places],
+    )
+
+
+def _draws(problem: Problem, bill: Bill, share: Floats) -> Floats:
+    """(c,): sum_r weight_r share_r over the finite budgets.
+
+    Unlimited budgets have no shares. If no finite budget depends on the changes (only counts are finite), this is the
+    squared size of the change instead, each slot in units of its feature's spread.
+    """
+    ledger = problem.ledger
+    finite = np.isfinite(ledger.amounts)
+    if not ledger.draws[finite].any():
+        moved = bill.sizes[:, problem.actionable] / problem.spread
+        return filled(lambda part: (moved[part] ** 2).sum(axis=1), (len(moved),))
+    weights = problem.thrift_weights[finite]
+    return filled(lambda part: share[part] @ weights, (len(share),))
+
+
+def _shares(bill: Bill) -> Floats:
+    """(c, m) parts of the finite budgets"""
+    amounts = bill.ledger.amounts
+    finite = np.isfinite(amounts)
+    drawn = bill.consumption
+
+    def shares(part: slice) -> Floats:
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return np.where(drawn[part][:, finite] > 0, drawn[part][:, finite] / amounts[finite], 0.0)
+
+    return filled(shares, (len(drawn), int(finite.sum())))
+
+
+def _smallest(rows: Rows, bill: Bill) -> NDArray[np.bool_]:
+    """(c,): False for dominated candidates: another of the sample changes no feature more, so it draws no more.
+
+    Duplicates matter most: with two equal candidates for each of n samples, cuts would exclude 2^n equal selections one
+    by one.
+    """
+    order = np.argsort(rows, kind="stable")
+    sample, needed = rows[order], np.ones(len(rows), dtype=bool)
+    for apart in range(1, len(rows)):
+        first = np.flatnonzero(sample[apart:] == sample[:-apart])
+        if not len(first):
+            break
+        one, other = order[first], order[first + apart]
+        sizes, other_sizes = bill.of(one).sizes, bill.of(other).sizes
+        above = (other_sizes >= sizes).all(axis=1)
+        below = (other_sizes <= sizes).all(axis=1)
+        needed[other[above]] = False
+        needed[one[below & ~above]] = False
+    return needed
+
+
+def unit_of(worth: Floats) -> float:
+    """A power of two that scales very large or small worths to about 1, since the solver's tolerances are absolute.
+    Ordinary worths are not scaled (1), so that whole numbers stay whole."""
+    exponent = math.frexp(float(worth.max(initial=0.0)))[1]
+    return 1.0 if 0 <= exponent <= ORDINARY else math.ldexp(1.0, exponent)
+
+
+def in_order_of_appearance(rows: Rows) -> Rows:
+    """0, 1, ... for the sample of each candidate, so that nothing depends on where it stands in the cohort."""
+    order = np.argsort(rows, kind="stable")
+    begins = np.append(True, rows[order][1:] != rows[order][:-1])[: len(rows)]
+    first = order[begins]
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    sample = np.empty(len(rows), dtype=np.int64)
+    sample[order] = rank[np.cumsum(begins) - 1]
+    return sample
+
+
+def _per_share(ledger: Ledger, prices: Mapping[str, float]) -> Floats:
+    """What all of each finite budget is worth at these prices."""
+    known = np.array([prices.get(name, 0.0) for name in ledger.names])
+    finite = np.isfinite(ledger.amounts)
+    return np.asarray(known[finite] * ledger.amounts[finite])
+
+
+def _within(offer: _Offer, limit: Relaxed) -> Chosen | None:
+    """The best selection found that keeps every budget exactly; None if the samples that must be picked do not fit."""
+    method = _with_cuts if offer.candidates.samples <= EXACT else _with_less
+    return method(offer, limit)
+
+
+def _with_cuts(offer: _Offer, limit: Relaxed) -> Chosen | None:
+    """The solver may exceed a budget by its tolerance. Each such selection yields cover cuts, and the program is solved
+    again with them."""
+    cuts: list[tuple[Floats, float]] = []
+    room = np.ones(offer.candidates.share.shape[1])
+    picked = _pick(offer, limit, room, cuts)
+    for _ in range(CUTS):
+        over = [] if picked is None else offer.bill.of(picked).overspent()
+        if picked is None or not over:
+            return picked
+        cuts += [_too_many(offer, r, picked) for r in over]
+        picked = _pick(offer, limit, room, cuts)
+    return None if picked is None else _shed(offer, picked)
+
+
+def _with_less(offer: _Offer, limit: Relaxed) -> Chosen | None:
+    """Shrink a budget that was exceeded within the tolerance, and pick again. That hardly ever costs a sample."""
+    finite = np.flatnonzero(np.isfinite(offer.bill.ledger.amounts))
+    room = np.ones(len(finite))
+    picked = _pick(offer, limit, room, [])
+    while picked is not None and (over := offer.bill.of(picked).overspent()):
+        slipped = np.searchsorted(finite, over)
+        # Each budget is shrunk once. If the fixed samples alone still exceed it, or the samples that must be picked no
+        # longer fit, samples are dropped instead.
+        again = None
+        if (room[slipped] == 1.0).any():
+            room[slipped] = 1.0 - LESS
+            again = _pick(offer, limit, room, [])
+        if again is None:
+            return _shed(offer, picked)
+        picked = again
+    return picked
+
+
+def _too_many(offer: _Offer, r: int, picked: Chosen) -> tuple[Floats, float]:
+    """(row, most): row . z <= most holds for every selection within budget r, but not for the one picked.
+
+    An extended cover inequality. Cover: the picked candidates, without the smallest ones as long as these together draw
+    less than the excess. It is extended by every candidate that draws at least as much as the largest in the cover.
+    """
+    bill = offer.bill
+    load = bill.consumption[:, r]
+    ascending = picked[np.argsort(load[picked], kind="stable")]
+    spare = np.cumsum(load[ascending]) < bill.of(picked).excess(r) * (1.0 - 1e-6)
+    cover = ascending[~spare & ((load[ascending] > 0) | bool(bill.ledger.count[r]))]
+    largest = load[cover[-1]]
+    size = bill.sizes_for(r)
+    above_all = size[cover[load[cover] >= largest * (1.0 - 1e-9)]].max(axis=0)
+    row = (load > largest * (1.0 + 1e-9)) | (size >= above_all).all(axis=1)
+    row[cover] = True
+    return row.astype(np.float64), float(len(cover) - 1)
+
+
+def _pick(offer: _Offer, limit: Relaxed, room: Floats, cuts: list[tuple[Floats, float]]) -> Chosen | None:
+    """The best selection within the node limit; None if the samples that must be picked do not fit.
+
+    room (m,): available share of each budget. Beyond EXACT samples, a selection one sample below the bound is accepted:
+    closing that last gap can take very long.
+    """
+    candidates, worth = offer.candidates, offer.candidates.worth
+    is_whole = bool(np.all(worth == np.floor(worth)))
+    ceiling = float(np.floor(limit.bound + 1e-6)) if is_whole else limit.bound * (1 - 1e-9)
+    doubt = Options.at(limit.prices, candidates).doubt
+    doubt[candidates.sample[np.abs(limit.x - np.round(limit.x)) > 1e-7]] = 0.0
+    m = candidates.share.shape[1]
+    band = BAND + PER_BUDGET * m
+    best: Chosen | None = None
+    enough, gap, nodes = ceiling, 1.0 - 1e-6 if is_whole else 1e-9 * max(1.0, limit.bound), NODES
+    if len(doubt) > FEW:
+        best = _by_swaps(offer, limit, room, _among(doubt, SWAPPED * band), ceiling)
+        if not is_whole:
+            enough, gap, nodes = limit.bound * (1 - FINE), FINE * limit.bound, max(1, NODES // max(1, m))
+    usual = float(np.median(worth[worth > 0])) if (worth > 0).any() else 0.0
+    if len(doubt) > EXACT or (len(doubt) > FEW and m > BRANCHED):
+        enough = ceiling - usual if m <= BRANCHED else min(ceiling - usual, NEARLY * ceiling)
+        gap, nodes = limit.bound - enough, max(1, NODES // max(1, m))
+    if best is not None and (not offer.branched or (offer.effort < 1 and worth[best].sum() >= ceiling - usual)):
+        return best
+    while best is None or worth[best].sum() < enough:
+        picked = _pick_in_band(candidates, limit, room, cuts, _among(doubt, band)[candidates.sample], gap, nodes, best)
+        if picked is not None and (best is None or worth[picked].sum() > worth[best].sum()):
+            best = picked
+        if band >= len(doubt) or (best is not None and band >= WIDEST):
+            break
+        band *= 8
+    better = None if best is None or is_whole else exchanged(candidates, limit.prices, room, best)
+    return best if better is None else better
+
+
+def _by_swaps(offer: _Offer, limit: Relaxed, room: Floats, free: Mask, ceiling: float) -> Chosen | None:
+    """The best selection that local search finds. Its target starts at the ceiling and is bisected downwards."""
+    candidates, worth, most = offer.candidates, offer.candidates.worth, ceiling
+    best = exchanged(candidates, limit.prices, room, taken_whole(candidates, limit))
+    if offer.known is not None and (best is None or _worth(offer, offer.known) >= _worth(offer, best)):
+        best = offer.known
+    have = -np.inf if best is None else _worth(offer, best)
+    step = float(worth[worth > 0].min(initial=np.inf)) if (worth == np.floor(worth)).all() else CLOSE * ceiling
+    aim = most
+    for _ in range(AIMS):
+        if have >= most - 0.5 * step:
+            break
+        nearly_there = best is offer.known and have >= most - 1.5 * step
+        found = reach(candidates, limit, room, free, aim, aim, offer.effort if nearly_there else 1.0)
+        if found is not None and worth[found].sum() > have:
+            best, have = found, float(worth[found].sum())
+        if have < aim:
+            most = aim - step
+        aim = most if not np.isfinite(have) else most - np.floor((most - have) / (2 * step)) * step
+    return best
+
+
+def _among(doubt: Floats, band: int) -> NDArray[np.bool_]:
+    """(samples,): whether each is one of those most in doubt."""
+    free = np.zeros(len(doubt), dtype=bool)
+    free[lowest(doubt, band)] = True
+    return free
+
+
+def _pick_in_band(
+    candidates: Candidates,
+    limit: Relaxed,
+    room: Floats,
+    cuts: list[tuple[Floats, float]],
+    free: NDArray[np.bool_],
+    gap: float,
+    nodes: int,
+    start: Chosen | None,
+) -> Chosen | None:
+    """The 0/1 program over the free candidates, all others as the relaxation has them.   start: a known selection"""
+    whole = np.where(free, 0.0, np.round(limit.x))
+    left = np.maximum(room - candidates.share.T @ whole, 0.0)
+    program = candidates.of(free).program(left)
+    program = program.with_rows([(row[free], max(0.0, most - float(row @ whole))) for row, most in cuts])
+    answer = solve_whole(
+        program,
+        gap=gap,
+        bound=limit.bound - float(candidates.worth @ whole),
+        nodes=nodes,
+        start=None if start is None else np.isin(np.flatnonzero(free), start).astype(np.float64),
+    )
+    if answer is None:
+        return None
+    whole[free] = np.round(answer.x)
+    return np.flatnonzero(whole > 0.5)
+
+
+def _first_of_equals(offer: _Offer, chosen: Chosen) -> Chosen:
+    """Ties are broken by order: of samples with equal changes and equal worth, the first ones are picked."""
+    candidates = offer.candidates
+    drawn = filled(lambda part: candidates.share[part].sum(axis=1), candidates.worth.shape)
+    ascending = np.sort(drawn)
+    shared = ascending[1:][ascending[1:] == ascending[:-1]]
+    if not len(shared):
+        return chosen
+    twins = np.flatnonzero(np.isin(drawn, shared))  # candidates that differ in their total draw cannot tie
+    alike = np.column_stack([offer.bill.of(twins).sizes, candidates.worth[twins], candidates.must[twins]])
+    _, kind, size = np.unique(alike, axis=0, return_inverse=True, return_counts=True)
+    is_chosen = np.zeros(len(candidates.worth), dtype=bool)
+    is_chosen[chosen] = True
+    picked = np.bincount(kind, weights=is_chosen[twins]).astype(np.int64)
+    by_kind = twins[np.argsort(kind, kind="stable")]
+    starts = np.cumsum(size) - size
+    for k in np.flatnonzero((picked > 0) & (picked < size)):
+        own = by_kind[starts[k] : starts[k] + size[k]]
+        free = own[is_chosen[own] | ~np.isin(candidates.sample[own], candidates.sample[is_chosen])]
+        _, first = np.unique(candidates.sample[free], return_index=True)  # once per sample, in order
+        is_chosen[own] = False
+        is_chosen[free[first[: picked[k]]]] = True
+    return np.flatnonzero(is_chosen)
+
+
+def _shed(offer: _Offer, picked: Chosen) -> Chosen | None:
+    """Drop samples of least worth until every budget is kept exactly; None if those that must be picked exceed one."""
+    candidates, chosen = offer.candidates, picked
+    while over := offer.bill.of(chosen).overspent():
+        r, bill = over[0], offer.bill.of(chosen)
+        excess = bill.excess(r)
+        load = bill.consumption[:, r]
+        droppable = ~candidates.must[chosen] & (load > 0)
+        if not droppable.any():
+            return None
+        worth = np.where(droppable, candidates.worth[chosen], np.inf)
+        # Among those worth least, the smallest that is enough, or else the largest.
+        dropped = np.lexsort((np.where(load >= excess, load, -load), load < excess, worth))[0]
+        chosen = np.delete(chosen, dropped)
+    return chosen
+
+
+def _insert(offer: _Offer, picked: Chosen) -> Chosen:
+    """Insert further samples that fit into what is left, greedily by worth."""
+    candidates, chosen = offer.candidates, picked
+    left = 1.0 - candidates.drawn_by(chosen)
+    is_taken = np.zeros(candidates.samples, dtype=bool)
+    is_taken[candidates.sample[chosen]] = True
+    fits = filled(lambda part: (candidates.share[part] <= left + TOLERANCE).all(axis=1), candidates.worth.shape, bool)
+    open_ = np.flatnonzero(fits & ~is_taken[candidates.sample])
+    open_ = open_[np.lexsort((candidates.share[open_].sum(axis=1), -candidates.worth[open_]))]
+    tries = EXACT_TERMS // max(1, len(chosen))
+    while len(open_) and tries:
+        best, open_ = open_[0], open_[1:]
+        more = np.append(chosen, best)
+        if offer.bill.of(more).overspent():  # within the tolerance, but not exactly
+            tries -= 1
+            continue
+        chosen, left = more, left - candidates.share[best]
+        open_ = open_[candidates.sample[open_] != candidates.sample[best]]
+        open_ = open_[(candidates.share[open_] <= left + TOLERANCE).all(axis=1)]
+    return chosen

@@ -1,0 +1,142 @@
+"""Tabu search for a feasible selection of a given worth. It changes one sample in doubt at a time.
+
+The relaxation has a few fractional samples. Rounded, it overspends a little or falls short of the aim. The violation is
+
+    need(z) = w_0 (aim - worth of z)+  +  sum_r w_r (what z draws of budget r - all of it)+
+
+with draws weighted by the relaxation's prices, so that every term is in units of worth. A step makes the one change
+(another candidate for a sample, or none) that leaves the least violation. A sample that was just changed is tabu for a
+few steps. At a local minimum the weights w of the violated terms grow until a change helps. Where the prices hardly
+distinguish hundreds of samples, this reaches violation 0 at once, while branch and bound takes seconds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxflip._util.types import Floats, Mask
+from maxflip.select.relaxation import Candidates, Indices, Relaxed
+
+STEPS, WORK = 4000, 10**8  # limits of one search: steps, and numbers evaluated
+FOR_THE_AIM = 0.2  # of the steps: a search that has found `enough` tries for `aim` up to this step
+ROUNDING = 1e-12  # of a budget: tolerance of this search; the caller checks budgets exactly
+LEAST_PRICE = 1e-3  # of the highest price: least weight of a budget, since one with price 0 must be kept too
+WAIT, WAIT_MORE = 4, 11  # tabu tenure in steps: WAIT, plus a varying number below WAIT_MORE
+LOUDER = 0.1  # of the mean weight: added to the weights of violated terms at a local minimum
+WHOLE, HALF = 1e-6, 0.5  # a part above 1 - WHOLE counts as taken; above HALF for a sample that must be picked
+NEAR = 0.5  # x worth: a candidate with a larger net loss is not exchanged
+PASSES = 5  # over all candidates
+LINE = 500  # candidates tried in a pass, in order of net gain
+
+
+def reach(
+    candidates: Candidates,
+    limit: Relaxed,
+    room: Floats,
+    free: Mask,
+    aim: float,
+    enough: float,
+    effort: float = 1.0,
+) -> Indices | None:
+    """The best feasible selection found; None if there was none. Ends at worth `aim`, or a little after `enough`.
+
+    room (m,): available share of each budget
+    free (samples,): those that may change, including all that are fractional in the relaxation
+    effort: share of the usual number of steps
+    """
+    inside = np.flatnonzero(free[candidates.sample])
+    outside = np.flatnonzero(~free[candidates.sample] & (limit.x > 0.5))
+    spare = room - candidates.drawn_by(outside) + ROUNDING
+    still = aim - float(candidates.worth[outside].sum())
+    options = _Options(candidates.of(free[candidates.sample]), limit.x[inside], limit.prices)
+    found = options.search(np.append(spare, -still), still - (aim - enough), effort)
+    return None if found is None else np.sort(np.concatenate([outside, inside[found]]))
+
+
+def taken_whole(candidates: Candidates, limit: Relaxed) -> Indices:
+    """Candidates that the relaxation takes whole, or by more than half where their sample must be picked."""
+    return np.flatnonzero((limit.x > 1 - WHOLE) | (candidates.must & (limit.x > HALF)))
+
+
+def exchanged(candidates: Candidates, prices: Floats, room: Floats, known: Indices) -> Indices | None:
+    """Improve a known feasible selection: insert candidates that fit, or exchange one for a selected one of less worth.
+    None if the known one is infeasible.   prices (m,): candidates are tried in order of net gain at these prices"""
+    share, sample, worth = candidates.share, candidates.sample, candidates.worth
+    chosen = np.zeros(len(worth), dtype=bool)
+    chosen[known] = True
+    left = room - candidates.drawn_by(np.flatnonzero(chosen))
+    covered = np.bincount(sample[chosen], minlength=candidates.samples)
+    if (left < 0).any() or (covered > 1).any() or (candidates.must_samples & (covered == 0)).any():
+        return None
+    net = candidates.net(prices)
+    line = np.argsort(-net, kind="stable")[: int((net > -NEAR * worth).sum())]
+    for _ in range(PASSES):
+        won = 0.0
+        for new in line[~chosen[line]][:LINE]:
+            picked = np.flatnonzero(chosen)
+            own = picked[sample[picked] == sample[new]]  # its sample's present candidate has to go in any case
+            gives = share[own].sum(axis=0)
+            if (share[new] <= left + gives).all():
+                gone = own
+            elif len(own):
+                continue
+            else:
+                cheap = picked[(worth[picked] < worth[new]) & ~candidates.must[picked]]
+                cheap = cheap[(share[new] <= left + share[cheap]).all(axis=1)]
+                gone = cheap[worth[cheap].argsort(kind="stable")[:1]]
+                if not len(gone):
+                    continue
+            gain = float(worth[new] - worth[gone].sum())
+            if gain <= 0 and not (gain == 0 and net[new] > net[gone].sum()):
+                continue
+            chosen[gone], chosen[new] = False, True
+            left = left + share[gone].sum(axis=0) - share[new]
+            won += gain
+        if won <= 0:
+            break
+    return np.flatnonzero(chosen)
+
+
+class _Options:
+    """What each sample may have: one of its c candidates, or nothing (options c, c + 1, ...: one for each sample)."""
+
+    def __init__(self, candidates: Candidates, parts: Floats, prices: Floats) -> None:
+        c, m = candidates.share.shape
+        nothing = c + np.arange(candidates.samples)
+        dearest = prices.max(initial=0.0)
+        self.c = c
+        self.scale = np.append(np.maximum(prices, LEAST_PRICE * dearest) if dearest > 0 else np.ones(m), 1.0)
+        self.sample = np.concatenate([candidates.sample, np.arange(candidates.samples)])
+        self.adds = np.zeros((c + candidates.samples, m + 1))  # draws of each budget, and minus the worth, scaled
+        self.adds[:c] = np.column_stack([candidates.share, -candidates.worth]) * self.scale
+        self.barred = np.zeros(len(self.adds), dtype=bool)
+        self.barred[nothing] = candidates.must_samples
+        self.start = nothing.copy()
+        by_part = np.argsort(parts, kind="stable")
+        rounded = by_part[(parts[by_part] > 0.5) | candidates.must[by_part]]
+        self.start[candidates.sample[rounded]] = rounded  # of several, the largest part
+
+    def search(self, most: Floats, enough: float, effort: float) -> Indices | None:
+        """Candidates whose sums are at most `most`; else the best feasible ones seen; None if none were feasible."""
+        current, adds, sample = self.start.copy(), self.adds, self.sample
+        need = adds[current].sum(axis=0) - most * self.scale
+        weights, waits = np.ones(len(need)), np.zeros(len(current), dtype=np.int64)
+        best, best_need, near = None, np.inf, -most[-1] - enough
+        steps = int(effort * min(STEPS, WORK // adds.size))
+        for step in range(steps):
+            if need[-1] < best_need and (need[:-1] <= 0).all():
+                best, best_need = current.copy(), need[-1]
+            if best_need <= 0 or (best_need <= near and step > FOR_THE_AIM * steps):
+                break
+            after = np.maximum(need + adds - adds[current[sample]], 0.0) @ weights
+            after[self.barred | (waits[sample] > step)] = np.inf
+            after[current] = np.inf
+            taken = int(after.argmin())
+            if after[taken] >= np.maximum(need, 0.0) @ weights:
+                weights[need > 0] += LOUDER
+                weights /= weights.mean()
+            who = sample[taken]
+            need = need + adds[taken] - adds[current[who]]
+            current[who] = taken
+            waits[who] = step + 1 + WAIT + 7 * step % WAIT_MORE
+        return None if best is None else best[best < self.c]

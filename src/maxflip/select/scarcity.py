@@ -1,0 +1,48 @@
+"""Which budgets hold a plan back: a budget of which enough is left has the price 0."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxflip._util.types import Floats
+from maxflip.plan.pool import Pool
+from maxflip.problem.problem import Problem
+
+TWICE = 2.0  # what one more sample needs: so much must be left of a budget without a price ...
+TENTH = 0.1  # ... and this part of the budget: a tenth less of it would then change nothing
+
+
+def true_prices(problem: Problem, prices: Floats, offered: Pool, picked: Pool) -> Floats:
+    """(m,): what one more unit of each budget would win.
+
+    A budget does not bind, so its price is 0, where one of these holds:
+
+    1. At least 2 v / price_r is left of it. A picked sample costs at most its worth v, so it draws at most v / price_r.
+       v is the largest worth of a sample that is not picked.
+    2. At least a tenth of it is left, and twice what the next samples would draw of it on average. These are the
+       samples not picked whose cheapest flip costs at most twice their worth; or the cheapest of all, if there is none.
+
+    If every sample with a flip is picked, all prices are 0.
+
+    prices (m,): at which the market clears   offered: the flips that the plan was chosen from   picked: the plan
+    """
+    others = offered.those(~np.isin(offered.rows, picked.rows))
+    if not len(others):
+        return np.zeros_like(prices)
+    finite = np.isfinite(problem.ledger.amounts)
+    left = np.where(finite, problem.ledger.amounts - problem.bill(picked.rows, picked.changes).spent(), 0.0)
+    worth = float(problem.worth[others.rows].max())
+    ample = prices * left >= TWICE * worth
+    unused = (left >= TENTH * problem.ledger.amounts) & (left >= TWICE * _needed(problem, prices, others))
+    return np.where(ample | unused, 0.0, prices)
+
+
+def _needed(problem: Problem, prices: Floats, others: Pool) -> Floats:
+    """(m,): what the next samples draw of each budget on average, each with its cheapest flip."""
+    drawn = problem.ledger.consumption(others.changes)
+    cost = np.where(prices > 0, drawn, 0.0) @ prices
+    order = np.lexsort((cost, others.rows))
+    cheapest = order[np.append(True, others.rows[order][1:] != others.rows[order][:-1])]
+    relative = cost[cheapest] / np.maximum(problem.worth[others.rows[cheapest]], 1e-300)
+    following = cheapest[relative <= max(TWICE, float(relative.min()))]
+    return np.asarray(drawn[following].mean(axis=0))

@@ -1,0 +1,77 @@
+"""Twins: samples with the same actionable values, limits, wanted classes, worth and (rounded) confidence. They are
+offered the same flips, so that ties are broken by id. Searched in different batches, their flips would differ in the
+last bits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxflip import judge
+from maxflip._util.types import Floats, Rows
+from maxflip.plan.pool import Pool, first_of_each
+from maxflip.problem.problem import Problem
+
+SAME = 100.0  # guards: step to which confidences are rounded before they are compared
+MOST = 8  # flips shared by a group of twins, at most: those that draw least
+DIGITS = 1e-6  # relative: step to which flips are rounded before duplicates are removed
+
+
+def twins(problem: Problem, rows: Rows, confidence: Floats) -> Rows | None:
+    """(n,): a number for each of `rows`, the same for twins, -1 for all others; None where no two are alike.
+
+    confidence (n,): of all samples at the start
+    """
+    low, high = problem.box(rows)
+    wanted = problem.goal.wanted_for(rows).cpu().numpy()
+    rounded = np.round(confidence[rows] / (SAME * problem.guard))
+    columns = [part[:, problem.actionable] for part in (problem.start[rows], low, high)]
+    alike = np.nan_to_num(np.column_stack([*columns, wanted, rounded, problem.worth[rows]]))
+    # Equal rows have equal sums; where all sums differ, no rows need to be compared.
+    sums = np.arctan(alike).sum(axis=1)
+    ascending = np.sort(sums)
+    shared = np.isin(sums, ascending[1:][ascending[1:] == ascending[:-1]])
+    if not shared.any():
+        return None
+    some = np.flatnonzero(shared)
+    _, kind, size = np.unique(alike[some], axis=0, return_inverse=True, return_counts=True)
+    kind = kind.reshape(-1)
+    if size.max() < 2:
+        return None
+    found = np.full(len(problem), -1)
+    several = size[kind] > 1
+    found[rows[some[several]]] = kind[several]
+    return found
+
+
+def evened(problem: Problem, flips: Pool, rows: Rows, confidence: Floats) -> Pool:
+    """The flips, with those of twins among `rows` replaced by the ones that they share; in the order of ids."""
+    kind = twins(problem, rows, confidence)
+    return in_order(problem, flips if kind is None else share_flips(problem, flips, kind))
+
+
+def in_order(problem: Problem, flips: Pool) -> Pool:
+    """In the order in which samples are worked, whatever the order of the file."""
+    rank = np.empty(len(problem), dtype=np.int64)
+    rank[problem.cohort.order] = np.arange(len(problem))
+    return flips.those(np.argsort(rank[flips.rows], kind="stable"))
+
+
+def share_flips(problem: Problem, flips: Pool, kind: Rows) -> Pool:
+    """The flips, with those of twins replaced by the ones that they share.   kind (n,): as `twins` has it"""
+    own = kind[flips.rows]
+    parts = [flips.those(own < 0)]
+    for number in np.unique(own[own >= 0]):
+        mine = flips.those(own == number)
+        size = max(float(np.abs(mine.changes).max()), 1e-300)
+        first = first_of_each(np.zeros(len(mine), dtype=np.int64), np.round(mine.changes / size / DIGITS))
+        amounts = problem.ledger.amounts
+        weight = np.where((amounts > 0) & np.isfinite(amounts), 1.0 / np.maximum(amounts, 1e-100), 0.0)
+        drawn = problem.bill(mine.rows[first], mine.changes[first]).consumption @ weight
+        some = first[np.argsort(drawn, kind="stable")[:MOST]]
+        members = np.flatnonzero(kind == number)
+        rows = np.repeat(members, len(some))
+        changes = np.tile(mine.changes[some], (len(members), 1))
+        lawful = judge.admissible(problem, rows, changes)
+        parts.append(Pool.of(problem, rows[lawful], changes[lawful]))
+        parts.append(mine.those(~np.isin(mine.rows, rows[lawful])))  # own flips of twins that no shared flip flips
+    return Pool.union(parts)

@@ -1,0 +1,91 @@
+"""What a solver is, what it is given, and what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from maxflip._util.engine import Engine
+from maxflip._util.events import Watch
+from maxflip._util.messages import shown
+from maxflip._util.rng import Streams
+from maxflip._util.types import Floats, Rows
+from maxflip.errors import InputError
+from maxflip.judge import Standing
+from maxflip.plan.bracket import Ceiling
+from maxflip.plan.plan import Columns, Plan
+from maxflip.plan.pool import Pool, no_rows
+from maxflip.problem.problem import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One solve: where chance, progress, workers and a warm start come from, and where everyone stands.
+
+    start: an earlier plan   pool: all its flips that are flips of this problem too, judged, in the problem's order of
+    samples; None without a start. They are offered for choice in any case   won: what the earlier plan, or the part of
+    it that fits, is worth here
+    """
+
+    streams: Streams
+    watch: Watch
+    engine: Engine
+    standing: Standing
+    start: Plan | None = None
+    pool: Pool | None = None
+    won: float = 0.0
+
+    def candidates_wanted(self, problem: Problem) -> Rows:
+        """Rows worth a flip, in the order in which they are worked: open, and not excluded."""
+        wanted = self.standing.open.copy()
+        wanted[problem.exclude] = False
+        return problem.cohort.order[wanted[problem.cohort.order]]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Proposal:
+    """Candidate flips, several per sample if the solver likes; nothing in here is believed before it is judged.
+
+    rows (c,)   changes (c, F)   known: rows that have a flip, also where it is far too dear to be offered
+    unreachable, unusable: rows, and only what is proved or seen
+    prices: by budget name   bound: proved for any plan   estimate: not proved
+    notices: sentences about the run that belong in the plan
+    ceilings: what bound and estimate are at other budgets
+    pool: all flips found that may be of use for another question; None: those offered here
+    picked: a selection that the solver has made; where it is within the budgets the plan is worth no less
+    """
+
+    rows: Rows
+    changes: Floats
+    known: Rows = field(default_factory=no_rows)
+    unreachable: Rows = field(default_factory=no_rows)
+    unusable: Rows = field(default_factory=no_rows)
+    prices: Mapping[str, float] | None = None
+    price_ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    bound: float | None = None
+    estimate: float | None = None
+    notices: tuple[str, ...] = ()
+    ceilings: tuple[Ceiling, ...] = ()
+    pool: Pool | None = None
+    picked: Pool | None = None
+    trace: Columns = field(default_factory=dict)
+
+
+def check_whole_option(name: str, value: Any) -> None:
+    """An option that counts something, as "Prices.rounds" does."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"{name} = {shown(value)}: must be a whole number >= 1.")
+
+
+def check_factor_option(name: str, value: Any) -> None:
+    """An option that multiplies something, as "Prices.effort" does."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not 1 <= value <= 100:
+        raise InputError(f"{name} = {shown(value)}: must be a number from 1 to 100.")
+
+
+class Solver(Protocol):
+    """A frozen dataclass of its own options with one method; repr(solver) reproduces it."""
+
+    def propose(self, problem: Problem, run: Run) -> Proposal: ...

@@ -1,0 +1,455 @@
+"""solve = propose -> choose -> judge -> Plan."""
+
+from __future__ import annotations
+
+import math
+import platform
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from maxflip import judge
+from maxflip._util.engine import Engine, Local, one_torch_thread, threads_of
+from maxflip._util.events import Notice, Watch, silent
+from maxflip._util.exact import fsum
+from maxflip._util.messages import shown
+from maxflip._util.parallel import filled, threads
+from maxflip._util.rng import Streams
+from maxflip._util.types import Floats, Rows
+from maxflip.errors import InputError, ModelError
+from maxflip.plan.bracket import Ceiling, most_allowed, most_worth
+from maxflip.plan.holding import holds_of
+from maxflip.plan.plan import Fate, Places, Plan, Status
+from maxflip.plan.pool import Pool
+from maxflip.problem.describe import asked
+from maxflip.problem.problem import Problem
+from maxflip.problem.sanity import outcome_notices
+from maxflip.select.choose import choice, choose
+from maxflip.select.scarcity import true_prices
+from maxflip.select.twins import evened, in_order
+from maxflip.solvers import Grouped, Prices, Proposal, Run, Solver, read_groups
+
+EFFORT_AGAIN = 0.25  # of the search for one more sample, where an earlier plan is known that lacks but one
+
+
+def solve(
+    problem: Problem,
+    solver: Solver | None = None,
+    *,
+    seed: int = 0,
+    start: Plan | None = None,
+    engine: Engine | None = None,
+    watch: Watch | None = None,
+    allocation: Literal["joint", "proportional"] = "joint",
+    groups: Any = None,
+) -> Plan:
+    """Whom to pick and what to change.
+
+    Args:
+        problem: what is asked.
+        solver: an object such as Prices(); None: Prices().
+        seed: whole number; the same seed gives the same plan.
+        start: an earlier Plan: all flips that it keeps are chosen from too, and solvers that can go on from it; None:
+            from nothing.
+        engine: who does the work; None: this process.
+        watch: function that is told what happens (maxflip._util.events.Event); None: nobody.
+        allocation: "joint": all samples share every budget; "proportional" (the paper, for sequences): each group has
+            a part of every budget of its own.
+        groups: of a proportional allocation: how many, of similar lengths, or one label per sample, (n,); None: none.
+    """
+    _check_arguments(problem, solver, seed, start, engine, watch)
+    _check_allocation(allocation, groups)
+    seed = int(seed)
+    began = time.monotonic()
+    tell = watch or silent
+    for text in problem.notices:
+        tell(Notice(text))
+    used = solver if solver is not None else Prices()
+    worker = engine or Local(torch.get_num_threads())
+    with _at_work(problem, worker):
+        where = judge.standing(problem, worker, tell)
+        earlier = None if start is None else _Earlier.of(problem, where, start)
+        run = Run(Streams(seed), tell, worker, where, start, None if earlier is None else earlier.pool)
+        alone = used if allocation == "joint" else Grouped(used, read_groups(groups, problem.cohort))
+        must = problem.include[~where.already[problem.include]]
+        before = [] if earlier is None else earlier.selections
+        stands = [some for some in before if _allowed(problem, run, alone, must, some)]
+        run = replace(run, won=max((_worth(problem, some) for some in stands), default=0.0))
+        proposal = _finite(alone.propose(problem, run))
+        offered = _admitted(problem, Pool.of(problem, proposal.rows, proposal.changes))
+        found = offered if earlier is None else in_order(problem, Pool.union([offered, earlier.pool]))
+        # Groups that have parts of the budgets to themselves chose already; flips of an earlier plan would mix them.
+        if isinstance(alone, Grouped):
+            shared = offered
+        else:
+            shared = evened(problem, found, run.candidates_wanted(problem), where.confidence)
+        made = [*stands, *([] if proposal.picked is None else [proposal.picked])]
+        known = shared.places_of(max(made, key=partial(_worth, problem))) if made else None
+        effort = EFFORT_AGAIN if stands else 1.0
+        chosen = choice(problem, shared.rows, shared.changes, must, proposal.prices, known=known, effort=effort)
+        selection = _best(problem, [shared.those(chosen.picked), *stands])
+        if not np.isin(must, selection.rows).all():
+            raise ModelError("include: a flip that must be picked does not hold when the model sees the sample alone.")
+        if proposal.pool is not None:
+            found = Pool.union([found, _admitted(problem, proposal.pool)])
+        pool = in_order(problem, Pool.union([_without(found, selection.dropped)]))
+        proposal = replace(proposal, notices=(*proposal.notices, *chosen.notices))
+        proposal = _with_true_prices(problem, proposal, shared, selection)
+        plan = _plan(problem, run, proposal, selection, pool)
+    return replace(plan, solver=repr(used), seconds=time.monotonic() - began)
+
+
+def choose_again(
+    problem: Problem,
+    plan: Plan,
+    pool: Pool | None,
+    *,
+    others: Sequence[Plan] = (),
+    ceilings: Sequence[Ceiling] = (),
+    engine: Engine | None = None,
+) -> Plan:
+    """The plan of the problem, or a better one that needs no search.
+
+    Args:
+        problem: the one that `plan` is of.
+        plan: what it is to be worth at least.
+        pool: flips of the same question with any budgets, those of the plan among them, to choose from in the slots of
+            the problem; None: nothing is chosen.
+        others: plans of the same question with other budgets; one that fits and is worth more takes the plan's place.
+        ceilings: of the same question with any budgets; they may lower the bound.
+        engine: who does the work; None: this process.
+    """
+    worker = engine or Local(torch.get_num_threads())
+    with _at_work(problem, worker):
+        fates = plan.fates.astype(str)
+        must = problem.include[fates[problem.include] != Fate.ALREADY.value]
+        choices = [_mapped(problem, other.picked, other)[0] for other in others]
+        choices = [known for known in choices if problem.bill(known.rows, known.changes).fits()]
+        if pool is None:
+            known = _mapped(problem, plan.flips, plan)[0]
+        else:
+            known = pool.those(judge.lawful(problem, pool.rows, pool.changes))
+            choices.insert(0, known.those(choose(problem, known.rows, known.changes, must, plan.prices)))
+        better = [choice for choice in choices if _worth(problem, choice) > plan.worth]
+        selection = _best(problem, better) if better else None
+        if selection is not None and fsum(problem.worth[selection.rows]) > plan.worth:
+            plan = _replaced(problem, plan, selection)
+            known = _without(known, selection.dropped)
+        return _with_shared(problem, plan, known, ceilings)
+
+
+def _with_true_prices(problem: Problem, proposal: Proposal, offered: Pool, selection: _Selection) -> Proposal:
+    """Without prices of budgets of which the plan leaves enough."""
+    if proposal.prices is None:
+        return proposal
+    names = problem.ledger.names
+    known = np.array([proposal.prices[name] for name in names])
+    held = true_prices(problem, known, offered, Pool.of(problem, selection.rows, selection.changes))
+    shown = dict(zip(names, held.tolist(), strict=True))
+    ranges = {name: span for name, span in proposal.price_ranges.items() if shown[name] > 0}
+    return replace(proposal, prices=shown, price_ranges=ranges)
+
+
+@contextmanager
+def _at_work(problem: Problem, worker: Engine) -> Iterator[None]:
+    with problem.classifier.borrowed(), threads(threads_of(worker)), one_torch_thread():
+        yield
+
+
+@dataclass(frozen=True, eq=False)
+class _Earlier:
+    """pool: the flips of an earlier plan that are flips of this problem
+    selections: the plan's own, and the one that its `what_if` makes up for the new budgets, as far as they are"""
+
+    pool: Pool
+    selections: tuple[Pool, ...]
+
+    @classmethod
+    def of(cls, problem: Problem, where: judge.Standing, start: Plan) -> _Earlier:
+        flips, which = _mapped(problem, start.flips, start)
+        if problem.scenarios.step is not None:  # budgets count what is done: the rounded change
+            flips = Pool.of(problem, flips.rows, problem.settle(flips.rows, flips.changes))
+        asked = where.open[flips.rows] & ~np.isin(flips.rows, problem.exclude)
+        asked[asked] = judge.admissible(problem, flips.rows[asked], flips.changes[asked])
+        known = [np.arange(start.count)]
+        if problem.budgets.keys() == start.budgets.keys():
+            known.append(start.fitting({name: budget.amount for name, budget in problem.budgets.items()}))
+        selections = tuple(flips.those(asked & np.isin(which, some)) for some in known)
+        return cls(in_order(problem, flips.those(asked)), selections)
+
+
+def _mapped(problem: Problem, flips: Pool, plan: Plan) -> tuple[Pool, Rows]:
+    return flips.in_problem(problem, plan.all_ids, plan.features)
+
+
+def _admitted(problem: Problem, flips: Pool) -> Pool:
+    return flips.those(judge.admissible(problem, flips.rows, flips.changes))
+
+
+def pooled(problem: Problem, plans: Sequence[Plan]) -> Pool:
+    """All flips of plans of the same question with any budgets."""
+    return in_order(problem, Pool.union([_mapped(problem, plan.flips, plan)[0] for plan in plans]))
+
+
+def _without(pool: Pool, dropped: Pool) -> Pool:
+    """Without these flips, which did not hold when they were judged once more."""
+    kept = np.ones(len(pool), dtype=bool)
+    for row, change in zip(dropped.rows.tolist(), dropped.changes, strict=True):
+        own = np.flatnonzero(pool.rows == row)
+        kept[own[(pool.changes[own] == change).all(axis=1)]] = False
+    return pool.those(kept)
+
+
+def _allowed(problem: Problem, run: Run, solver: Solver, must: Rows, known: Pool) -> bool:
+    """Whether an earlier selection is one of this problem."""
+    if not np.isin(must, known.rows).all():
+        return False
+    if isinstance(solver, Grouped):
+        return solver.fits(problem, run, known.rows, known.changes)
+    return problem.bill(known.rows, known.changes).fits()
+
+
+@dataclass(frozen=True, eq=False)
+class _Selection:
+    """What stands of what was chosen: rows (count,) ascending, changes (count, K), confidence (count,) after them;
+    and what was dropped: chosen, but no flips when judged again"""
+
+    rows: Rows
+    changes: Floats
+    confidence: Floats
+    dropped: Pool
+
+
+def _worth(problem: Problem, choice: Pool) -> float:
+    return fsum(problem.worth[choice.rows])
+
+
+def _best(problem: Problem, choices: Sequence[Pool]) -> _Selection:
+    """The choice that is worth most when it is judged once more; of equals the first."""
+    best: _Selection | None = None
+    most = -math.inf
+    for some in sorted(choices, key=lambda some: -_worth(problem, some)):
+        if _worth(problem, some) <= most:
+            break
+        judged = _judged(problem, some)
+        worth = fsum(problem.worth[judged.rows])
+        if worth > most:
+            best, most = judged, worth
+    if best is None:
+        raise ValueError("nothing to choose from")
+    return best
+
+
+def _judged(problem: Problem, choice: Pool) -> _Selection:
+    verdict = judge.verdict(problem, choice.rows, choice.changes)
+    kept = np.flatnonzero(verdict.kept)
+    kept = kept[np.argsort(choice.rows[kept], kind="stable")]
+    stands = choice.those(kept)
+    return _Selection(stands.rows, stands.changes, verdict.confidence[kept], choice.those(~verdict.kept))
+
+
+def _known(problem: Problem, proposal: Proposal, pool: Pool) -> Rows:
+    """Rows that have a flip: by the judge's word where it was offered, by the solver's where that was too dear."""
+    known = np.zeros(len(problem), dtype=bool)
+    for rows, is_so in ((proposal.known, True), (proposal.rows, False), (pool.rows, True)):
+        known[rows] = is_so
+    return np.flatnonzero(known)
+
+
+def _finite(proposal: Proposal) -> Proposal:
+    """Without an estimate, prices or ceilings that are no numbers: nothing can be read from them, and no file can hold
+    them."""
+    if proposal.estimate is not None and not math.isfinite(proposal.estimate):
+        proposal = replace(proposal, estimate=None)
+    if proposal.prices is not None and not all(map(math.isfinite, proposal.prices.values())):
+        proposal = replace(proposal, prices=None)
+    return replace(proposal, ceilings=tuple(ceiling for ceiling in proposal.ceilings if ceiling.is_finite))
+
+
+def _check_arguments(problem: Any, solver: Any, seed: Any, start: Any, engine: Any, watch: Any) -> None:
+    faults = []
+    if not isinstance(problem, Problem):
+        faults.append(f"problem: got {shown(problem)}; wanted a Problem(...).")
+    if isinstance(solver, type):
+        faults.append(f"solver: got the class {solver.__name__}; wanted a solver: {solver.__name__}().")
+    elif solver is not None and not callable(getattr(solver, "propose", None)):
+        faults.append(f"solver: got {shown(solver)}; wanted a solver, such as Prices().")
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
+        faults.append(f"seed = {shown(seed)}: must be a whole number.")
+    if start is not None and not isinstance(start, Plan):
+        faults.append(f"start: got {shown(start)}; wanted an earlier Plan.")
+    works = all(callable(getattr(engine, name, None)) for name in ("map", "hold"))
+    if engine is not None and (isinstance(engine, type) or not works):
+        faults.append(f"engine: got {shown(engine)}; wanted an Engine, such as Local().")
+    if watch is not None and (isinstance(watch, type) or not callable(watch)):
+        faults.append(f"watch: got {shown(watch)}; wanted a function that takes an event.")
+    if faults:
+        raise InputError(faults)
+
+
+def _check_allocation(allocation: Any, groups: Any) -> None:
+    if allocation not in ("joint", "proportional"):
+        raise InputError(f"allocation = {shown(allocation)}: must be 'joint' or 'proportional'.")
+    if (allocation == "proportional") != (groups is not None):
+        raise InputError(
+            f"allocation = {allocation!r}, groups = {shown(groups)}: a proportional allocation needs `groups`, and a "
+            "joint one has none."
+        )
+
+
+def _plan(problem: Problem, run: Run, proposal: Proposal, selection: _Selection, pool: Pool) -> Plan:
+    where, selected = run.standing, selection.rows
+    known = _known(problem, proposal, pool)
+    fates = _fates(problem, proposal, where, known, selected)
+    plain = _plain_bound(problem, _FATES[fates])
+    bound = plain if proposal.bound is None else min(plain, proposal.bound)
+    worth = fsum(problem.worth[selected])
+    not_found = fates == _CODE[Fate.NOT_FOUND]
+    doubts = outcome_notices(problem.cohort, problem.goal, where.confidence, where.already, not_found, len(known))
+    for text in doubts:
+        run.watch(Notice(text))
+    return Plan(
+        features=problem.cohort.features,
+        units=problem.cohort.units,
+        all_ids=problem.cohort.ids,
+        **_selected(problem, selection),
+        fates=_FATES[fates],
+        worths=problem.worth,
+        confidence_before=where.confidence,
+        below_margin=int(where.below_margin.sum()),
+        budgets={name: budget.detached() for name, budget in problem.budgets.items()},
+        prices=proposal.prices,
+        price_ranges=proposal.price_ranges,
+        bound=bound if proposal.bound is not None or bound == worth else None,
+        estimate=None if proposal.estimate is None else min(plain, max(worth, proposal.estimate)),
+        status=_status(worth, bound, is_known=proposal.bound is not None or proposal.estimate is not None),
+        solver="",
+        seed=run.streams.seed,
+        seconds=0.0,
+        guard=problem.guard,
+        notices=(*problem.notices, *proposal.notices, *doubts),
+        trace=proposal.trace,
+        versions=_versions(),
+        question=asked(problem),
+        made=datetime.now(UTC).isoformat(timespec="seconds"),
+        include=problem.include,
+        exclude=problem.exclude,
+        ceilings=proposal.ceilings,
+        pool=pool,
+        must_hold=problem.scenarios.requirements,
+    )
+
+
+def _selected(problem: Problem, selection: _Selection) -> dict[str, Any]:
+    """The fields of a plan that say who is picked and what changes."""
+    rows, changes = selection.rows, selection.changes
+    return {
+        "selected": rows,
+        "moves": changes,
+        "before": _where_changed(problem, rows, changes),
+        "places": _places(problem, rows),
+        "confidence_after": selection.confidence,
+        "spend": dict(zip(problem.ledger.names, problem.bill(rows, changes).spent().tolist(), strict=True)),
+        "holds": holds_of(problem, rows, changes),
+    }
+
+
+def _replaced(problem: Problem, plan: Plan, selection: _Selection) -> Plan:
+    """The plan with another selection."""
+    fates = plan.fates.copy()
+    fates[plan.selected] = Fate.LEFT_OUT.value
+    fates[selection.rows] = Fate.FLIPPED.value
+    return replace(plan, fates=fates, **_selected(problem, selection))
+
+
+def _with_shared(problem: Problem, plan: Plan, pool: Pool, ceilings: Sequence[Ceiling]) -> Plan:
+    """The plan with what others of the same question know: flips and ceilings, and what follows from these."""
+    fates = plan.fates.copy()
+    found = np.zeros(len(fates), dtype=bool)
+    found[pool.rows] = True
+    lost = (fates == Fate.NOT_FOUND.value) | ((fates == Fate.UNUSABLE.value) & np.isfinite(plan.confidence_before))
+    fates[found & lost] = Fate.LEFT_OUT.value
+    shared = (*plan.ceilings, *(c for c in ceilings if c.proved and c not in plan.ceilings))
+    amounts = {name: budget.amount for name, budget in problem.budgets.items()}
+    most = most_allowed(shared, amounts, problem.worth) if any(c.proved for c in shared) else math.inf
+    plain = _plain_bound(problem, fates)
+    bound = min(plain, most, math.inf if plan.bound is None else plan.bound)
+    is_bound = plan.bound is not None or math.isfinite(most)
+    return replace(
+        plan,
+        fates=fates,
+        pool=pool,
+        ceilings=shared,
+        bound=bound if is_bound or bound == plan.worth else None,
+        estimate=None if plan.estimate is None else max(plan.worth, plan.estimate),
+        status=_status(plan.worth, bound, is_known=is_bound or plan.estimate is not None),
+    )
+
+
+def _places(problem: Problem, selected: Rows) -> Places | None:
+    ragged, slots = problem.cohort.ragged, problem.slots
+    if ragged is None or slots.step is None:
+        return None
+    step = slots.step[selected]
+    time = np.where(step >= 0, ragged.times[ragged.begin[selected][:, None] + step], np.nan)
+    return Places(slots.feature, step, time, ragged.lengths[selected])
+
+
+def _where_changed(problem: Problem, rows: Rows, changes: Floats) -> Floats:
+    """(count, F): the values that change, NaN elsewhere"""
+    return filled(
+        lambda part: np.where(changes[part] != 0, problem.start[rows[part]], np.nan),
+        changes.shape,
+    )
+
+
+_FATES = np.array([fate.value for fate in Fate], dtype=object)
+_CODE = {fate: code for code, fate in enumerate(Fate)}
+Codes = NDArray[np.int8]
+
+
+def _fates(problem: Problem, proposal: Proposal, where: judge.Standing, known: Rows, selected: Rows) -> Codes:
+    """(n,) places in _FATES. Later lines overrule earlier ones."""
+    fates = np.full(len(problem), _CODE[Fate.NOT_FOUND], dtype=np.int8)
+    fates[problem.exclude] = _CODE[Fate.LEFT_OUT]
+    fates[known] = _CODE[Fate.LEFT_OUT]
+    fates[proposal.unreachable] = _CODE[Fate.UNREACHABLE]
+    fates[proposal.unusable] = _CODE[Fate.UNUSABLE]
+    fates[selected] = _CODE[Fate.FLIPPED]
+    fates[where.unusable] = _CODE[Fate.UNUSABLE]
+    fates[where.already] = _CODE[Fate.ALREADY]
+    return fates
+
+
+def _plain_bound(problem: Problem, fates: NDArray[np.object_]) -> float:
+    """Nobody outside these can be won, and count budgets cap how many."""
+    lost = (fates == Fate.ALREADY.value) | (fates == Fate.UNREACHABLE.value)
+    lost[problem.exclude] = True
+    caps = problem.ledger.amounts[problem.ledger.count > 0]
+    return most_worth(problem.worth[~lost], float(caps.min(initial=np.inf)))
+
+
+def _status(worth: float, bound: float, *, is_known: bool) -> Status:
+    """is_known: whether a bound or an estimate is"""
+    if worth >= bound:
+        return Status.OPTIMAL
+    return Status.OPEN if is_known else Status.FEASIBLE
+
+
+def _versions() -> dict[str, str]:
+    from maxflip import __version__
+
+    return {
+        "maxflip": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+    }

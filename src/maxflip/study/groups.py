@@ -1,0 +1,163 @@
+"""Groups: which parts of the cohort those come from who are picked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxflip._util.messages import counted, did_you_mean, shown
+from maxflip._util.types import Floats
+from maxflip.data.cohort import Cohort, in_cohort_order, is_listing
+from maxflip.errors import InputError
+from maxflip.plan.plan import Fate, Plan
+
+MOST_GROUPS = 12
+SMALL_GROUP = 10  # samples: shares of fewer say little
+PRIVATE_GROUP = 5  # samples: fewer are not told apart in a report without names
+MISSING, SMALL_ONES = "missing", "small groups"
+
+
+@dataclass(frozen=True)
+class Group:
+    """size: all of them   reachable: of whom a flip is known, picked or not   confidence: their mean before any change,
+    None where it is not known of any"""
+
+    name: str
+    size: int
+    already: int
+    reachable: int
+    picked: int
+    confidence: float | None
+
+    @property
+    def is_small(self) -> bool:
+        return self.size < SMALL_GROUP
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The cohort divided by a column."""
+
+    column: str
+    groups: tuple[Group, ...]
+
+    def merged(self, least: int = PRIVATE_GROUP) -> Groups:
+        """With the groups of fewer than so many samples as one.
+
+        Where they are too few even together, the smallest of the others joins them: left out, they would be what the
+        others lack of the whole.
+        """
+        by_size = sorted(self.groups, key=lambda group: group.size)
+        small = [group for group in by_size if group.size < least]
+        while small and sum(group.size for group in small) < least and len(small) < len(by_size):
+            small.append(by_size[len(small)])
+        if not small:
+            return self
+        kept = tuple(group for group in self.groups if group not in small)
+        return Groups(self.column, (*kept, _together(small)) if sum(g.size for g in small) >= least else kept)
+
+
+def _together(groups: list[Group]) -> Group:
+    known = [(g.size, g.confidence) for g in groups if g.confidence is not None]
+    return Group(
+        name=SMALL_ONES,
+        size=sum(g.size for g in groups),
+        already=sum(g.already for g in groups),
+        reachable=sum(g.reachable for g in groups),
+        picked=sum(g.picked for g in groups),
+        confidence=sum(n * c for n, c in known) / sum(n for n, _ in known) if known else None,
+    )
+
+
+def read_group(group: Any, cohort: Cohort) -> tuple[str, NDArray[np.object_]]:
+    """The column's name, and each sample's label or number; None where it is missing."""
+    if isinstance(group, str):
+        return group, _column(group, cohort)
+    name = str(getattr(group, "name", None) or "group")
+    if isinstance(group, Mapping):
+        if len(group) != 1 or not isinstance(next(iter(group)), str):
+            raise InputError(f"group: got {shown(dict(group))}; wanted one column, as {{'name': values}}.")
+        name, group = next(iter(group.items()))
+    if not is_listing(group):
+        raise InputError(
+            f"group: got {shown(group)}; wanted the name of a feature, or a list with one value per sample."
+        )
+    cells = [_plain(cell) for cell in in_cohort_order(group, cohort)]
+    if len(cells) != len(cohort):
+        raise InputError(f"group: got {counted(len(cells), 'value')}; the cohort has {len(cohort):,} samples.")
+    values = np.empty(len(cells), dtype=object)
+    values[:] = cells
+    return name, values
+
+
+def _column(name: str, cohort: Cohort) -> NDArray[np.object_]:
+    names = cohort.features if cohort.ragged is None else cohort.ragged.static_features
+    if name not in names:
+        kind = "feature" if cohort.ragged is None else "static feature"
+        raise InputError(
+            f"group: the cohort has no {kind} {name!r}.{did_you_mean(name, names)} Of a column that is none, give the "
+            "values: group={'name': values}."
+        )
+    values = cohort.values if cohort.ragged is None else cohort.ragged.static
+    return values[:, names.index(name)].astype(object)
+
+
+def _plain(cell: Any) -> str | float | None:
+    """A text, a number, or None for what is missing, whatever kind of table it comes from."""
+    if isinstance(cell, np.generic):
+        cell = cell.item()
+    if cell is None or str(cell) in ("", "nan", "NaT", "<NA>"):
+        return None
+    return float(cell) if isinstance(cell, (int, float)) and not isinstance(cell, bool) else str(cell)
+
+
+def groups_of(plan: Plan, column: str, values: NDArray[np.object_]) -> Groups:
+    missing = np.array([value is None for value in values], dtype=bool)
+    known = values[~missing]
+    is_number = len(known) > 0 and all(isinstance(value, float) for value in known)
+    place = np.full(len(values), -1)
+    place[~missing], names = _quarters(known.astype(np.float64)) if is_number else _kinds(known.astype(str))
+    found = [_group(plan, name, place == k) for k, name in enumerate(names)]
+    return Groups(column, (*found, *([_group(plan, MISSING, missing)] if missing.any() else [])))
+
+
+def _quarters(numbers: Floats) -> tuple[NDArray[np.int64], list[str]]:
+    """Each number's place, and names: every number on its own, or a quarter of the samples together."""
+    kinds, place = np.unique(numbers, return_inverse=True)
+    if len(kinds) <= MOST_GROUPS:
+        return place.reshape(-1), [f"{kind:.15g}" for kind in kinds]
+    quarter = np.searchsorted(np.quantile(numbers, (0.25, 0.5, 0.75)), numbers, side="left")
+    there, place = np.unique(quarter, return_inverse=True)
+    parts = [numbers[quarter == q] for q in there]
+    return place.reshape(-1), [f"{part.min():.6g} to {part.max():.6g}" for part in parts]
+
+
+def _kinds(texts: NDArray[Any]) -> tuple[NDArray[np.int64], list[str]]:
+    """Each text's place, and names in the order of the alphabet; of very many texts the rarer ones stand together."""
+    kinds, place, sizes = np.unique(texts, return_inverse=True, return_counts=True)
+    names, place = kinds.tolist(), place.reshape(-1)
+    if len(kinds) <= MOST_GROUPS:
+        return place, names
+    common = np.sort(np.argsort(-sizes, kind="stable")[: MOST_GROUPS - 1])
+    new = np.full(len(kinds), MOST_GROUPS - 1)
+    new[common] = np.arange(len(common))
+    return new[place], [*(names[k] for k in common), f"{len(kinds) - len(common):,} others"]
+
+
+def _group(plan: Plan, name: str, inside: NDArray[np.bool_]) -> Group:
+    fates, confidence = plan.fates[inside], plan.confidence_before[inside]
+    known = confidence[np.isfinite(confidence)]
+    picked = int((fates == Fate.FLIPPED.value).sum())
+    return Group(
+        name=name,
+        size=int(inside.sum()),
+        already=int((fates == Fate.ALREADY.value).sum()),
+        reachable=picked + int((fates == Fate.LEFT_OUT.value).sum()),
+        picked=picked,
+        confidence=math.fsum(known) / len(known) if len(known) else None,
+    )

@@ -1,0 +1,79 @@
+"""look: find out what a plan alone does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from maxflip._util.events import Watch
+from maxflip._util.messages import shown
+from maxflip.errors import InputError
+from maxflip.models import Classifier
+from maxflip.plan.holding import judged_by, read_judges
+from maxflip.plan.plan import Plan
+from maxflip.problem.problem import Problem
+from maxflip.solvers import Solver
+from maxflip.study.groups import groups_of, read_group
+from maxflip.study.insight import Insight, Outlook
+from maxflip.study.outlook import SCALES, outlook_of
+from maxflip.study.plausibility import plausibility_of, read_reference
+
+
+def look(
+    problem: Problem,
+    plan: Plan,
+    *,
+    scales: Iterable[float] | None = SCALES,
+    group: Any = None,
+    reference: Any = None,
+    judges: Iterable[Classifier | str | Path] | Mapping[str, Classifier | str | Path] | None = None,
+    solver: Solver | None = None,
+    watch: Watch | None = None,
+) -> Insight:
+    """What the plan alone does not know of itself, for `insight.plan.report(path, insight=insight)`.
+
+    Solving with other budgets may show a better plan for these. Then all is about that one, which is `insight.plan`.
+
+    Args:
+        problem: the one that the plan was made for.
+        plan: its plan.
+        scales: what every budget is multiplied by to see what more or less of them buys; None: not asked, as each of
+            them is a solve of its own.
+        group: who is picked, by group: the name of a feature (of sequences: a static one), a list with one value per
+            sample, or {"name": list}. Numbers of more than 12 kinds are cut into quarters; None: not asked.
+        reference: a Cohort or table of real samples with the same features; those that the model puts into the wanted
+            class as confidently as asked are what changed samples are compared with. None: those of the cohort.
+        judges: other models, in a list or by name, each a classifier or the path of a .pt2, .skops or .safetensors
+            file: how many flips pass in each of them. A .pt2 returns what the problem's model does. None: not asked.
+        solver: for the scales; None: Prices().
+        watch: function that is told what happens (maxflip._util.events.Event); None: nobody.
+    """
+    _check(problem, plan)
+    grouping = None if group is None else read_group(group, problem.cohort)
+    real = None if reference is None else read_reference(reference, problem.cohort)
+    named = None if judges is None else read_judges(judges, problem)
+    ahead: Outlook | None = None
+    if scales is not None:
+        ahead, plan = outlook_of(problem, plan, scales, solver=solver, watch=watch)
+    plausibility, notices = plausibility_of(problem, plan, real)
+    judged = None if named is None else judged_by(problem, *plan.moves_in(problem), named)
+    groups = None if grouping is None else groups_of(plan, *grouping)
+    return Insight(ahead, plausibility, groups, notices, plan, judged)
+
+
+def _check(problem: Any, plan: Any) -> None:
+    if not isinstance(problem, Problem):
+        raise InputError(f"problem: got {shown(problem)}; wanted the Problem(...) that the plan was made for.")
+    if not isinstance(plan, Plan):
+        raise InputError(f"plan: got {shown(plan)}; wanted a Plan of the problem.")
+    people = problem.cohort
+    if people.features != plan.features or not np.array_equal(people.ids, plan.all_ids):
+        raise InputError("plan: has other samples or features than the problem. Give the problem it was made for.")
+    if {name: b.amount for name, b in problem.budgets.items()} != {name: b.amount for name, b in plan.budgets.items()}:
+        raise InputError(
+            "problem: has other budgets than the plan. Give the one that the plan was made for; after `resolve` or "
+            "`frontier` that is problem.changed(budgets=...)."
+        )

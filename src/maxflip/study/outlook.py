@@ -1,0 +1,45 @@
+"""Outlook: what more or less of all budgets buys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from maxflip._util.events import Advanced, Finished, Started, Watch, silent
+from maxflip.plan.plan import Plan
+from maxflip.problem.problem import Problem
+from maxflip.solvers import Grouped, Solver
+from maxflip.solving import solve
+from maxflip.study.frontier import along, checked_scales
+from maxflip.study.insight import Outlook
+
+SCALES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
+
+
+def outlook_of(
+    problem: Problem,
+    plan: Plan,
+    scales: Iterable[float],
+    *,
+    solver: Solver | None = None,
+    watch: Watch | None = None,
+) -> tuple[Outlook, Plan]:
+    """What each scale buys, and the plan at scale 1: the one given, or a better one that the others showed."""
+    tell, stage = watch or silent, "Asking what other budgets buy"
+    ascending = sorted(set(checked_scales(scales)))
+    tell(Started(stage, sum(scale != 1.0 for scale in ascending)))
+
+    def solved(asked: Problem, start: Plan | None) -> Plan:
+        found = solve(asked, solver, seed=plan.seed, start=start)
+        tell(Advanced(stage, 1))
+        return found
+
+    plans = along(problem, ascending, solved, plan, is_joint=not isinstance(solver, Grouped))
+    tell(Finished(stage))
+    outlook = Outlook(
+        scales=tuple(ascending),
+        counts=tuple(p.count for p in plans),
+        worths=tuple(p.worth for p in plans),
+        bounds=tuple(p.bound for p in plans),
+        estimates=tuple(p.estimate for p in plans),
+    )
+    return outlook, plans[ascending.index(1.0)] if 1.0 in ascending else plan

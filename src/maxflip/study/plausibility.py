@@ -1,0 +1,172 @@
+"""Plausibility: whether changed samples look like real ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxflip import judge
+from maxflip._util.engine import Local
+from maxflip._util.events import silent
+from maxflip._util.frozen import FrozenMap, read_only
+from maxflip._util.messages import listed, shown
+from maxflip._util.types import Floats, Rows
+from maxflip.data.cohort import Cohort
+from maxflip.data.scale import spread_of
+from maxflip.data.sequences import Ragged
+from maxflip.errors import InputError
+from maxflip.plan.plan import Fate, Plan
+from maxflip.problem.problem import Problem
+from maxflip.study.insight import QUANTILES, Plausibility
+
+LEAST_REAL = 10  # rows of the wanted class: of fewer, nothing is typical
+MOST_REAL = 10_000  # rows that distances are taken to
+AT_A_TIME = 4_000_000  # distances
+
+
+def read_reference(reference: Any, cohort: Cohort) -> Cohort:
+    """As a Cohort with the features of the other one."""
+    if not isinstance(reference, Cohort):
+        if cohort.ragged is not None:
+            raise InputError(f"reference: got {shown(reference)}; wanted sequences, as Cohort.sequences(...).")
+        return Cohort.table(reference, features=cohort.features, source="reference")
+    kinds = [(c.features, c.ragged is None, c.ragged and c.ragged.static_features) for c in (reference, cohort)]
+    if kinds[0] != kinds[1]:
+        raise InputError(
+            f"reference: {reference.source} has the features {listed(reference.features)}; wanted those of the cohort, "
+            f"{listed(cohort.features)}, in this order, and of the same kind, a table or sequences."
+        )
+    return reference
+
+
+def plausibility_of(
+    problem: Problem, plan: Plan, reference: Cohort | None
+) -> tuple[Plausibility | None, tuple[str, ...]]:
+    if not plan.count:
+        return None, ("Nobody is picked, so there is no changed sample to compare with real ones.",)
+    people = problem.cohort if reference is None else reference
+    scale = _Scale.of(problem.cohort)
+    real = scale.points(people.values, people.ragged)
+    before = scale.points(problem.cohort.values, problem.cohort.ragged)[plan.selected]
+    after = scale.points(*_changed(problem.cohort, plan))
+    wanted, kind = np.unique(problem.goal.wanted, axis=0, return_inverse=True)
+    kind = np.broadcast_to(kind.reshape(-1), len(problem))
+    distances, among, used = np.full((2, plan.count), np.nan), [], 0
+    for k, classes in enumerate(wanted):
+        rows = _passing(problem, plan, kind == k) if reference is None else _passing_of(problem, reference, classes)
+        if len(rows) < LEAST_REAL:
+            continue
+        chosen = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), MOST_REAL)).astype(int))]
+        there, own = real[chosen], kind[plan.selected] == k
+        distances[0, own], distances[1, own] = nearest(before[own], there), nearest(after[own], there)
+        among.append(nearest(there))
+        used += len(chosen)
+    if not among:
+        return None, (
+            f"{people.source}: has fewer than {LEAST_REAL} samples in the wanted class, so nothing can be said about "
+            "how much the changed ones look like real ones.",
+        )
+    typical = dict(zip(QUANTILES, np.quantile(np.concatenate(among), QUANTILES).tolist(), strict=True))
+    return Plausibility(
+        before=read_only(distances[0].copy()),
+        after=read_only(distances[1].copy()),
+        typical=FrozenMap(typical),
+        references=used,
+        source=people.source,
+        measure=scale.words,
+    ), ()
+
+
+def _passing(problem: Problem, plan: Plan, of_this_kind: NDArray[np.bool_]) -> Rows:
+    there = of_this_kind & (plan.fates == Fate.ALREADY.value)
+    return np.asarray(problem.cohort.order[there[problem.cohort.order]])
+
+
+def _passing_of(problem: Problem, reference: Cohort, classes: NDArray[np.bool_]) -> Rows:
+    """Which of these the model puts into the wanted classes as confidently as asked."""
+    goal = problem.goal
+    asked = Problem(
+        classifier=problem.classifier,
+        cohort=reference,
+        target=frozenset(np.flatnonzero(classes).tolist()),
+        budgets=problem.budgets,
+        steps=None if reference.ragged is None else "all",
+        threshold=goal.required if goal.is_threshold else None,
+        margin=None if goal.is_threshold else goal.required,
+    )
+    with problem.classifier.borrowed():
+        there = judge.standing(asked, Local(1), silent).already
+    return reference.order[there[reference.order]]
+
+
+def _changed(cohort: Cohort, plan: Plan) -> tuple[Floats, Ragged | None]:
+    """The values of those picked after their changes."""
+    if cohort.ragged is None:
+        return cohort.values[plan.selected] + plan.changes, None
+    lengths = cohort.ragged.lengths[plan.selected]
+    rows = cohort.ragged.rows_of(plan.selected)
+    begin = np.concatenate([[0], np.cumsum(lengths)])
+    static = cohort.ragged.static[plan.selected]
+    picked = Ragged(begin, cohort.ragged.times[rows], static, cohort.ragged.static_features)
+    return cohort.values[rows] + np.concatenate(plan.changes), picked
+
+
+@dataclass(frozen=True, eq=False)
+class _Scale:
+    """Samples as points: each entry in units of its spread in the cohort, counted from its mean there."""
+
+    centre: Floats
+    spread: Floats
+    words: str
+
+    @classmethod
+    def of(cls, cohort: Cohort) -> _Scale:
+        entries = _entries(cohort.values, cohort.ragged)
+        known = [column[~np.isnan(column)] for column in entries.T]
+        words = "Euclidean distance over all features, frozen ones too, each in units of its spread in the cohort"
+        if cohort.ragged is not None:
+            words = (
+                "Euclidean distance over the last and the mean measured value of each feature, and the static "
+                "features, each in units of its spread in the cohort; what was never measured counts as the mean"
+            )
+        return cls(
+            centre=np.array([values.mean() if len(values) else 0.0 for values in known]),
+            spread=np.array([float(spread_of(values[:, None])[0]) if len(values) else 1.0 for values in known]),
+            words=words,
+        )
+
+    def points(self, values: Floats, ragged: Ragged | None) -> Floats:
+        return np.nan_to_num((_entries(values, ragged) - self.centre) / self.spread, nan=0.0)
+
+
+def _entries(values: Floats, ragged: Ragged | None) -> Floats:
+    """(n, D): what a sample is compared by; of sequences with NaN where nothing was ever measured"""
+    if ragged is None:
+        return values
+    first, measured = ragged.begin[:-1], ~np.isnan(values)
+    count = np.add.reduceat(measured.astype(np.float64), first)
+    total = np.add.reduceat(np.where(measured, values, 0.0), first)
+    mean = np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0)
+    row = np.maximum.reduceat(np.where(measured, np.arange(len(values))[:, None], -1), first)
+    last = np.where(row >= 0, values[row, np.arange(values.shape[1])], np.nan)
+    return np.hstack([last, mean, ragged.static])
+
+
+def nearest(points: Floats, among: Floats | None = None) -> Floats:
+    """(c,): how far each point is from the nearest of these; None: from the nearest other one of its own kind.
+
+    A matrix product finds who that is, a few thousand at a time; the distance itself is taken between the two.
+    """
+    others = points if among is None else among
+    size, square = max(1, AT_A_TIME // len(others)), (others**2).sum(axis=1)
+    found = np.empty(len(points))
+    for begin in range(0, len(points), size):
+        block = points[begin : begin + size]
+        apart = square - 2.0 * (block @ others.T)
+        if among is None:
+            apart[np.arange(len(block)), begin + np.arange(len(block))] = np.inf
+        found[begin : begin + size] = np.sqrt(((block - others[apart.argmin(axis=1)]) ** 2).sum(axis=1))
+    return found
