@@ -7,6 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from maxflip._util.engine import Local
+    from maxflip._util.events import Event
     from maxflip.data.cohort import Cohort
     from maxflip.errors import (
         InputError,
@@ -24,12 +26,13 @@ if TYPE_CHECKING:
     from maxflip.problem.budgets import Budget
     from maxflip.problem.must_hold import Rounded, Uptake
     from maxflip.problem.problem import Problem
-    from maxflip.solvers import BCMS, CCMS, KL, MS, Nearest, Prices
+    from maxflip.solvers import BCMS, CCMS, KL, MS, Grouped, Nearest, Prices
     from maxflip.solving import solve
     from maxflip.study.frontier import Frontier, frontier, resolve
     from maxflip.study.insight import Insight
     from maxflip.study.look import look
     from maxflip.study.margins import SuggestedMargin, suggest_margin
+    from maxflip.study.sizing import size_budgets
     from maxflip.study.tuning import Tuned, tune
 
 __version__ = "0.1.0"
@@ -43,10 +46,13 @@ __all__ = [
     "Budget",
     "Cohort",
     "Ensemble",
+    "Event",
     "Fate",
     "Frontier",
+    "Grouped",
     "InputError",
     "Insight",
+    "Local",
     "MaxflipError",
     "ModelError",
     "Nearest",
@@ -69,12 +75,15 @@ __all__ = [
     "frontier",
     "look",
     "resolve",
+    "size_budgets",
     "solve",
     "suggest_margin",
     "tune",
 ]
 
 _HOMES = {
+    "_util.engine": ["Local"],
+    "_util.events": ["Event"],
     "models": ["Ensemble", "SklearnClassifier", "Tempered", "TorchClassifier"],
     "data.cohort": ["Cohort"],
     "plan.bracket": ["Bracket"],
@@ -83,11 +92,12 @@ _HOMES = {
     "problem.must_hold": ["Rounded", "Uptake"],
     "problem.problem": ["Problem"],
     "solving": ["solve"],
-    "solvers": ["BCMS", "CCMS", "KL", "MS", "Nearest", "Prices"],
+    "solvers": ["BCMS", "CCMS", "KL", "Grouped", "MS", "Nearest", "Prices"],
     "study.frontier": ["Frontier", "frontier", "resolve"],
     "study.insight": ["Insight"],
     "study.look": ["look"],
     "study.margins": ["SuggestedMargin", "suggest_margin"],
+    "study.sizing": ["size_budgets"],
     "study.tuning": ["Tuned", "tune"],
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -60,7 +60,7 @@ def solve(
         start: an earlier Plan: all flips that it keeps are chosen from too, and solvers that can go on from it; None:
             from nothing.
         engine: who does the work; None: this process.
-        watch: function that is told what happens (maxflip._util.events.Event); None: nobody.
+        watch: function that is told what happens (maxflip.Event); None: nobody.
         allocation: "joint": all samples share every budget; "proportional" (the paper, for sequences): each group has
             a part of every budget of its own.
         groups: of a proportional allocation: how many, of similar lengths, or one label per sample, (n,); None: none.

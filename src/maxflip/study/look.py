@@ -49,7 +49,7 @@ def look(
         judges: other models, in a list or by name, each a classifier or the path of a .pt2, .skops or .safetensors
             file: how many flips pass in each of them. A .pt2 returns what the problem's model does. None: not asked.
         solver: for the scales; None: Prices().
-        watch: function that is told what happens (maxflip._util.events.Event); None: nobody.
+        watch: function that is told what happens (maxflip.Event); None: nobody.
     """
     _check(problem, plan)
     grouping = None if group is None else read_group(group, problem.cohort)

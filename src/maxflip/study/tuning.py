@@ -121,7 +121,7 @@ def tune(
         seed: whole number: of the draw, and of every solve.
         workers: processes; the result is the same for any number. A script that asks for several must do so under
             `if __name__ == "__main__":`.
-        watch: function that is told what happens (maxflip._util.events.Event); None: nobody.
+        watch: function that is told what happens (maxflip.Event); None: nobody.
     """
     tell = watch or silent
     base = _checked(problem, solver, allowance, seed, workers, watch)
