@@ -20,7 +20,7 @@ from maxflip.io.plan_folder import check_target, staged, write_plan
 from maxflip.models import Classifier
 from maxflip.plan.plan import Plan
 from maxflip.problem.problem import Problem
-from maxflip.solvers.grouped import Grouped, read_groups
+from maxflip.solvers.grouped import Grouped
 from maxflip.solving import solve
 from maxflip.study.insight import Insight, People
 from maxflip.study.look import look
@@ -103,7 +103,7 @@ def _looked(
     signal: BaseException | None = None
     scales, solver = job.scales(len(problem)), job.solver
     if job.groups is not None:
-        solver = Grouped(solver, read_groups(job.groups, problem.cohort))
+        solver = Grouped(solver, job.groups)
     try:
         insight = look(problem, plan, scales=None, group=group, reference=reference, judges=judges)
         if scales is not None:

@@ -15,7 +15,6 @@ from maxflip._util.messages import shown
 from maxflip.errors import InputError
 from maxflip.plan.plan import Plan
 from maxflip.problem.budgets import Budget
-from maxflip.problem.describe import asked
 from maxflip.problem.problem import Problem
 from maxflip.solvers import Grouped, Solver
 from maxflip.solving import choose_again, pooled, solve
@@ -126,12 +125,7 @@ def frontier(
 def _check_plan(problem: Problem, plan: Plan) -> None:
     """A plan of another question would bring false bounds."""
     amounts = {name: budget.amount for name, budget in problem.budgets.items()}
-    if (
-        not np.array_equal(plan.all_ids, problem.cohort.ids)
-        or {name: budget.amount for name, budget in plan.budgets.items()} != amounts
-        or plan.question != asked(problem)
-        or not np.array_equal(plan.worths, problem.worth)
-    ):
+    if not plan.answers(problem) or {name: budget.amount for name, budget in plan.budgets.items()} != amounts:
         raise InputError(
             "plan: it answers another question than the problem: other samples, budgets, worths, goal or limits. "
             "Give the plan of this very problem, or none."

@@ -21,7 +21,6 @@ from maxflip.errors import ProblemError
 from maxflip.plan.bracket import most_allowed
 from maxflip.plan.plan import Fate
 from maxflip.plan.pool import Pool
-from maxflip.problem.describe import asked
 from maxflip.problem.problem import Problem
 from maxflip.search import linear
 from maxflip.solvers.base import Proposal, Run, check_factor_option, check_whole_option
@@ -205,7 +204,7 @@ class Prices:
         flips = Columns(pool.rows, pool.changes)
         lost = rows[~np.isin(rows, pool.rows)]
         if run.start is not None and len(lost) > RETRIED * len(rows):
-            given_up = run.start.all_ids[run.start.fates.astype(str) == Fate.NOT_FOUND.value].astype(str)
+            given_up = run.start.all_ids[run.start.fates.astype(str) == Fate.NOT_FOUND].astype(str)
             lost = lost[~np.isin(problem.cohort.ids[lost].astype(str), given_up)]
         market.reopen(flips, lost)
         return market, flips
@@ -277,7 +276,7 @@ def _earlier_prices(problem: Problem, run: Run, traded: NDArray[np.bool_]) -> Fl
 def _is_near(problem: Problem, run: Run, rows: Rows, pool: Pool) -> bool:
     """Whether the earlier plan's flips are a good start: it answers the same question, most samples have a flip in it,
     and no budget has changed by more than FACTOR."""
-    if run.start is None or run.start.question != asked(problem) or np.isin(rows, pool.rows).mean() <= POOLED:
+    if run.start is None or not run.start.answers(problem) or np.isin(rows, pool.rows).mean() <= POOLED:
         return False
     for name, budget in problem.budgets.items():
         before = run.start.budgets.get(name)
