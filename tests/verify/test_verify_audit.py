@@ -561,7 +561,7 @@ BROKEN: dict[str, tuple[Edit, str]] = {
         say_of("a", unit="kg"),
         "summary.json: budgets: a: the key 'unit' is not in the format",
     ),
-    "another format": (say(format=1), "summary.json: format: got 2"),
+    "another format": (say(format=1), "summary.json: format: got 1"),
     "text for a list": (say(notices="none"), "summary.json: notices: got 'none'"),
     "true for a number": (say(count=True), "summary.json: count: got True"),
     "text for a number": (say(worth="1.9"), "summary.json: worth: got '1.9'"),
