@@ -45,9 +45,12 @@ class _Answer:
     signal: BaseException | None = None
 
 
-def run_job(path: Path, folder: Path, *, overwrite: bool, watch: Watch, people: People | None = None) -> Released:
-    """people: what the report shows of single samples; None: what the job says"""
-    job = read_job(path)
+def run_job(
+    asked: Path | Job, folder: Path, *, overwrite: bool, watch: Watch, people: People | None = None
+) -> Released:
+    """asked: a job file, or what was read from it   people: what the report shows of single samples; None: what the job
+    says"""
+    job = asked if isinstance(asked, Job) else read_job(asked)
     check_target(folder, overwrite=overwrite)
     answer = _solve(job, watch)
     with staged(folder, overwrite=overwrite) as stage:
