@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import math
 import os
 import random
@@ -19,10 +21,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxflip import InputError, OutputError
+from maxflip import InputError, OutputError, ResourceError
 from maxflip.io.cohort import csv_layout
 from maxflip.io.cohort.cells import Amount, Extra, Label, Limit
 from maxflip.io.cohort.tables import Reading, read_cohort, read_table
+from maxflip.io.opening import read_from
 
 PEOPLE = {"pid": ["007", "P-2", "P-3"], "age": [61.0, 48.0, 70.5], "bmi": [27.5, 31.0, 22.25]}
 CSV = "pid,age,bmi\n007,61,27.5\nP-2,48,31\nP-3,70.5,22.25\n"
@@ -545,15 +548,37 @@ def test_a_long_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert "line 2: is longer than 1000 bytes" in csv_faults(tmp_path, "pid,age,bmi\n" + "," * 5000)[0]
 
 
-def test_a_file_that_changes_between_two_looks_is_refused(tmp_path: Path) -> None:
-    path = written(tmp_path, "people.csv", CSV)
-    table = read_table(path, source="people.csv")
-    written(tmp_path, "people.csv", CSV + "P-4,1,2\n")
-    with pytest.raises(InputError, match=r"people\.csv: changed while it was read"):
-        table.load(["age"])
-    written(tmp_path, "people.csv", CSV + "P-4,1\n")
-    with pytest.raises(InputError, match=r"people\.csv: cannot be read as CSV: "):
-        table.load(["age"])
+@pytest.mark.parametrize("name", ["people.csv", "people.parquet"])
+def test_a_table_is_of_one_state_of_its_file(tmp_path: Path, name: str) -> None:
+    path = parquet(tmp_path, PEOPLE, name) if name.endswith("parquet") else written(tmp_path, name, CSV)
+    table = read_table(path)
+    assert table.file.origin() == (path, hashlib.sha256(path.read_bytes()).hexdigest())
+    path.write_bytes(b"another")
+    assert read_cohort(table, id="pid", features=["age"]).cohort.values.tolist() == [[61.0], [48.0], [70.5]]
+    path.unlink()
+    assert table.load(["bmi"])["bmi"].numbers().numbers()[0].tolist() == [27.5, 31.0, 22.25]
+
+
+def test_a_csv_that_is_parsed_otherwise_than_it_was_checked_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def scan(layout: Any, file: Any) -> None:
+        whole(layout, file)
+        layout.rows += 1
+
+    whole = csv_layout.Layout.scan
+    monkeypatch.setattr(csv_layout.Layout, "scan", scan)
+    expected = "people.csv: cannot be read as CSV: 3 rows were parsed, 4 were counted."
+    assert csv_faults(tmp_path, CSV) == (expected,)
+
+
+def test_a_file_beyond_the_memory_is_told() -> None:
+    class Endless(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            raise MemoryError
+
+    with pytest.raises(ResourceError, match=r"people\.csv: needs more memory than there is"):
+        read_from(Endless(), "people.csv")
 
 
 # Whatever comes
