@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import io
 import math
 import os
 import random
 import time
+import weakref
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -552,11 +554,23 @@ def test_a_long_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_table_is_of_one_state_of_its_file(tmp_path: Path, name: str) -> None:
     path = parquet(tmp_path, PEOPLE, name) if name.endswith("parquet") else written(tmp_path, name, CSV)
     table = read_table(path)
-    assert table.file.origin() == (path, hashlib.sha256(path.read_bytes()).hexdigest())
+    assert table.origin == (path, hashlib.sha256(path.read_bytes()).hexdigest())
     path.write_bytes(b"another")
     assert read_cohort(table, id="pid", features=["age"]).cohort.values.tolist() == [[61.0], [48.0], [70.5]]
-    path.unlink()
-    assert table.load(["bmi"])["bmi"].numbers().numbers()[0].tolist() == [27.5, 31.0, 22.25]
+    with pytest.raises(ValueError, match="was loaded already"):
+        table.load(["bmi"])
+
+
+@pytest.mark.parametrize("name", ["people.csv", "people.parquet"])
+def test_the_bytes_of_a_file_do_not_stay_in_memory(tmp_path: Path, name: str) -> None:
+    path = parquet(tmp_path, PEOPLE, name) if name.endswith("parquet") else written(tmp_path, name, CSV)
+    table = read_table(path)
+    assert table.read_columns is not None
+    bytes_held = weakref.ref(table.read_columns)
+    cells = table.load(["age"])
+    gc.collect()
+    assert bytes_held() is None
+    assert cells["age"].gaps().tolist() == [False] * 3
 
 
 def test_a_csv_that_is_parsed_otherwise_than_it_was_checked_is_refused(

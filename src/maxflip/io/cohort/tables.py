@@ -1,7 +1,7 @@
 """Cohorts from disk, .parquet and .csv: read strictly, so that what is wrong is said with its place, never coerced.
 
 A file becomes the same Columns as a frame in Python, and `Cohort.table` judges both with the same words. Its bytes are
-read once and stay with the Table, so that all that is read of them later is of one state of the file.
+read once, checked, parsed and let go, so that layout, cells and hash are of one state of the file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from maxflip.data.tables import Column
 from maxflip.errors import InputError, ResourceError
 from maxflip.io.cohort.cells import Cells, Extra
 from maxflip.io.cohort.csv_layout import BLOCK, Layout
-from maxflip.io.opening import Opened, open_file, read_from
+from maxflip.io.opening import Opened, Origin, open_file, read_from
 
 
 class Reading(NamedTuple):
@@ -102,25 +102,28 @@ def read_extra(extra: Extra, cells: Cells, ids: Column, source: str) -> tuple[ND
     return values, grouped(wrong, sentence, column)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Table:
-    """A table file: all its column names as they stand, some perhaps twice, and cells of those that are asked for."""
+    """A table file: all its column names as they stand, some perhaps twice, and cells of those that are asked for.
 
-    file: Opened
+    read_columns: by position; it holds the bytes of the file
+    """
+
+    source: str
+    origin: Origin
     names: tuple[str, ...]
     rows: int
     is_csv: bool
-    read_columns: Callable[[Sequence[int]], Sequence[pa.ChunkedArray]]  # by position
-
-    @property
-    def source(self) -> str:
-        return self.file.source
+    read_columns: Callable[[Sequence[int]], Sequence[pa.ChunkedArray]] | None
 
     def load(self, names: Sequence[str]) -> dict[str, Cells]:
-        """The cells of columns whose names stand in the file once."""
+        """The cells of columns whose names stand in the file once. They are asked for once: the bytes are let go."""
+        read_columns, self.read_columns = self.read_columns, None
+        if read_columns is None:
+            raise ValueError(f"{self.source}: was loaded already.")
         position = {name: i for i, name in enumerate(self.names)}
         wanted = list(dict.fromkeys(names))
-        columns = self.read_columns([position[n] for n in wanted])
+        columns = read_columns([position[n] for n in wanted])
         return {n: Cells(n, column, self.is_csv) for n, column in zip(wanted, columns, strict=True)}
 
 
@@ -155,7 +158,7 @@ def _parquet_table(file: Opened) -> Table:
             found = parquet.read(columns=[names[i] for i in positions])
             return [_plain(found.column(names[i])) for i in positions]
 
-    return Table(file, names, rows, False, read_columns)
+    return Table(source, file.origin(), names, rows, False, read_columns)
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -216,4 +219,4 @@ def _csv_table(file: Opened) -> Table:
             raise InputError(f"{source}: cannot be read as CSV: {found}.")
         return [table.column(label) for label in wanted]
 
-    return Table(file, layout.names, layout.rows, True, read_columns)
+    return Table(source, file.origin(), layout.names, layout.rows, True, read_columns)

@@ -88,7 +88,7 @@ class Job:
     must_hold: tuple[Requirement, ...] = ()
 
     def __post_init__(self) -> None:
-        self._note("job", self.file)
+        self._note("job", self.source, self.file.origin())
 
     @property
     def path(self) -> Path:
@@ -127,7 +127,7 @@ class Job:
 
     def load_classifier(self, watch: Watch) -> TorchClassifier:
         model = Opened(self.model_file, str(self.model_file), read_model(self.model_file))
-        self._note("model", model)
+        self._note("model", model.source, model.origin())
         says: dict[str, Any] = {"data": model.data, "output": self.output, "classes": self.classes}
         try:
             if self.cohort.is_sequences:
@@ -167,14 +167,13 @@ class Job:
 
     def _open(self, name: str, source: str) -> Table:
         table = read_table(self.files[name], source=source)
-        self._note(name, table.file)
+        self._note(name, source, table.origin)
         return table
 
-    def _note(self, name: str, opened: Opened) -> None:
+    def _note(self, name: str, source: str, origin: Origin) -> None:
         """A plan is made from one state of each file, even if somebody asks for it twice."""
-        origin = opened.origin()
         if self.origins.setdefault(name, origin) != origin:
-            raise InputError(f"{opened.source}: changed while it was read. Try again when nobody writes to it.")
+            raise InputError(f"{source}: changed while it was read. Try again when nobody writes to it.")
 
     def group(self, reading: Reading) -> dict[str, Any] | None:
         """The column that the report groups samples by, as `look` takes it."""
