@@ -8,6 +8,7 @@ import io
 import math
 import os
 import random
+import re
 import time
 import weakref
 from collections.abc import Sequence
@@ -542,6 +543,45 @@ def test_layout_faults_are_told_with_their_line(tmp_path: Path, content: str | b
     fault = csv_faults(tmp_path, content)[0]
     assert fault.startswith((f"people.csv: line {line}: {what}", f"people.csv: line {line} {what}"))
     assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        CSV.replace("P-2", "P\0"),
+        CSV.replace("P-2", 'P"2"'),
+        CSV.replace("P-2", '"P"2'),
+        CSV.replace("P-2", 'P"2'),
+        CSV.replace("31\n", "31\r"),
+        CSV.replace("\n", "\r"),
+        CSV.replace("P-2", "x" * 1_000_001),
+        "\n" + CSV,
+        "pid,age,bmi,age\n007,61,27.5,1\nP-2,48,31,2\nP-3,70.5,22.25,3\n",
+        CSV.replace("48", " 48"),
+        CSV.replace("48", '"48 "'),
+        CSV.replace("48", "9007199254740993"),
+    ],
+    ids=[
+        *("nul", "quotes inside", "quotes before", "a quote inside", "a lone return", "returns", "a long field"),
+        *("an empty line first", "a name twice", "a blank before", "a blank behind", "a rounded number"),
+    ],
+)
+def test_what_pyarrow_would_take_if_it_were_asked_for_typed_columns(tmp_path: Path, content: str) -> None:
+    """Why layout and cells are checked before and after it, on texts: it reads these without a word."""
+    numbers = dict.fromkeys(("age", "bmi"), pa.float64())
+    typed = pa.csv.ConvertOptions(column_types={"pid": pa.string(), **numbers}, include_columns=["pid", *numbers])
+    typed.null_values, typed.strings_can_be_null = [], False
+    read_alone = pa.csv.read_csv(pa.BufferReader(content.encode()), convert_options=typed)
+    assert len(read_alone) == 3
+    assert read_alone["age"].null_count == 0
+    assert csv_faults(tmp_path, content)
+
+
+def test_pyarrow_does_not_say_where_a_cell_is_wrong() -> None:
+    typed = pa.csv.ConvertOptions(column_types={"age": pa.float64()}, null_values=[])
+    with pytest.raises(pa.ArrowInvalid) as caught:
+        pa.csv.read_csv(pa.BufferReader(CSV.replace("48", "x").encode()), convert_options=typed)
+    assert not re.search("row|line|P-2", str(caught.value).replace("column", ""))
 
 
 def test_a_long_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
