@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import pickle
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,9 +18,9 @@ import pytest
 import maxflip_verify
 from maxflip import InputError, VerifyError
 from maxflip._util.events import silent
-from maxflip.cli import run_job as program
 from maxflip.cli.run_job import run_job
 from maxflip.io.job.read import read_job
+from maxflip.solving import solve
 from tests.examples import small_net
 from tests.jobs import export, job_text
 from tests.sequences.stays import write_stays
@@ -68,13 +69,12 @@ def stated(folder: Path) -> dict[str, str]:
 
 def meddle(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]) -> None:
     """Somebody changes a file while the plan is sought."""
-    solve = program.solve
 
     def meddled(*args: Any, **options: Any) -> Any:
         change()
         return solve(*args, **options)
 
-    monkeypatch.setattr(program, "solve", meddled)
+    monkeypatch.setattr("maxflip.cli.run_job.solve", meddled)
 
 
 def test_library_and_auditor_open_each_file_once(job: Path) -> None:
@@ -114,6 +114,19 @@ def test_a_plan_does_not_claim_a_file_that_came_later(job: Path, name: str, monk
     assert not (job.parent / "plan").exists()
     (rejected,) = job.parent.glob("rejected-*")
     assert stated(rejected)[key] == solved
+
+
+@pytest.mark.parametrize("name", ["cohort.csv", "model.pt2"])
+@pytest.mark.parametrize("later", [None, pickle.dumps(list(range(300)))], ids=["nothing", "a program"])
+def test_a_plan_whose_files_are_gone_or_worse_is_withheld(
+    job: Path, name: str, later: bytes | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = job.parent / name
+    meddle(monkeypatch, file.unlink if later is None else lambda: file.write_bytes(later))
+    with pytest.raises(VerifyError, match="withheld") as caught:
+        run_job(job, job.parent / "plan", overwrite=False, watch=silent)
+    assert name in str(caught.value)
+    assert not (job.parent / "plan").exists()
 
 
 def test_a_plan_keeps_the_job_that_was_solved(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:

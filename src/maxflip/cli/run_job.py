@@ -130,7 +130,7 @@ def _written(
     watch(Started("Auditing the plan", 1))
     try:
         audit = maxflip_verify.audit(stage)
-    except maxflip_wall.Unreadable as error:
+    except (maxflip_wall.Refused, maxflip_wall.Unreadable) as error:  # Refused: another file than was solved
         raise VerifyError(f"The auditor cannot read what the plan was made from, so it is withheld: {error}") from error
     watch(Finished("Auditing the plan"))
     if not audit.passed:
