@@ -21,7 +21,7 @@ from maxflip.data.cohort import Cohort
 from maxflip.errors import InputError, MaxflipError, ModelError, ProblemError
 from maxflip.io.cohort.cells import Amount, Category, Extra, Label, Limit
 from maxflip.io.cohort.sequences import Columns, read_sequences, read_static
-from maxflip.io.cohort.tables import Reading, read_cohort, read_table
+from maxflip.io.cohort.tables import Reading, Table, read_cohort, read_table
 from maxflip.io.job.rules import (
     budget_faults,
     cohort_faults,
@@ -50,7 +50,7 @@ from maxflip.io.job.schema import (
     unknown_keys,
 )
 from maxflip.io.job.toml import LARGEST, parse_toml
-from maxflip.io.opening import open_file
+from maxflip.io.opening import Opened, Origin, read_file
 from maxflip.problem.budgets import Budget
 from maxflip.problem.must_hold import Requirement, from_table
 
@@ -67,10 +67,13 @@ _KEYS = ["format", *_TABLES, "budgets", "limits", "must_hold", "solver", "report
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Job:
-    """A job whose own faults are excluded; cohort and model are opened when asked for."""
+    """A job whose own faults are excluded; cohort and model are opened when asked for, and read once each.
 
-    path: Path
-    source: str  # what messages call it: the path as it was given
+    origins: the files that were read so far, by the names of summary.json; the hashes are of what was read
+    """
+
+    file: Opened
+    origins: dict[str, Origin] = field(default_factory=dict)
     cohort: CohortForm
     model: ModelForm
     goal: GoalForm
@@ -83,6 +86,18 @@ class Job:
     groups: int | None = None
     report: ReportForm = field(default_factory=ReportForm)
     must_hold: tuple[Requirement, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._note("job", self.source, self.file.origin())
+
+    @property
+    def path(self) -> Path:
+        return self.file.path
+
+    @property
+    def source(self) -> str:
+        """What messages call it: the path as it was given."""
+        return self.file.source
 
     @property
     def files(self) -> dict[str, Path]:
@@ -113,9 +128,11 @@ class Job:
         return (SCALES if asked else None) if isinstance(asked, bool) else asked
 
     def load_classifier(self, watch: Watch) -> TorchClassifier:
-        from maxflip.models.files import load_classifier, load_sequence_classifier
+        from maxflip.models.files import load_classifier, load_sequence_classifier, read_model
 
-        says: dict[str, Any] = {"output": self.output, "classes": self.classes}
+        model = Opened(self.model_file, str(self.model_file), read_model(self.model_file))
+        self._note("model", model.source, model.origin())
+        says: dict[str, Any] = {"data": model.data, "output": self.output, "classes": self.classes}
         try:
             if self.cohort.is_sequences:
                 people = self.cohort
@@ -145,13 +162,22 @@ class Job:
         if self.cohort.is_sequences:
             return self._read_sequences(extra)
         return read_cohort(
-            self.files["cohort"],
+            self._open("cohort", self.cohort.file),
             id=self.cohort.id,
             features=self.cohort.features,
             units=self.cohort.units,
             extra_columns=extra,
-            source=self.cohort.file,
         )
+
+    def _open(self, name: str, source: str) -> Table:
+        table = read_table(self.files[name], source=source)
+        self._note(name, source, table.origin)
+        return table
+
+    def _note(self, name: str, source: str, origin: Origin) -> None:
+        """A plan is made from one state of each file, even if somebody asks for it twice."""
+        if self.origins.setdefault(name, origin) != origin:
+            raise InputError(f"{source}: changed while it was read. Try again when nobody writes to it.")
 
     def group(self, reading: Reading) -> dict[str, Any] | None:
         """The column that the report groups samples by, as `look` takes it."""
@@ -179,19 +205,17 @@ class Job:
         static = None
         if asked.static is not None:
             static = read_static(
-                self.files["static"],
+                self._open("static", asked.static),
                 id=asked.id,
                 features=asked.static_features,
                 extra_columns=extra,
-                source=asked.static,
             )
         return read_sequences(
-            self.files["cohort"],
+            self._open("cohort", asked.file),
             Columns(asked.id, asked.time or "", asked.features, asked.steps_column),
             static=static,
             static_features=asked.static_features,
             units=asked.units,
-            source=asked.file,
         )
 
     def problem(self, reading: Reading, classifier: Classifier) -> Problem:
@@ -260,33 +284,33 @@ def _closed(reading: Reading, column: str, open_end: float) -> Floats:
 def read_job(path: str | Path) -> Job:
     """The job at `path`; all its faults in one InputError."""
     source = str(path)
-    with open_file(path, source) as file:
-        raw = file.read(LARGEST + 1)
+    file = read_file(path, source, LARGEST + 1)
     try:
-        return _checked(parse_toml(raw), Path(path))
+        return _checked(parse_toml(file.data), file)
     except InputError as error:
         raise InputError([f"{source}: {sentence}" for sentence in error.problems]) from error.__cause__
 
 
-def _checked(tables: dict[str, Any], path: Path) -> Job:
+def _checked(tables: dict[str, Any], file: Opened) -> Job:
+    folder = file.path.parent
     if "format" in tables and (type(tables["format"]) is not int or tables["format"] != FORMAT):
         raise InputError(f"format = {shown(tables['format'])}: this version of maxflip reads format = {FORMAT}.")
     faults = [] if "format" in tables else [f"format is missing. Begin the file with format = {FORMAT}."]
     faults += unknown_keys(tables, _KEYS, "")
     faults += [f"[{name}] is missing; it says {what}." for name, what in _TABLES.items() if name not in tables]
-    cohort = fill(CohortForm, tables.get("cohort"), ("cohort",), faults, path.parent)
-    model = fill(ModelForm, tables.get("model"), ("model",), faults, path.parent)
+    cohort = fill(CohortForm, tables.get("cohort"), ("cohort",), faults, folder)
+    model = fill(ModelForm, tables.get("model"), ("model",), faults, folder)
     goal = fill(GoalForm, tables.get("goal"), ("goal",), faults)
     budgets = fill_each(BudgetForm, tables.get("budgets"), "budgets", faults)
     everywhere = tables.get("limits") == "observed"
     limits = {} if everywhere else fill_each(LimitForm, tables.get("limits"), "limits", faults)
     solving = fill(SolverForm, tables.get("solver", {}), ("solver",), faults)
-    report = fill(ReportForm, tables.get("report", {}), ("report",), faults, path.parent)
+    report = fill(ReportForm, tables.get("report", {}), ("report",), faults, folder)
     holding = fill(MustHoldForm, tables.get("must_hold", {}), ("must_hold",), faults)
 
     features = cohort.features if cohort else None
     if cohort and strangers(cohort, budgets, limits):
-        columns = _columns(path.parent / cohort.file)
+        columns = _columns(folder / cohort.file)
         misspelt = missing_columns(cohort, columns) if columns else []
         faults += misspelt
         if misspelt:  # then the other tables may be right
@@ -309,8 +333,7 @@ def _checked(tables: dict[str, Any], path: Path) -> Job:
     if faults or not (cohort and model and goal and budgets and solving and solver and report and holding):
         raise InputError(faults)
     return Job(
-        path=path,
-        source=str(path),
+        file=file,
         cohort=cohort,
         model=model,
         goal=goal,
