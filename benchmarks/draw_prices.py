@@ -19,8 +19,8 @@ from benchmarks.prices_cases import markets
 from evidence.files import ROOT, made_here
 from evidence.report import report
 from maxflip import Fate, Plan, Prices, Problem, TorchClassifier, solve
-from maxflip.solvers.prices.market import REACH, Market
-from maxflip.solvers.prices.shard import DESCENTS
+from maxflip.solvers.prices.market import Market
+from maxflip.solvers.prices.settings import MARKET, SHARD
 
 Floats = NDArray[np.float64]
 AMOUNTS = {"weight": 20.0, "pressure": 60.0, "sugar": 120.0, "sleep": 240.0, "steps": 600.0}
@@ -92,7 +92,7 @@ def watched(problem: Problem) -> tuple[list[Moment], Plan]:
             super().open(scaled=scaled, polished=polished, led=led)
             moments.append(moment(self, self.prices))
 
-        def visit(self, prices: Floats, reach: float = REACH, steps: int = DESCENTS) -> bool:
+        def visit(self, prices: Floats, reach: float = MARKET.reach, steps: int = SHARD.descents) -> bool:
             better = super().visit(prices, reach, steps)
             moments.append(moment(self, prices))
             return better

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from maxflip.select import choose as chooser
 from maxflip.select import milp as programs
 from maxflip.select import relaxation
 from maxflip.select.choose import choose
+from maxflip.select.settings import RELAXATION
 from tests.conftest import LONG
 from tests.examples import linear_problem
 
@@ -213,8 +215,7 @@ def test_the_relaxation_of_many_is_that_of_all(seed: int, monkeypatch: pytest.Mo
     """By a core of the samples or by one program over all of them: the same optimum, and prices that prove it."""
     candidates = random_shares(seed)
     direct = programs.relax(candidates.program(np.ones(6)))
-    monkeypatch.setattr(relaxation, "SMALL", 100)
-    monkeypatch.setattr(relaxation, "CORE", 60)
+    monkeypatch.setattr(relaxation, "RELAXATION", replace(RELAXATION, small=100, core=60))
     found = relaxation.relaxed(candidates)
     assert direct is not None
     assert found is not None

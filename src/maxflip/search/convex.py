@@ -24,11 +24,9 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch.nn.functional import pad
 
-from maxflip.search.interior import HASTY, Bent, Constraints, ConvexFlip, Program, improve, natural_units
+from maxflip.search.interior import Bent, Constraints, ConvexFlip, Program, improve, natural_units
+from maxflip.search.settings import INTERIOR, LINEAR
 from maxflip.search.terms import Terms
-
-# How much dearer it is to ease the constraints than to cross the dearest of them, were it alone.
-DEARER = (1e2, 1e5, 1e8, 1e11)
 
 
 def cheapest_into_convex(
@@ -37,7 +35,7 @@ def cheapest_into_convex(
     w: torch.Tensor,
     terms: Terms,
     payable: torch.Tensor | None = None,
-    patience: int = HASTY,
+    patience: int = INTERIOR.hasty,
 ) -> ConvexFlip:
     """start (B, k)   w (k, A) or (B, k, A)
 
@@ -66,7 +64,7 @@ def _is_empty(
 ) -> torch.Tensor:
     """(b,): for which of the samples `at` it is proved that there is no such change in the box"""
     proved = torch.zeros_like(at, dtype=torch.bool)
-    for dearer in DEARER:
+    for dearer in LINEAR.easing_prices:
         open_ = torch.nonzero(~proved).flatten()
         if len(open_):
             own = at[open_]

@@ -13,9 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxflip._util.types import Floats
-
-TOLERANCE = 1e-9
-NOTHING = 1e-12  # coefficients below this are left out of a program
+from maxflip.select.settings import PROGRAMS
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +85,8 @@ def _highspy(program: Program, *, whole: bool, gap: float, nodes: int, start: Fl
         lp.integrality_ = [highspy.HighsVarType.kInteger] * len(program.worth)
     solver = highspy.Highs()
     options = {"output_flag": False, "threads": 1, "random_seed": 0, "parallel": "off"}
-    options |= {"primal_feasibility_tolerance": TOLERANCE, "mip_feasibility_tolerance": TOLERANCE}
-    options |= {"small_matrix_value": NOTHING}
+    options |= {"primal_feasibility_tolerance": PROGRAMS.tolerance, "mip_feasibility_tolerance": PROGRAMS.tolerance}
+    options |= {"small_matrix_value": PROGRAMS.smallest_coefficient}
     if whole:
         options |= {"mip_abs_gap": gap, "mip_rel_gap": 0.0, "mip_max_nodes": nodes}
     for name, value in options.items():

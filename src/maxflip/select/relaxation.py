@@ -25,21 +25,7 @@ from numpy.typing import NDArray
 from maxflip._util.parallel import each_part, filled
 from maxflip._util.types import Floats, Mask
 from maxflip.select.milp import Answer, Program, relax
-
-SMALL = 4000  # samples that are handed to the program as they are
-PART = 8  # every so manieth sample guesses the prices
-CORE = 250  # samples in doubt in the first core: the program of four times as many takes ten times as long
-WIDEST = 16_000  # samples in a core at guessed prices ...
-MODERATE, NARROW = 30_000, 2000  # ... and with so few candidates, which the program takes as they are in seconds
-LITTLE = 1e-6  # of a worth for all of a budget: a price that only tells who draws less
-STEPS, SHORTEST = 5, 1e-3  # of Newton's method, and the part of one that is no more worth taking
-DECIDED = 1e-3  # odds: what such samples add to a curvature is left out
-GUESSED, WELL_GUESSED = 40.0, 10.0  # samples in doubt at prices guessed by a part, and at those of a market
-FAR = 10.0  # times the width of a corner: a doubt that no step removes
-TURNS, ROUNDING = 30, 1e-12  # of who is at 0, and what is no gain, of the largest pull
-MANY = 20_000  # samples, of which a part of one may be missed
-NEARLY_CLOSED = 1e-6  # of the bound
-CLOSED = 1e-9  # of the bound: a gap that rounding explains
+from maxflip.select.settings import RELAXATION
 
 Indices = NDArray[np.int64]
 
@@ -181,17 +167,19 @@ def relaxed(
         guess: prices that may be about right, (m,).
         patient: if not, also None where many samples would have to be handed to the program as they are, which can take
             minutes.
-        gap: of the bound; with more than SMALL samples, x may be worth so much less. The bound holds all the same.
+        gap: of the bound. With more than `RELAXATION.small` samples, x may be worth so much less; the bound holds.
     """
     known = None if guess is None else Options.at(guess, candidates)
     found = _all_of_them(candidates, known) if candidates.share.shape[1] else None
     if found is not None:
         return found
-    if candidates.samples > SMALL and candidates.share.shape[1]:
-        few = len(candidates.worth) <= MODERATE
+    if candidates.samples > RELAXATION.small and candidates.share.shape[1]:
+        few = len(candidates.worth) <= RELAXATION.moderate
         if known is not None:
-            polished = _polished(candidates, known, WELL_GUESSED)
-            found = _by_core(candidates, polished, widest=NARROW if few else WIDEST, gap=gap)
+            polished = _polished(candidates, known, RELAXATION.less_doubtful)
+            found = _by_core(
+                candidates, polished, widest=RELAXATION.narrow_core if few else RELAXATION.widest_core, gap=gap
+            )
         if found is None and not (few and known is not None and patient):
             found = _by_core(candidates, _guessed(candidates), widest=candidates.samples // 2, gap=gap)
         if found is not None or not patient:
@@ -210,11 +198,11 @@ def _all_of_them(candidates: Candidates, known: Options | None) -> Relaxed | Non
         return None
     worths = candidates.per_sample_max(candidates.worth)
     capped, cap = _cap(candidates)
-    options = Options.at(np.full(candidates.share.shape[1], LITTLE * candidates.worth.max()), candidates)
+    options = Options.at(np.full(candidates.share.shape[1], RELAXATION.tiny_price * candidates.worth.max()), candidates)
     draws = -options.best
     order = np.lexsort((draws, -worths, ~candidates.must_samples))[:cap]
     most = float(np.sort(worths)[::-1][:cap].sum())
-    if known is not None and known.bound < most * (1 - CLOSED):
+    if known is not None and known.bound < most * (1 - RELAXATION.closed_gap):
         return None
     taken = options.taken[order]
     if (taken < 0).any() or candidates.must_samples.sum() > cap or (candidates.drawn_by(taken) > 1.0).any():
@@ -241,12 +229,12 @@ def _cap(candidates: Candidates) -> tuple[int, int]:
 
 def _guessed(candidates: Candidates) -> Options:
     """Prices by a part of the samples, polished with all."""
-    part = candidates.of(candidates.sample % PART == 0)
-    found = relaxed(Candidates(part.worth, part.share * PART, part.sample, part.must))
-    prices = np.zeros(candidates.share.shape[1]) if found is None else found.prices * PART
+    part = candidates.of(candidates.sample % RELAXATION.part == 0)
+    found = relaxed(Candidates(part.worth, part.share * RELAXATION.part, part.sample, part.must))
+    prices = np.zeros(candidates.share.shape[1]) if found is None else found.prices * RELAXATION.part
     # At prices of nothing all candidates of a sample are alike; a thousandth of the worth tells them apart.
     prices = np.maximum(prices, 1e-3 * candidates.worth.sum() / len(prices))
-    return _polished(candidates, Options.at(prices, candidates), GUESSED)
+    return _polished(candidates, Options.at(prices, candidates), RELAXATION.doubtful)
 
 
 def _prices(answer: Answer, candidates: Candidates) -> Floats:
@@ -255,8 +243,8 @@ def _prices(answer: Answer, candidates: Candidates) -> Floats:
 
 def _by_core(candidates: Candidates, options: Options, widest: int, gap: float = 0.0) -> Relaxed | None:
     """From these prices; None if the core would have to hold more samples than `widest`."""
-    closed = max(gap, CLOSED if candidates.samples <= MANY else NEARLY_CLOSED)
-    size = CORE
+    closed = max(gap, RELAXATION.closed_gap if candidates.samples <= RELAXATION.many else RELAXATION.nearly_closed_gap)
+    size = RELAXATION.core
     while size < min(widest, candidates.samples // 2):
         step = _one_core(candidates, options, size)
         if step is None:
@@ -278,14 +266,14 @@ def _polished(candidates: Candidates, options: Options, doubtful: float) -> Opti
     doubtful: how many samples the present prices leave in doubt, in roots of their number
     """
     wavering = int(np.isfinite(options.doubt).sum())  # all but those who must be picked and have one candidate
-    count = min(candidates.samples // PART, int(doubtful * candidates.samples**0.5), wavering - 1)
+    count = min(candidates.samples // RELAXATION.part, int(doubtful * candidates.samples**0.5), wavering - 1)
     inside, here, capacity = candidates, options, np.ones(candidates.share.shape[1])
-    while count > CORE // 20:
+    while count > RELAXATION.core // 20:
         width = float(np.partition(here.doubt, count)[count])
         if width == 0.0:
             break
         # Those whose minds are made up by far are left out from here on; they keep what they take.
-        wavers = here.doubt < FAR * width
+        wavers = here.doubt < RELAXATION.far * width
         capacity = capacity - inside.drawn_by(here.taken[~wavers & (here.taken >= 0)])
         inside = inside.of(wavers[inside.sample])
         here = Options.at(here.prices, inside)
@@ -299,10 +287,10 @@ def _polished(candidates: Candidates, options: Options, doubtful: float) -> Opti
 
 def _newton(candidates: Candidates, prices: Floats, width: float, capacity: Floats) -> Floats:
     rounded = _Rounded.at(prices, candidates, width, capacity)
-    for _ in range(STEPS):
+    for _ in range(RELAXATION.newton_steps):
         step = rounded.newton_step(candidates)
         length = 1.0
-        while length > SHORTEST:
+        while length > RELAXATION.shortest_step:
             further = _Rounded.at(np.maximum(prices + length * step, 0.0), candidates, width, capacity)
             if further.value < rounded.value:
                 break
@@ -339,7 +327,7 @@ class _Rounded:
 
     def newton_step(self, candidates: Candidates) -> Floats:
         """To the minimum of the quadratic model over prices >= 0."""
-        undecided = candidates.per_sample_max(np.minimum(self.odds, 1.0 - self.odds)) > DECIDED
+        undecided = candidates.per_sample_max(np.minimum(self.odds, 1.0 - self.odds)) > RELAXATION.least_odds
         inside = undecided[candidates.sample]
         if not inside.any():
             return np.zeros_like(self.prices)
@@ -365,11 +353,11 @@ def least(curvature: Floats, pull: Floats) -> Floats:
     nearly always ends in a few turns; where it goes in circles, its last answer without what is negative has to do.
     """
     free = np.ones(len(pull), dtype=bool)
-    for _ in range(TURNS):
+    for _ in range(RELAXATION.turns):
         v = np.zeros(len(pull))
         v[free] = np.linalg.solve(curvature[np.ix_(free, free)], pull[free])
         gains = pull - curvature @ v
-        wrong = np.where(free, v < 0, gains > ROUNDING * np.abs(pull).max())
+        wrong = np.where(free, v < 0, gains > RELAXATION.rounding * np.abs(pull).max())
         if not wrong.any():
             break
         free ^= wrong

@@ -17,14 +17,7 @@ import scipy.sparse as sp
 
 from maxflip._util.types import Floats
 from maxflip.select.milp import Program, relax
-
-ROUNDS = 150
-WIDTH, WIDEST, NARROWEST = 1.1, 1.5, 1.0003  # factor by which prices may change: at first, at most and at least
-WIDER, NARROWER = 1.5, 0.9  # its exponent after a step that lowers D, and after one that does not
-SERIOUS = 0.1  # of the promised fall of D: with less the box does not move
-CLOSED, OPEN = 1e-4, 1.003  # of D: a smaller promise ends it, unless the box is narrower than this
-RISE = 1e-3  # of D / m: what all of a budget that had no price may be worth after a step
-DEAR = 1e-3  # of D / m: least price of an overdrawn budget when averages are weighed
+from maxflip.solvers.prices.settings import PLANES
 
 Evaluate = Callable[[Floats], tuple[float, Floats]]
 
@@ -34,26 +27,26 @@ def least(evaluate: Evaluate, start: Floats) -> tuple[Floats, Floats]:
 
     evaluate: prices q (m,), what all of each budget is worth -> D, and its slope 1 - A / B (m,)   start (m,): q
     """
-    center, width = start, WIDTH
+    center, width = start, PLANES.width
     value, slope = evaluate(center)
     tried, values, slopes = [center], [value], [slope]
     best = 0
-    for _ in range(ROUNDS):
-        rise = RISE * values[best] / len(center)
+    for _ in range(PLANES.rounds):
+        rise = PLANES.rise * values[best] / len(center)
         found = _model_minimum(np.array(tried), np.array(values), np.array(slopes), center, width, rise)
         if found is None:
             break
         there, promised = found[0], values[best] - found[1]
-        if promised <= CLOSED * values[best] and width >= OPEN:
+        if promised <= PLANES.closed_gap * values[best] and width >= PLANES.open_width:
             break
         value, slope = evaluate(there)
         tried.append(there)
         values.append(value)
         slopes.append(slope)
-        if values[best] - value >= SERIOUS * promised:
-            best, center, width = len(values) - 1, there, min(width**WIDER, WIDEST)
+        if values[best] - value >= PLANES.serious * promised:
+            best, center, width = len(values) - 1, there, min(width**PLANES.wider, PLANES.widest)
         else:
-            width = max(width**NARROWER, NARROWEST)
+            width = max(width**PLANES.narrower, PLANES.narrowest)
     order = np.argsort(values, kind="stable")
     return np.array(tried)[order], 1.0 - np.array(slopes)[order]
 
@@ -86,7 +79,7 @@ def weights(share: Floats, worth_all: Floats) -> Floats:
     share (K, m): A_k / B   worth_all (m,): q
     """
     k, m = share.shape
-    dear = np.maximum(worth_all, DEAR * worth_all.sum() / m)
+    dear = np.maximum(worth_all, PLANES.overdrawn * worth_all.sum() / m)
     answer = relax(
         Program(
             worth=np.append(np.zeros(k), -dear / dear.sum()),

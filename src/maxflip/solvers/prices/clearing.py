@@ -16,19 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from maxflip._util.types import Floats
-
-FINAL = 0.01
-ANNEALED, WARM = (0.3, 0.1, 0.03, FINAL), (FINAL,)
-NEAR = (0.03, FINAL)  # from prices that were right for other budgets
-SHARP = (FINAL, 2e-3, 4e-4)  # where D itself matters: at FINAL, smoothing overprices a count by half a per cent
-STEPS = 30  # at most so many Newton steps at each softness
-SETTLED = 1e-6  # of D: converged if demand and budgets differ by less
-SMALL, MANY_SMALL = 1e-5, 3  # stalled after MANY_SMALL halved steps in a row that each lower D by less than SMALL x D
-NEARLY = 1e-2  # of D: if demand and budgets still differ by more, an intermediate softness is inserted
-EXTRA, CLOSE = 6, 1.05  # at most so many insertions, and none between softnesses closer than this factor
-HALVINGS = 12
-MOST = 2.0  # a price changes by at most a factor of e^2 in a step
-NOTHING = 1e-7  # typical worths: the lowest price makes the whole budget worth this much
+from maxflip.solvers.prices.settings import CLEARING
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,14 +53,14 @@ def clear(
     amounts: Floats,
     start: Floats,
     typical_worth: float,
-    softness: tuple[float, ...] = ANNEALED,
-    patience: int = MANY_SMALL,
+    softness: tuple[float, ...] = CLEARING.annealed,
+    patience: int = CLEARING.small_gains,
 ) -> Cleared:
     """evaluate(prices (m,), softness) -> Terms   amounts (m,)   start (m,): prices of 0 stay 0
     patience: halved steps in a row that may lower D by next to nothing"""
     traded = start > 0
     prices = np.zeros(len(amounts))
-    lowest = NOTHING * typical_worth
+    lowest = CLEARING.lowest * typical_worth
 
     def at(q: Floats, softness: float) -> Terms:
         """The whole dual as a function of q_r = price_r amount_r, what all of a budget is worth."""
@@ -84,11 +72,11 @@ def clear(
         return Terms(float(q.sum()) + terms.value, 1.0 + terms.gradient[traded] * scale, inside)
 
     q = np.maximum(start[traded] * amounts[traded], lowest)
-    ahead, last, extra = list(softness), np.inf, EXTRA
+    ahead, last, extra = list(softness), np.inf, CLEARING.insertions
     while ahead:
         soft = ahead.pop(0)
         reached = _descended(at, q, soft, lowest, patience)
-        if not reached.settled and extra and last > CLOSE * soft and math.isfinite(last):
+        if not reached.settled and extra and last > CLEARING.insertion_factor * soft and math.isfinite(last):
             ahead, extra = [(soft * last) ** 0.5, soft, *ahead], extra - 1
             continue
         q, here, last = reached.q, reached.terms, soft
@@ -112,19 +100,19 @@ def _descended(
 ) -> _Reached:
     """Newton steps at one softness."""
     here, small = at(q, softness), 0
-    for _ in range(STEPS):
+    for _ in range(CLEARING.steps):
         # D < 0 means infeasible: the samples that must be picked do not fit, and prices would rise without bound.
-        if here.value < 0 or _imbalance(q, here, lowest) <= SETTLED * here.value:
+        if here.value < 0 or _imbalance(q, here, lowest) <= CLEARING.converged * here.value:
             return _Reached(q, here, settled=True)
         moved = _newton_step(at, q, here, softness, lowest)
         if moved is None:
             break
         there, terms, halved = moved
-        small = small + 1 if halved and here.value - terms.value < SMALL * here.value else 0
+        small = small + 1 if halved and here.value - terms.value < CLEARING.small_gain * here.value else 0
         q, here = there, terms
         if small >= patience:
             break
-    return _Reached(q, here, settled=_imbalance(q, here, lowest) <= NEARLY * here.value)
+    return _Reached(q, here, settled=_imbalance(q, here, lowest) <= CLEARING.nearly_converged * here.value)
 
 
 def _imbalance(q: Floats, here: Terms, lowest: float) -> float:
@@ -149,8 +137,8 @@ def _newton_step(
         return None
     direction = np.zeros_like(q)
     direction[free] = -np.linalg.solve(inside[np.ix_(free, free)], slope[free])
-    length = min(1.0, MOST / max(float(np.abs(direction).max()), 1e-300))
-    for halvings in range(HALVINGS):
+    length = min(1.0, CLEARING.longest_step / max(float(np.abs(direction).max()), 1e-300))
+    for halvings in range(CLEARING.halvings):
         there = np.maximum(q * np.exp(length * direction), lowest)
         terms = at(there, softness)
         if terms.value < here.value + 1e-4 * length * min(0.0, float(slope @ direction)):

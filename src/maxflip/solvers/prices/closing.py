@@ -20,34 +20,8 @@ from maxflip.judge import admissible
 from maxflip.select.choose import choose, in_order_of_appearance, unit_of
 from maxflip.select.relaxation import Candidates, relaxed
 from maxflip.solvers.prices.market import Market
-from maxflip.solvers.prices.shard import DESCENTS, LATEST, Columns
-
-FEW = 1000  # samples: beyond, only those near the margin offer several columns
-TINY = 100  # samples: up to so many, every flip seen stays a column
-BAND = 0.1  # x worth: how much dearer than its sample's cheapest flip a column may be; and, beyond FEW samples, the net
-# gain up to which a sample offers several columns
-CHOICE = 0.02  # x worth: this net gain in the final choice, where few rivals are needed beside the mixture's columns
-DEAREST = 0.5  # x worth: samples with a larger net loss are not offered, where no mixture was computed
-CLOSED, CLOSED_TINY = 0.3, 1e-4  # of a typical worth: column generation ends at this gap; in tiny plans
-SPARED = 1 - 1e-8  # leave 1e-8 of each budget unused: averages that exhaust it exactly cause degenerate ties
-MIXED = 1e-6  # smaller parts of a flip count as 0
-ROUNDS, PATIENCE = 20, 3  # at most so many rounds; ends after so many in a row without progress
-UNSPENT = 52  # gradients per sample: up to so many, there is room to search flips from nothing once more
-SPENT_SAVING = 120  # gradients per sample: beyond, no more flips are searched that draw less
-SPENT = 90  # gradients per sample: beyond, no more flips are searched at other prices
-ROUGH = 0.03  # relative gap: while it is wider, prices will still change ...
-ROUGH_DESCENTS = 1  # ... and each search makes only so many descents
-HALF_WAY = 0.5  # smoothing: the next search is this part of the way from the best prices to the program's dual prices
-NEARBY = 1.05  # x worth: samples whose flip costs more are not searched there
-EVERY = 10**6  # latest searches of a shard: all of them
-TURNS, BEST, DEARER = 5, 5, 0.2  # filling: price updates, flips nearest to fitting that set them, and the least factor
-SCRAPS = 1e-6  # of a budget: taken to be left at least, so that 1 / left stays finite
-DIVES = 12  # diving steps, each of which fixes at least one fractional sample
-SURE = 0.9  # samples of which the mixture takes more are fixed together
-SAVINGS, SAVED = 4, 1e-2  # rounds of search for flips that draw less; least saving of a round, in budget shares
-SAVINGS_TINY, SAVED_TINY = 40, 1e-8  # the same in tiny plans
-TILT = 0.02  # of a typical worth: added to the prices of all budgets together, to find flips that draw less
-STRETCHES = (1.0, 1.003, 1.01, 1.03, 1.1)  # an average that does not pass is lengthened by these factors
+from maxflip.solvers.prices.settings import COLUMNS, SHARD, STAGES
+from maxflip.solvers.prices.shard import Columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +36,7 @@ class Mixture:
     @cached_property
     def samples(self) -> tuple[Rows, Floats]:
         """Rows of which it takes something, ascending, and how much of each."""
-        some = self.parts > MIXED
+        some = self.parts > COLUMNS.least_part
         rows, place = np.unique(self.columns.rows[some], return_inverse=True)
         taken = np.bincount(place, weights=self.parts[some], minlength=len(rows))
         return rows, np.asarray(taken, dtype=np.float64)
@@ -70,11 +44,11 @@ class Mixture:
     @property
     def whole(self) -> Rows:
         rows, taken = self.samples
-        return rows[taken > 1 - MIXED]
+        return rows[taken > 1 - COLUMNS.least_part]
 
     @property
     def used(self) -> Columns:
-        return self.columns.of(self.parts > MIXED)
+        return self.columns.of(self.parts > COLUMNS.least_part)
 
 
 @dataclass(eq=False)
@@ -90,12 +64,15 @@ class Closing:
     picked: Columns | None = None
     left: Floats | None = None
     gap: float = np.inf
-    way: float = HALF_WAY
+    way: float = COLUMNS.half_way
 
-    def run(self, nearly: float = 0.0, rounds: int = ROUNDS) -> None:
-        """Column generation until the gap is closed, or below `nearly` x D, or PATIENCE rounds bring no progress."""
+    def run(self, nearly: float = 0.0, rounds: int = COLUMNS.rounds) -> None:
+        """Column generation until the gap is closed, or below `nearly` x D, or a few rounds bring no progress."""
         market = self.market
-        close = max((CLOSED_TINY if self.tiny else CLOSED) * market.typical_worth, nearly * market.value)
+        close = max(
+            (COLUMNS.closed_gap_tiny if self.tiny else COLUMNS.closed_gap) * market.typical_worth,
+            nearly * market.value,
+        )
         smallest, most, idle = np.inf, -np.inf, 0
         for _ in range(rounds):
             found = self._mixture(self._to_mix())
@@ -106,7 +83,7 @@ class Closing:
             self.gap = market.most - found.worth
             idle = 0 if self.gap < smallest - close or found.worth > most + close else idle + 1
             smallest, most = min(self.gap, smallest), max(found.worth, most)
-            if self.gap <= close or idle == PATIENCE or market.has_spent(SPENT):
+            if self.gap <= close or idle == COLUMNS.patience or market.has_spent(COLUMNS.spent):
                 return
             self._follow(found.prices)
 
@@ -115,21 +92,21 @@ class Closing:
         while columns are missing. All prices move by the same factor; it is halved after a step that does not lower
         D, since the least D on the way may be far from both ends."""
         best = self.market.prices
-        steps = ROUGH_DESCENTS if self.gap > ROUGH * self.market.most else DESCENTS
-        better = self.market.visit(best + self.way * (prices - best), NEARBY, steps)
-        self.way = HALF_WAY if better else self.way / 2
+        steps = COLUMNS.rough_descents if self.gap > COLUMNS.rough_gap * self.market.most else SHARD.descents
+        better = self.market.visit(best + self.way * (prices - best), COLUMNS.nearby, steps)
+        self.way = COLUMNS.half_way if better else self.way / 2
 
     def make_whole(self) -> None:
         """Diving: fix fractional samples until the fractional rest is worth less than one sample."""
         worth, kept = self.market.problem.worth, np.empty(0, dtype=np.int64)
         best, aim = kept, np.inf
-        for _ in range(DIVES if self.few else 0):
+        for _ in range(COLUMNS.dives if self.few else 0):
             found = self._mixture(self._to_mix(), kept)
             if found is None:
                 break
             self._average(found)
             rows, taken = found.samples
-            parted = taken <= 1 - MIXED
+            parted = taken <= 1 - COLUMNS.least_part
             aim = min(aim, found.worth)
             if worth[found.whole].sum() > worth[best].sum():
                 best = found.whole
@@ -137,10 +114,10 @@ class Closing:
                 return
             if worth[best].sum() > aim - self.market.least_worth:
                 break
-            if self.market.has_spent(SPENT):
+            if self.market.has_spent(COLUMNS.spent):
                 break
             surest = rows[parted][taken[parted].argmax()]
-            kept = np.unique([*kept, surest, *rows[parted & (taken > SURE)]])
+            kept = np.unique([*kept, surest, *rows[parted & (taken > COLUMNS.sure)]])
             self._follow(found.prices)
         self.draw_less(best)
 
@@ -151,11 +128,11 @@ class Closing:
         """
         problem, traded, weights = self.market.problem, self.market.traded, self._thrift_prices
         if not self.few:
-            tilt = TILT * self.market.typical_worth / max(float(problem.thrift_weights[traded].sum()), 1e-300)
+            tilt = COLUMNS.tilt * self.market.typical_worth / max(float(problem.thrift_weights[traded].sum()), 1e-300)
             self._look(self.market.prices + tilt * weights, rows)
             return
-        least, saved = np.inf, SAVED_TINY if self.tiny else SAVED
-        for _ in range(SAVINGS_TINY if self.tiny else SAVINGS):
+        least, saved = np.inf, COLUMNS.least_saving_tiny if self.tiny else COLUMNS.least_saving
+        for _ in range(COLUMNS.savings_tiny if self.tiny else COLUMNS.savings):
             columns = self._to_mix()
             found = self._mixture(columns.of(np.isin(columns.rows, rows)), rows, thrifty=True)
             if found is None or -found.worth > least - saved:
@@ -164,7 +141,7 @@ class Closing:
             drawn = problem.ledger.consumption(found.columns.changes).T @ found.parts
             self.left = np.where(np.isfinite(self.market.amounts), self.market.amounts - drawn, 0.0)
             self._average(found)
-            if self.market.has_spent(SPENT_SAVING) and not self.tiny:
+            if self.market.has_spent(COLUMNS.spent_saving) and not self.tiny:
                 return
             self._look(weights + found.prices, rows)
 
@@ -195,7 +172,9 @@ class Closing:
                 break
             worth = float(problem.worth[rows[chosen]].sum())
             is_best = market.most - worth < market.least_worth * (1 - 1e-9)
-            left = np.maximum(market.amounts - problem.ledger.spent(changes[chosen]), SCRAPS * market.amounts)
+            left = np.maximum(
+                market.amounts - problem.ledger.spent(changes[chosen]), COLUMNS.least_left * market.amounts
+            )
             found = None if worth <= won or is_best else self._fitting(left, rows[chosen])
             if worth > won:
                 self.picked, won = Columns(rows[chosen], changes[chosen]), worth
@@ -206,7 +185,7 @@ class Closing:
             self.left = market.amounts - problem.ledger.spent(self.picked.changes)
             self.draw_less(np.unique(self.picked.rows))
             if market.is_capped and market.weighs:  # others may take their places and draw less
-                if not market.has_spent(UNSPENT):
+                if not market.has_spent(STAGES.unspent):
                     self.add(market.nearest(self._thrift_prices))
                 else:
                     self._look(self._thrift_prices, problem.cohort.order)
@@ -220,14 +199,14 @@ class Closing:
         problem, traded = self.market.problem, self.market.traded
         prices = np.zeros(len(left))
         prices[traded] = self.market.typical_worth / (traded.sum() * left[traded])
-        for _ in range(TURNS):
+        for _ in range(COLUMNS.fill_turns):
             found = self._flips_at(prices, taken)
             share = problem.ledger.consumption(found.changes)[:, traded] / left[traded]
             most = share.max(axis=1, initial=0.0)
             if (most <= 1.0).any() or not len(most):
                 return found.of(most <= 1.0)
-            best = share[np.argsort(most, kind="stable")[:BEST]]
-            prices[traded] *= np.clip((best / best.max(axis=1, keepdims=True)).mean(axis=0), DEARER, 1.0)
+            best = share[np.argsort(most, kind="stable")[: COLUMNS.fill_best]]
+            prices[traded] *= np.clip((best / best.max(axis=1, keepdims=True)).mean(axis=0), COLUMNS.fill_factor, 1.0)
         return found.of(most <= 1.0)
 
     def _flips_at(self, prices: Floats, taken: Rows) -> Columns:
@@ -248,12 +227,12 @@ class Closing:
     def columns(self) -> Columns:
         """What to choose from."""
         if not self.used:
-            return self._columns(BAND, dearest=np.inf if self.tiny else DEAREST)
+            return self._columns(COLUMNS.band, dearest=np.inf if self.tiny else COLUMNS.dearest)
         chosen = [] if self.picked is None else [self.picked]
-        return Columns.all([self._columns(np.inf if self.few else CHOICE), *self.used, *chosen]).once
+        return Columns.all([self._columns(np.inf if self.few else COLUMNS.choice_band), *self.used, *chosen]).once
 
     def _to_mix(self) -> Columns:
-        return Columns.all([self._columns(np.inf if self.few else BAND, EVERY), *self.used]).once
+        return Columns.all([self._columns(np.inf if self.few else COLUMNS.band, COLUMNS.every), *self.used]).once
 
     @cached_property
     def samples(self) -> int:
@@ -262,14 +241,14 @@ class Closing:
     @property
     def tiny(self) -> bool:
         """Whether samples are so few that every flip seen stays a column."""
-        return self.samples <= TINY
+        return self.samples <= COLUMNS.tiny
 
     @property
     def few(self) -> bool:
-        return self.samples <= FEW
+        return self.samples <= COLUMNS.few
 
-    def _columns(self, most: float, latest: int = LATEST, dearest: float = np.inf) -> Columns:
-        prices, band = self.market.prices, np.inf if self.tiny else BAND
+    def _columns(self, most: float, latest: int = SHARD.latest, dearest: float = np.inf) -> Columns:
+        prices, band = self.market.prices, np.inf if self.tiny else COLUMNS.band
         parts = self.market.held.ask(lambda shard: shard.columns(prices, band, most, latest, dearest))
         return Columns.all([*parts, *self.merged])
 
@@ -282,8 +261,9 @@ class Closing:
             return None
         problem, traded = self.market.problem, self.market.traded
         amounts = self.market.amounts[traded]
-        spared = np.where(problem.ledger.count[traded] > 0, 1.0, SPARED)  # people are counted exactly
-        share = problem.ledger.consumption(columns.changes)[:, traded] / (amounts * spared)
+        # People are counted exactly.
+        used = np.where(problem.ledger.count[traded] > 0, 1.0, COLUMNS.used_share)
+        share = problem.ledger.consumption(columns.changes)[:, traded] / (amounts * used)
         sample = in_order_of_appearance(columns.rows)
         must = np.isin(columns.rows, problem.include)
         if kept is not None:
@@ -303,7 +283,7 @@ class Closing:
         """Average the flips that are mixed for one sample, lengthen each average until it passes, and keep it as a
         column. Averages that pass at no factor are dropped. Returns the others and their factors."""
         columns, part = mixture.columns, mixture.parts
-        some = np.flatnonzero((part > MIXED) & (part < 1 - MIXED))
+        some = np.flatnonzero((part > COLUMNS.least_part) & (part < 1 - COLUMNS.least_part))
         sample = in_order_of_appearance(columns.rows[some])
         rows = np.empty(int(sample.max(initial=-1)) + 1, dtype=np.int64)
         rows[sample] = columns.rows[some]
@@ -313,7 +293,7 @@ class Closing:
         np.add.at(changes, sample, part[some, None] * columns.changes[some])
         rows, changes = rows[several], changes[several] / whole[several, None]
         found, factors = [Columns(rows[:0], changes[:0])], [np.empty(0)]
-        for factor in STRETCHES:
+        for factor in COLUMNS.stretches:
             longer = self.market.problem.settle(rows, factor * changes)
             flips: Mask = admissible(self.market.problem, rows, longer)
             found.append(Columns(rows[flips], longer[flips]))

@@ -19,19 +19,10 @@ from maxflip.search import gradient, linear, trust
 from maxflip.search.grid import onto_grid
 from maxflip.search.halfspace import cheapest_into_halfspace, cost
 from maxflip.search.prices import FeaturePrices
+from maxflip.search.settings import Gait
 from maxflip.search.surface import Evaluations, Surface
-from maxflip.solvers.prices.clearing import FINAL, Terms
-
-BEND = 0.1  # smoothing: an absolute price l gets a squared one of BEND x softness x l / spread, so that demand changes
-# smoothly with the prices ("bent" prices; the true ones are "straight")
-KINKED = 0.98  # the surface has a kink if the cosine of its gradient and the cost's normal is smaller
-DESCENTS = 3  # descent steps of a search from a known flip
-BEGINNING = 8  # gradients of a first search, where costs have kinks
-CHEAP, DEAR = 0.3, 2.0  # where costs have kinks, only flips that cost CHEAP to DEAR x worth are mended ...
-DEAR_LATER = 1.3  # ... and once flips of others were tried, up to this
-SOME, MANY, PAYS = 256, 1024, 1e-3  # from MANY samples on, SOME try first; all follow if these win PAYS of their worth
-LOST = 0.05  # of the samples: if at most these have no flip, they are searched at other prices too
-LATEST = 4  # searches whose flips are offered besides those of the first: the latest ones
+from maxflip.solvers.prices.clearing import Terms
+from maxflip.solvers.prices.settings import CLEARING, SHARD
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,14 +99,14 @@ class Shard:
             return
         best = gradient.Best.none(self.surface.low)
         if self.has_kinks:
-            trust.begin(self.surface, best, everyone, BEGINNING)
+            trust.begin(self.surface, best, everyone, SHARD.first_steps)
         gradient.explore(self.surface, best, everyone[~best.found])
         if polished:
             gradient.follow(self.surface, best, everyone[best.found], among=everyone[best.found])
             gradient.refine(self.surface, best, everyone[best.found])
         elif led and not self.has_kinks:
             gradient.follow(self.surface, best, everyone[best.found], among=everyone[best.found])
-            gradient.track(self.surface, best, everyone[best.found], best.change.clone(), DESCENTS)
+            gradient.track(self.surface, best, everyone[best.found], best.change.clone(), SHARD.descents)
         for prices in again:
             self._explore_again(best, prices)
         self._keep(self.surface, best, everyone[best.found])
@@ -123,7 +114,7 @@ class Shard:
     def _explore_again(self, best: gradient.Best, prices: Floats) -> None:
         """Samples without a flip are searched at these prices too, unless they are many."""
         lost = torch.nonzero(~best.found).flatten()
-        if not 0 < len(lost) <= LOST * len(self.rows):
+        if not 0 < len(lost) <= SHARD.lost * len(self.rows):
             return
         other = gradient.Best(best.change.clone(), best.cost.clone())
         gradient.explore(self.surface.repriced(FeaturePrices.at(self.problem, prices)), other, lost)
@@ -172,7 +163,7 @@ class Shard:
         gradient.explore(self.surface, best, at)
         self._keep(self.surface, best, at[best.found[at]])
 
-    def reprice(self, prices: Floats, reach: float, steps: int = DESCENTS) -> None:
+    def reprice(self, prices: Floats, reach: float, steps: int = SHARD.descents) -> None:
         """The cheapest flips at these prices, of samples that would cost at most `reach` times their worth."""
         surface = self._at(prices)
         if self.forms is not None:
@@ -187,7 +178,7 @@ class Shard:
         prices: Floats,
         reach: float,
         without: torch.Tensor | None = None,
-        steps: int = DESCENTS,
+        steps: int = SHARD.descents,
     ) -> tuple[gradient.Best, torch.Tensor]:
         """From where the planes expect the flips.   without (B,): samples that are left alone"""
         expected = cheapest_into_halfspace(self.g, self.r, surface.squared, surface.absolute, surface.low, surface.high)
@@ -247,16 +238,16 @@ class Shard:
             return
         at = torch.nonzero(best.found).flatten()
         worth = torch.where(self.must, torch.inf, self.worth - float(prices @ self.problem.ledger.count)).clamp_min(0.0)
-        some = at if len(at) < MANY else at[:: len(at) // SOME]
+        some = at if len(at) < SHARD.many else at[:: len(at) // SHARD.some]
         before = best.cost.clone()
         gradient.follow(surface, best, some, among, worth)
-        if len(some) < len(at) and (before - best.cost)[some].sum() > PAYS * self.worth[some].sum():
+        if len(some) < len(at) and (before - best.cost)[some].sum() > SHARD.pays * self.worth[some].sum():
             gradient.follow(surface, best, at, among, worth)
         changed = best.cost < before
         changed[among] = True
         self._keep(surface, best, torch.nonzero(changed).flatten())
 
-    def touch_up(self, prices: Floats, reach: float, gait: gradient.Gait) -> None:
+    def touch_up(self, prices: Floats, reach: float, gait: Gait) -> None:
         """Flips that are cheaper at these prices, close to the present ones."""
         surface, best, at = self._known(prices, reach)
         if self.has_kinks:
@@ -280,7 +271,7 @@ class Shard:
         """The modelled dual's part of these samples."""
         surface = self._at(prices, softness)
         s, l = surface.squared, surface.absolute  # noqa: E741
-        squared = self.squared + BEND * softness * self.bent
+        squared = self.squared + SHARD.bend * softness * self.bent
         low, high = self.surface.low, self.surface.high
         flip = cheapest_into_halfspace(self.g, self.r, s, l, low, high)
         y = flip.change.abs()
@@ -374,7 +365,7 @@ class Shard:
         return np.asarray(self.rows[(self.surface.broken & ~self.found).cpu().numpy()])
 
     def columns(
-        self, prices: Floats, band: float, most: float, latest: int = LATEST, dearest: float = np.inf
+        self, prices: Floats, band: float, most: float, latest: int = SHARD.latest, dearest: float = np.inf
     ) -> Columns:
         """Candidates at these prices: each sample's cheapest flip; its cheapest at bent prices, since these together
         draw what the market cleared; and alternatives from the first and the latest searches.
@@ -413,14 +404,14 @@ class Shard:
 
         return Columns(every, filled(settled, (len(every), width)))
 
-    def _at(self, prices: Floats, softness: float = FINAL) -> Surface:
+    def _at(self, prices: Floats, softness: float = CLEARING.final) -> Surface:
         """The surface at these prices, with absolute prices smoothed (bent) as in the market's model of that softness.
 
         Flips are searched at bent prices too, so that their total demand is what the market cleared. At straight prices
         everyone would move only the feature that is cheapest.
         """
         plain = FeaturePrices.at(self.problem, prices)
-        bend = BEND * softness * (prices @ self.bent.cpu().numpy())
+        bend = SHARD.bend * softness * (prices @ self.bent.cpu().numpy())
         return self.surface.repriced(FeaturePrices(plain.squared + bend, plain.absolute))
 
     def _cost(self, surface: Surface) -> torch.Tensor:
@@ -461,8 +452,8 @@ class Shard:
         """Samples for whom a cheaper flip may decide whether they are picked, or make room for others: those whose flip
         costs next to nothing are left out, and those who cost far more than they are worth."""
         charged = self._charged(price, prices)
-        dear = DEAR_LATER if self.followed > 1 else DEAR
-        some = (charged >= CHEAP * self.worth) & (charged <= dear * self.worth)
+        dear = SHARD.dear_later if self.followed > 1 else SHARD.dear
+        some = (charged >= SHARD.cheap * self.worth) & (charged <= dear * self.worth)
         return torch.nonzero(self.found & (self.must | some)).flatten()
 
     def _charged(self, price: torch.Tensor, prices: Floats) -> torch.Tensor:
@@ -521,6 +512,6 @@ def _supporting(surface: Surface, at: torch.Tensor, d: torch.Tensor, g: torch.Te
     free = (d != 0) & (d > surface.low[at]) & (d < surface.high[at]) & (surface.squared > 0)
     scale = torch.where(free, 1.0 / torch.where(surface.squared > 0, surface.squared, 1.0), 0.0)
     along, own, other = (normal * g * scale).sum(1), (normal**2 * scale).sum(1), (g**2 * scale).sum(1)
-    kinked = (along > 0) & (along < KINKED * (own * other).sqrt())
+    kinked = (along > 0) & (along < SHARD.kinked_cosine * (own * other).sqrt())
     factor = torch.where(kinked, along / own, 0.0)[:, None]
     return torch.where(kinked[:, None] & free, factor * normal, g)
