@@ -76,9 +76,9 @@ def question() -> Problem:
 def moment(market: Market, prices: Floats) -> Moment:
     """What is bought at these prices, by the flips found for them."""
     drawn, buyers = np.zeros(len(prices)), 0
-    for rows, gains, columns in market.held.ask(lambda s: (s.rows, s.gains(prices), s.columns(prices, 0.0, 0.0))):
-        buying = np.isin(columns.rows, rows[gains > 0])
-        drawn += market.problem.ledger.consumption(columns.changes[buying]).sum(axis=0)
+    for rows, gains, offered in market.held.ask(lambda s: (s.rows, s.gains(prices), s.offered(prices, 0.0, 0.0))):
+        buying = np.isin(offered.rows, rows[gains > 0])
+        drawn += market.problem.ledger.consumption(offered.changes[buying]).sum(axis=0)
         buyers += int(buying.sum())
     return Moment(prices, drawn / market.amounts, buyers, market.dual(prices))
 

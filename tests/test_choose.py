@@ -246,7 +246,7 @@ def test_the_core_is_what_solves_large_relaxations(each: int, monkeypatch: pytes
     """Also where a sample has several candidates that are nothing alike."""
     sizes: list[int] = []
 
-    def counting(program: programs.Program) -> programs.Answer | None:
+    def counting(program: programs.Program) -> programs.ProgramResult | None:
         sizes.append(len(program.worth))
         return programs.relax(program)
 
@@ -314,7 +314,7 @@ def test_the_program_serves_where_swaps_find_nothing(
 ) -> None:
     """The 0/1 program over the band stops within one of the bound too."""
     tried = []
-    monkeypatch.setattr(chooser, "reach", lambda *given: tried.append(given))
+    monkeypatch.setattr(chooser, "tabu_search", lambda *given: tried.append(given))
     monkeypatch.setattr(chooser, "exchanged", lambda *_: None)
     monkeypatch.setattr(programs, "_has_highspy", lambda: has_highspy)
     given = large_candidates(seed, n=800)
@@ -364,5 +364,5 @@ def test_the_least_over_prices_of_at_least_nothing_is_that_of_scipy(seed: int) -
     m = int(rng.integers(1, 25))
     root = rng.normal(size=(m + 5, m)) * rng.lognormal(0, 1, m)
     aim = root @ rng.normal(seed % 3 - 1, 1, m)
-    found = relaxation.least(root.T @ root, root.T @ aim)
+    found = relaxation.nonnegative_minimum(root.T @ root, root.T @ aim)
     np.testing.assert_allclose(found, nnls(root, aim)[0], rtol=1e-6, atol=1e-9)

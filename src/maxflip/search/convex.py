@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch.nn.functional import pad
 
-from maxflip.search.interior import Bent, Constraints, ConvexFlip, Program, improve, natural_units
+from maxflip.search.interior import Bent, Constraints, ConvexFlip, ConvexProgram, improve, natural_units
 from maxflip.search.settings import INTERIOR, LINEAR
 from maxflip.search.terms import Terms
 
@@ -48,7 +48,7 @@ def cheapest_into_convex(
     if not len(at):
         return best
     here, own = constraints(start[at], at), terms.of(at)
-    program = Program.of(at, here, start[at], w[at], natural_units(here, w[at], own), terms=own, claim=own)
+    program = ConvexProgram.of(at, here, start[at], w[at], natural_units(here, w[at], own), terms=own, claim=own)
 
     def is_out_of_reach(doubted: torch.Tensor) -> torch.Tensor:
         if payable is None:
@@ -97,7 +97,7 @@ def _must_be_eased(
         high=pad(terms.high, (0, 1)),
     )
     with_ease = replace(without, high=pad(terms.high, (0, 1), value=torch.inf))
-    program = Program.of(everyone, eased(start, everyone), start, w, units, terms=with_ease, claim=without)
+    program = ConvexProgram.of(everyone, eased(start, everyone), start, w, units, terms=with_ease, claim=without)
     best = ConvexFlip.none(without.low, torch.zeros_like(at, dtype=torch.bool))
     improve(best, program, eased)
     return torch.isinf(best.lower)

@@ -73,7 +73,7 @@ class ConvexFlip:
         return cls(nothing, nothing[:, 0].clone(), inside, nothing.clone(), nothing[:, 0].clone())
 
 
-T = TypeVar("T", "Program", "Point")
+T = TypeVar("T", "ConvexProgram", "Point")
 
 
 def _take(of: T, keep: torch.Tensor) -> T:
@@ -84,7 +84,7 @@ def _take(of: T, keep: torch.Tensor) -> T:
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class ConvexProgram:
     """min squared . y^2 + linear . y   s.t.  h(start + w (y_1 - y_2)) / size >= 0,   0 <= y <= cap.     y (B, 2A)
 
     In units, `unit` (B, A) and `typical` (B,), in which all sizes are near 1. at (B,): which samples these are.
@@ -116,7 +116,7 @@ class Program:
         units: tuple[torch.Tensor, torch.Tensor],
         terms: Terms,
         claim: Terms,
-    ) -> Program:
+    ) -> ConvexProgram:
         """here: the constraints at d = 0   start (B, k)   w (B, k, A)   units: `unit` and `typical`"""
         unit, typical = units
         two_unit = torch.cat([unit, unit], dim=1)
@@ -210,7 +210,7 @@ def natural_units(here: Bent, w: torch.Tensor, terms: Terms) -> tuple[torch.Tens
 
 def improve(
     best: ConvexFlip,
-    program: Program,
+    program: ConvexProgram,
     constraints: Constraints,
     out_of_reach: Callable[[torch.Tensor], torch.Tensor] | None = None,
     patience: int = INTERIOR.hasty,
@@ -245,7 +245,7 @@ def improve(
         point = _step(program, bent, point)
 
 
-def _record(program: Program, bent: Bent, point: Point, best: ConvexFlip, upper: torch.Tensor) -> torch.Tensor:
+def _record(program: ConvexProgram, bent: Bent, point: Point, best: ConvexFlip, upper: torch.Tensor) -> torch.Tensor:
     """Notes what this point achieves and proves; returns (b,): the samples that are done."""
     at, change = program.at, program.change(point.y)
     price = program.terms.cost(change)
@@ -265,10 +265,10 @@ def _record(program: Program, bent: Bent, point: Point, best: ConvexFlip, upper:
 
 
 # Of matrices (B, n, m).
-Solver = Callable[[torch.Tensor], torch.Tensor]
+LinearSolve = Callable[[torch.Tensor], torch.Tensor]
 
 
-def _factored(matrix: torch.Tensor) -> Solver:
+def _factored(matrix: torch.Tensor) -> LinearSolve:
     """x of matrix x = need, for positive definite matrices (B, n, n) whose sizes may be very uneven."""
     scale = matrix.diagonal(dim1=1, dim2=2).rsqrt()[:, :, None]
     even = matrix * scale * scale.transpose(1, 2)
@@ -280,8 +280,8 @@ def _factored(matrix: torch.Tensor) -> Solver:
     return lambda need: scale * torch.cholesky_solve(scale * need, factor)
 
 
-def _solver(rows: torch.Tensor, ease: torch.Tensor, w: torch.Tensor, spread: torch.Tensor) -> Solver:
-    """x of (R E R' + diag(ease)) x = need, R = rows w.   rows (B, N, k)   ease (B, N)   w (B, k, A)   spread (B, A): E
+def _solver(rows: torch.Tensor, ease: torch.Tensor, w: torch.Tensor, inverse: torch.Tensor) -> LinearSolve:
+    """x of (R E R' + diag(ease)) x = need, R = rows w.   rows (B, N, k)   ease (B, N)   w (B, k, A)   inverse (B, A): E
 
     The less ease a row has the more it binds; solved as it stands the system is accurate however hard. Where there are
     many more rows than features, only the heaviest are solved for so. The others are put into E first, by
@@ -289,14 +289,14 @@ def _solver(rows: torch.Tensor, ease: torch.Tensor, w: torch.Tensor, spread: tor
     """
     few = 2 * w.shape[2] + INTERIOR.spare_rows
     if rows.shape[1] <= few:
-        inner = (w * spread[:, None, :]) @ w.transpose(1, 2)
+        inner = (w * inverse[:, None, :]) @ w.transpose(1, 2)
         return _factored(rows @ inner @ rows.transpose(1, 2) + torch.diag_embed(ease))
-    rows = torch.where(spread[:, None, :] > 0, rows @ w, 0.0)
-    heavy = ((rows**2 * spread[:, None, :]).sum(dim=2) / ease).topk(few, dim=1).indices[:, :, None]
+    rows = torch.where(inverse[:, None, :] > 0, rows @ w, 0.0)
+    heavy = ((rows**2 * inverse[:, None, :]).sum(dim=2) / ease).topk(few, dim=1).indices[:, :, None]
     own = rows.gather(1, heavy.expand(-1, -1, rows.shape[2]))
     ease = ease[:, :, None]
     lightly = (1.0 / ease).scatter(1, heavy, 0.0)
-    stiff = torch.diag_embed(torch.where(spread > 0, 1.0 / spread, 1.0))
+    stiff = torch.diag_embed(torch.where(inverse > 0, 1.0 / inverse, 1.0))
     features = _factored(stiff + (lightly * rows).transpose(1, 2) @ rows)
     reach = features(own.transpose(1, 2))
     rest = _factored(own @ reach + torch.diag_embed(ease.gather(1, heavy)[:, :, 0]))
@@ -309,13 +309,13 @@ def _solver(rows: torch.Tensor, ease: torch.Tensor, w: torch.Tensor, spread: tor
     def solve(need: torch.Tensor) -> torch.Tensor:
         x = solve_roughly(need)
         for _ in range(INTERIOR.refinements):
-            x = x + solve_roughly(need - rows @ (spread[:, :, None] * (rows.transpose(1, 2) @ x)) - ease * x)
+            x = x + solve_roughly(need - rows @ (inverse[:, :, None] * (rows.transpose(1, 2) @ x)) - ease * x)
         return x
 
     return solve
 
 
-def _step(program: Program, bent: Bent, point: Point) -> Point:
+def _step(program: ConvexProgram, bent: Bent, point: Point) -> Point:
     live = program.live
     y, slack, duals = point.y, point.slack, point.duals
     number = live.sum(dim=1)

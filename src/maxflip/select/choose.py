@@ -27,9 +27,9 @@ from maxflip.errors import ProblemError
 from maxflip.plan.pool import first_of_each
 from maxflip.problem.budgets import Bill, Ledger
 from maxflip.problem.problem import Problem
-from maxflip.select.local_search import exchanged, reach, taken_whole
+from maxflip.select.local_search import exchanged, tabu_search, taken_whole
 from maxflip.select.milp import solve_whole
-from maxflip.select.relaxation import Candidates, Options, Relaxed, relaxed
+from maxflip.select.relaxation import Candidates, Demand, Relaxed, relaxed
 from maxflip.select.settings import CHOICE, PROGRAMS
 from maxflip.select.thrift import thriftier
 
@@ -155,7 +155,7 @@ def _thrifty(offer: _Offer, picked: Chosen, limit: Relaxed | None) -> Chosen:
     candidates = offer.candidates
     if limit is None or not len(picked):
         return picked
-    doubt = Options.at(limit.prices, candidates).doubt
+    doubt = Demand.at(limit.prices, candidates).doubt
     band = CHOICE.band + CHOICE.band_per_budget * candidates.share.shape[1]
     free = lowest(doubt, min(len(doubt), CHOICE.local_bands * band))
     # People are counted exactly; of other budgets HiGHS lets a little slip.
@@ -372,14 +372,14 @@ def _pick(offer: _Offer, limit: Relaxed, room: Floats, cuts: list[tuple[Floats, 
     candidates, worth = offer.candidates, offer.candidates.worth
     is_whole = bool(np.all(worth == np.floor(worth)))
     ceiling = float(np.floor(limit.bound + 1e-6)) if is_whole else limit.bound * (1 - 1e-9)
-    doubt = Options.at(limit.prices, candidates).doubt
+    doubt = Demand.at(limit.prices, candidates).doubt
     doubt[candidates.sample[np.abs(limit.x - np.round(limit.x)) > 1e-7]] = 0.0
     m = candidates.share.shape[1]
     band = CHOICE.band + CHOICE.band_per_budget * m
     best: Chosen | None = None
     enough, gap, nodes = ceiling, 1.0 - 1e-6 if is_whole else 1e-9 * max(1.0, limit.bound), CHOICE.nodes
     if len(doubt) > CHOICE.few:
-        best = _by_swaps(offer, limit, room, _among(doubt, CHOICE.local_bands * band), ceiling)
+        best = _by_local_search(offer, limit, room, _among(doubt, CHOICE.local_bands * band), ceiling)
         if not is_whole:
             enough, gap = limit.bound * (1 - CHOICE.fine_gap), CHOICE.fine_gap * limit.bound
             nodes = max(1, CHOICE.nodes // max(1, m))
@@ -400,7 +400,7 @@ def _pick(offer: _Offer, limit: Relaxed, room: Floats, cuts: list[tuple[Floats, 
     return best if better is None else better
 
 
-def _by_swaps(offer: _Offer, limit: Relaxed, room: Floats, free: Mask, ceiling: float) -> Chosen | None:
+def _by_local_search(offer: _Offer, limit: Relaxed, room: Floats, free: Mask, ceiling: float) -> Chosen | None:
     """The best selection that local search finds. Its target starts at the ceiling and is bisected downwards."""
     candidates, worth, most = offer.candidates, offer.candidates.worth, ceiling
     best = exchanged(candidates, limit.prices, room, taken_whole(candidates, limit))
@@ -414,7 +414,7 @@ def _by_swaps(offer: _Offer, limit: Relaxed, room: Floats, free: Mask, ceiling: 
         if have >= most - 0.5 * step:
             break
         nearly_there = best is offer.known and have >= most - 1.5 * step
-        found = reach(candidates, limit, room, free, aim, aim, offer.effort if nearly_there else 1.0)
+        found = tabu_search(candidates, limit, room, free, aim, aim, offer.effort if nearly_there else 1.0)
         if found is not None and worth[found].sum() > have:
             best, have = found, float(worth[found].sum())
         if have < aim:

@@ -19,7 +19,7 @@ from maxflip.select.relaxation import Candidates, Indices, Relaxed
 from maxflip.select.settings import LOCAL_SEARCH
 
 
-def reach(
+def tabu_search(
     candidates: Candidates,
     limit: Relaxed,
     room: Floats,
@@ -38,7 +38,7 @@ def reach(
     outside = np.flatnonzero(~free[candidates.sample] & (limit.x > 0.5))
     spare = room - candidates.drawn_by(outside) + LOCAL_SEARCH.rounding
     still = aim - float(candidates.worth[outside].sum())
-    options = _Options(candidates.of(free[candidates.sample]), limit.x[inside], limit.prices)
+    options = _TabuSearch(candidates.of(free[candidates.sample]), limit.x[inside], limit.prices)
     found = options.search(np.append(spare, -still), still - (aim - enough), effort)
     return None if found is None else np.sort(np.concatenate([outside, inside[found]]))
 
@@ -87,7 +87,7 @@ def exchanged(candidates: Candidates, prices: Floats, room: Floats, known: Indic
     return np.flatnonzero(chosen)
 
 
-class _Options:
+class _TabuSearch:
     """What each sample may have: one of its c candidates, or nothing (options c, c + 1, ...: one for each sample)."""
 
     def __init__(self, candidates: Candidates, parts: Floats, prices: Floats) -> None:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from maxflip._util.parallel import each_part, filled
 from maxflip._util.types import Floats, Mask
-from maxflip.select.milp import Answer, Program, relax
+from maxflip.select.milp import Program, ProgramResult, relax
 from maxflip.select.settings import RELAXATION
 
 Indices = NDArray[np.int64]
@@ -111,7 +111,7 @@ class Candidates:
 
 
 @dataclass(frozen=True, eq=False)
-class Options:
+class Demand:
     """What each sample would take at given prices: `taken` (samples,) a candidate or -1, by how much it is the best."""
 
     prices: Floats  # (m,)
@@ -121,7 +121,7 @@ class Options:
     doubt: Floats  # (samples,) >= 0
 
     @classmethod
-    def at(cls, prices: Floats, candidates: Candidates) -> Options:
+    def at(cls, prices: Floats, candidates: Candidates) -> Demand:
         net = candidates.net(prices)
         first = candidates.per_sample_max(net)
         is_first = np.flatnonzero(net == first[candidates.sample])[::-1]  # of equals, the one that comes first
@@ -169,7 +169,7 @@ def relaxed(
             minutes.
         gap: of the bound. With more than `RELAXATION.small` samples, x may be worth so much less; the bound holds.
     """
-    known = None if guess is None else Options.at(guess, candidates)
+    known = None if guess is None else Demand.at(guess, candidates)
     found = _all_of_them(candidates, known) if candidates.share.shape[1] else None
     if found is not None:
         return found
@@ -188,7 +188,7 @@ def relaxed(
     return None if answer is None else Relaxed(answer.x, answer.bound, _prices(answer, candidates))
 
 
-def _all_of_them(candidates: Candidates, known: Options | None) -> Relaxed | None:
+def _all_of_them(candidates: Candidates, known: Demand | None) -> Relaxed | None:
     """Everybody, or as many of those worth most as may be picked, where the budgets suffice for what draws least of
     them; None where they do not.
 
@@ -198,7 +198,7 @@ def _all_of_them(candidates: Candidates, known: Options | None) -> Relaxed | Non
         return None
     worths = candidates.per_sample_max(candidates.worth)
     capped, cap = _cap(candidates)
-    options = Options.at(np.full(candidates.share.shape[1], RELAXATION.tiny_price * candidates.worth.max()), candidates)
+    options = Demand.at(np.full(candidates.share.shape[1], RELAXATION.tiny_price * candidates.worth.max()), candidates)
     draws = -options.best
     order = np.lexsort((draws, -worths, ~candidates.must_samples))[:cap]
     most = float(np.sort(worths)[::-1][:cap].sum())
@@ -227,21 +227,21 @@ def _cap(candidates: Candidates) -> tuple[int, int]:
     return tightest, min(candidates.samples, math.floor(1.0 / largest[tightest] + 1e-9))
 
 
-def _guessed(candidates: Candidates) -> Options:
+def _guessed(candidates: Candidates) -> Demand:
     """Prices by a part of the samples, polished with all."""
     part = candidates.of(candidates.sample % RELAXATION.part == 0)
     found = relaxed(Candidates(part.worth, part.share * RELAXATION.part, part.sample, part.must))
     prices = np.zeros(candidates.share.shape[1]) if found is None else found.prices * RELAXATION.part
     # At prices of nothing all candidates of a sample are alike; a thousandth of the worth tells them apart.
     prices = np.maximum(prices, 1e-3 * candidates.worth.sum() / len(prices))
-    return _polished(candidates, Options.at(prices, candidates), RELAXATION.doubtful)
+    return _polished(candidates, Demand.at(prices, candidates), RELAXATION.doubtful)
 
 
-def _prices(answer: Answer, candidates: Candidates) -> Floats:
+def _prices(answer: ProgramResult, candidates: Candidates) -> Floats:
     return np.maximum(answer.duals[: candidates.share.shape[1]], 0.0)
 
 
-def _by_core(candidates: Candidates, options: Options, widest: int, gap: float = 0.0) -> Relaxed | None:
+def _by_core(candidates: Candidates, options: Demand, widest: int, gap: float = 0.0) -> Relaxed | None:
     """From these prices; None if the core would have to hold more samples than `widest`."""
     closed = max(gap, RELAXATION.closed_gap if candidates.samples <= RELAXATION.many else RELAXATION.nearly_closed_gap)
     size = RELAXATION.core
@@ -250,7 +250,7 @@ def _by_core(candidates: Candidates, options: Options, widest: int, gap: float =
         if step is None:
             return None
         x, suggested, bought = step
-        after = Options.at(suggested, candidates)
+        after = Demand.at(suggested, candidates)
         if after.bound < options.bound:  # a small program may have many dual prices, of which it suggests any
             options = after
         bound = options.bound
@@ -260,7 +260,7 @@ def _by_core(candidates: Candidates, options: Options, widest: int, gap: float =
     return None
 
 
-def _polished(candidates: Candidates, options: Options, doubtful: float) -> Options:
+def _polished(candidates: Candidates, options: Demand, doubtful: float) -> Demand:
     """Prices nearer to the minimum of L, by Newton steps on L with its corners rounded, ever less.
 
     doubtful: how many samples the present prices leave in doubt, in roots of their number
@@ -276,12 +276,12 @@ def _polished(candidates: Candidates, options: Options, doubtful: float) -> Opti
         wavers = here.doubt < RELAXATION.far * width
         capacity = capacity - inside.drawn_by(here.taken[~wavers & (here.taken >= 0)])
         inside = inside.of(wavers[inside.sample])
-        here = Options.at(here.prices, inside)
-        moved = Options.at(_newton(inside, here.prices, width, capacity), inside)
+        here = Demand.at(here.prices, inside)
+        moved = Demand.at(_newton(inside, here.prices, width, capacity), inside)
         if moved.value(capacity) < here.value(capacity):  # not so where corners were much of L
             here = moved
         count //= 4
-    polished = Options.at(here.prices, candidates)
+    polished = Demand.at(here.prices, candidates)
     return polished if polished.bound < options.bound else options
 
 
@@ -342,11 +342,11 @@ class _Rounded:
             return np.zeros_like(self.prices)
         scale = np.sqrt(np.maximum(np.diag(curvature), 1e-12 * np.diag(curvature).max()))
         round_ = curvature / np.outer(scale, scale) + 1e-6 * np.eye(len(scale))
-        there = least(round_, round_ @ (scale * self.prices) - self.gradient / scale)
+        there = nonnegative_minimum(round_, round_ @ (scale * self.prices) - self.gradient / scale)
         return np.asarray(there / scale - self.prices)
 
 
-def least(curvature: Floats, pull: Floats) -> Floats:
+def nonnegative_minimum(curvature: Floats, pull: Floats) -> Floats:
     """The v >= 0 with the least v.curvature v / 2 - pull.v, curvature being positive definite.
 
     Whatever is negative becomes 0 and whatever would gain by leaving 0 does so, all at once, until nothing changes. It
@@ -364,7 +364,7 @@ def least(curvature: Floats, pull: Floats) -> Floats:
     return np.maximum(v, 0.0)
 
 
-def _one_core(candidates: Candidates, options: Options, size: int) -> tuple[Floats, Floats, bool] | None:
+def _one_core(candidates: Candidates, options: Demand, size: int) -> tuple[Floats, Floats, bool] | None:
     """x, the prices it suggests, and whether it needs more than there is; None if the program's solver gives up.
 
     Those outside the core may overspend, so the core may buy more of a budget, at more than it seems to be worth.
@@ -375,11 +375,11 @@ def _one_core(candidates: Candidates, options: Options, size: int) -> tuple[Floa
     in_core = np.zeros(candidates.samples, dtype=bool)
     in_core[by_doubt[:size]] = True
     x = np.zeros(len(candidates.worth))
-    settled = options.taken[~in_core & (options.taken >= 0)]
-    x[settled] = 1.0
+    decided = options.taken[~in_core & (options.taken >= 0)]
+    x[decided] = 1.0
     rivals = in_core[candidates.sample] & (options.net >= options.best[candidates.sample] - width)
     inside = candidates.of(rivals)
-    program = inside.program(1.0 - candidates.drawn_by(settled))
+    program = inside.program(1.0 - candidates.drawn_by(decided))
     dear = 4.0 * prices + (prices.max() or options.best.sum())
     more = sp.csc_matrix((-np.ones(m), (np.arange(m), np.arange(m))), shape=(program.matrix.shape[0], m))
     answer = relax(

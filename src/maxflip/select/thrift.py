@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxflip._util.types import Floats
-from maxflip.select.local_search import reach
+from maxflip.select.local_search import tabu_search
 from maxflip.select.milp import Program, solve_whole
 from maxflip.select.relaxation import Candidates, Indices, relaxed
 from maxflip.select.settings import PROGRAMS, THRIFT
@@ -57,7 +57,7 @@ def _proposed(candidates: Candidates, draws: Floats, picked: Indices, free: Indi
         parted = np.unique(candidates.sample[np.abs(x - np.round(x)) > 1e-7])
         may_change = np.zeros(candidates.samples, dtype=bool)
         may_change[free] = may_change[parted] = True
-        found = reach(candidates, replace(limit, x=x), room, may_change, aim, aim)
+        found = tabu_search(candidates, replace(limit, x=x), room, may_change, aim, aim)
         if found is not None and candidates.worth[found].sum() >= aim:
             return [found]
     return []

@@ -20,7 +20,7 @@ from maxflip.solvers.prices.settings import CLEARING
 
 
 @dataclass(frozen=True, eq=False)
-class Terms:
+class DualPart:
     """sum_j T log(1 + e^((v_j - C_j) / T)) and its derivatives in the prices: gradient (m,), hessian (m, m)"""
 
     value: float
@@ -28,7 +28,7 @@ class Terms:
     hessian: Floats
 
     @classmethod
-    def total(cls, parts: list[Terms], m: int) -> Terms:
+    def total(cls, parts: list[DualPart], m: int) -> DualPart:
         """Added up in the order of the parts."""
         value, gradient, hessian = 0.0, np.zeros(m), np.zeros((m, m))
         for part in parts:
@@ -45,7 +45,7 @@ class Cleared:
     curvature: Floats
 
 
-Evaluate = Callable[[Floats, float], Terms]
+Evaluate = Callable[[Floats, float], DualPart]
 
 
 def clear(
@@ -56,30 +56,30 @@ def clear(
     softness: tuple[float, ...] = CLEARING.annealed,
     patience: int = CLEARING.small_gains,
 ) -> Cleared:
-    """evaluate(prices (m,), softness) -> Terms   amounts (m,)   start (m,): prices of 0 stay 0
+    """evaluate(prices (m,), softness) -> DualPart   amounts (m,)   start (m,): prices of 0 stay 0
     patience: halved steps in a row that may lower D by next to nothing"""
     traded = start > 0
     prices = np.zeros(len(amounts))
     lowest = CLEARING.lowest * typical_worth
 
-    def at(q: Floats, softness: float) -> Terms:
+    def at(q: Floats, softness: float) -> DualPart:
         """The whole dual as a function of q_r = price_r amount_r, what all of a budget is worth."""
         prices[traded] = q / amounts[traded]
-        terms = evaluate(prices, softness)
+        dual = evaluate(prices, softness)
         scale = 1.0 / amounts[traded]
         with np.errstate(over="ignore", invalid="ignore"):
-            inside = scale[:, None] * terms.hessian[np.ix_(traded, traded)] * scale
-        return Terms(float(q.sum()) + terms.value, 1.0 + terms.gradient[traded] * scale, inside)
+            inside = scale[:, None] * dual.hessian[np.ix_(traded, traded)] * scale
+        return DualPart(float(q.sum()) + dual.value, 1.0 + dual.gradient[traded] * scale, inside)
 
     q = np.maximum(start[traded] * amounts[traded], lowest)
     ahead, last, extra = list(softness), np.inf, CLEARING.insertions
     while ahead:
         soft = ahead.pop(0)
         reached = _descended(at, q, soft, lowest, patience)
-        if not reached.settled and extra and last > CLEARING.insertion_factor * soft and math.isfinite(last):
+        if not reached.converged and extra and last > CLEARING.insertion_factor * soft and math.isfinite(last):
             ahead, extra = [(soft * last) ** 0.5, soft, *ahead], extra - 1
             continue
-        q, here, last = reached.q, reached.terms, soft
+        q, here, last = reached.q, reached.dual, soft
     hard = at(q, 0.0)
     curvature = np.zeros((len(amounts), len(amounts)))
     curvature[np.ix_(traded, traded)] = amounts[traded][:, None] * here.hessian * amounts[traded]
@@ -88,42 +88,42 @@ def clear(
 
 @dataclass(frozen=True, eq=False)
 class _Reached:
-    """settled: False where Newton stalled while demand was far from the budgets: too little smoothing for one step"""
+    """converged: False where Newton stalled while demand was far from the budgets: too little smoothing for one step"""
 
     q: Floats
-    terms: Terms
-    settled: bool
+    dual: DualPart
+    converged: bool
 
 
 def _descended(
-    at: Callable[[Floats, float], Terms], q: Floats, softness: float, lowest: float, patience: int
+    at: Callable[[Floats, float], DualPart], q: Floats, softness: float, lowest: float, patience: int
 ) -> _Reached:
     """Newton steps at one softness."""
     here, small = at(q, softness), 0
     for _ in range(CLEARING.steps):
         # D < 0 means infeasible: the samples that must be picked do not fit, and prices would rise without bound.
         if here.value < 0 or _imbalance(q, here, lowest) <= CLEARING.converged * here.value:
-            return _Reached(q, here, settled=True)
+            return _Reached(q, here, converged=True)
         moved = _newton_step(at, q, here, softness, lowest)
         if moved is None:
             break
-        there, terms, halved = moved
-        small = small + 1 if halved and here.value - terms.value < CLEARING.small_gain * here.value else 0
-        q, here = there, terms
+        there, dual, halved = moved
+        small = small + 1 if halved and here.value - dual.value < CLEARING.small_gain * here.value else 0
+        q, here = there, dual
         if small >= patience:
             break
-    return _Reached(q, here, settled=_imbalance(q, here, lowest) <= CLEARING.nearly_converged * here.value)
+    return _Reached(q, here, converged=_imbalance(q, here, lowest) <= CLEARING.nearly_converged * here.value)
 
 
-def _imbalance(q: Floats, here: Terms, lowest: float) -> float:
+def _imbalance(q: Floats, here: DualPart, lowest: float) -> float:
     """Length (L1) of a projected gradient step of size D / m; 0 where the market clears."""
     step = here.gradient * max(here.value, 0.0) / len(q)
     return float(np.abs(np.maximum(q - step, lowest) - q).sum())
 
 
 def _newton_step(
-    at: Callable[[Floats, float], Terms], q: Floats, here: Terms, softness: float, lowest: float
-) -> tuple[Floats, Terms, bool] | None:
+    at: Callable[[Floats, float], DualPart], q: Floats, here: DualPart, softness: float, lowest: float
+) -> tuple[Floats, DualPart, bool] | None:
     """A step that lowers D, and whether it had to be halved; None if there is none.
 
     Steps are taken in log q, so that no price reaches 0 or moves far in one step. D is not convex in log q: its Hessian
@@ -140,8 +140,8 @@ def _newton_step(
     length = min(1.0, CLEARING.longest_step / max(float(np.abs(direction).max()), 1e-300))
     for halvings in range(CLEARING.halvings):
         there = np.maximum(q * np.exp(length * direction), lowest)
-        terms = at(there, softness)
-        if terms.value < here.value + 1e-4 * length * min(0.0, float(slope @ direction)):
-            return there, terms, halvings > 0
+        dual = at(there, softness)
+        if dual.value < here.value + 1e-4 * length * min(0.0, float(slope @ direction)):
+            return there, dual, halvings > 0
         length /= 2
     return None

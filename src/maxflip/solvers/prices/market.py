@@ -20,9 +20,9 @@ from maxflip.problem.problem import Problem
 from maxflip.search.settings import GRADIENT, PRICING
 from maxflip.solvers.base import Run
 from maxflip.solvers.prices import bundle
-from maxflip.solvers.prices.clearing import Cleared, Terms, clear
+from maxflip.solvers.prices.clearing import Cleared, DualPart, clear
 from maxflip.solvers.prices.settings import CLEARING, MARKET, SHARD
-from maxflip.solvers.prices.shard import Columns, Shard
+from maxflip.solvers.prices.shard import FlipSet, Shard
 
 
 def traded(problem: Problem) -> NDArray[np.bool_]:
@@ -83,7 +83,7 @@ class Market:
         self.value = self.dual(self.prices)
         self._note("first flips")
 
-    def reopen(self, flips: Columns, lost: Rows) -> None:
+    def reopen(self, flips: FlipSet, lost: Rows) -> None:
         """With flips that are known; only those of `lost` are searched."""
         prices = self.prices
         self.held.ask(lambda shard: shard.begin_with(flips, prices))
@@ -96,9 +96,9 @@ class Market:
         """Let the market clear, from prices that were right for other budgets."""
         self.visit(self._cleared(CLEARING.near).prices, MARKET.picked)
 
-    def nearest(self, prices: Floats) -> Columns:
+    def nearest(self, prices: Floats) -> FlipSet:
         """The flips of `Nearest` at these prices, searched from nothing."""
-        return Columns.all(self.held.ask(lambda shard: shard.nearest(prices)))
+        return FlipSet.all(self.held.ask(lambda shard: shard.nearest(prices)))
 
     def tried(self) -> Tried:
         """Prices at which D is nearly least, and those on the way. For linear models."""
@@ -115,17 +115,17 @@ class Market:
             return float(q.sum()) + math.fsum(gain for gain, _ in parts), 1.0 - drawn / amounts
 
         start = np.maximum(self.prices[traded] * amounts, CLEARING.lowest * self.typical_worth)
-        worths, shares = bundle.least(evaluate, start)
+        worths, shares = bundle.minimise(evaluate, start)
         theta = bundle.weights(shares, worths[0])
         return Tried(np.array([at(q) for q in worths]), theta)
 
-    def blended(self, tried: Tried) -> Columns:
+    def blended(self, tried: Tried) -> FlipSet:
         """For each sample the average of its flips at the prices tried, so weighted that all together draw about what
         the budgets hold."""
         some = tried.weights > 0
-        return Columns.all(self.held.ask(lambda shard: shard.average_at(tried.prices[some], tried.weights[some])))
+        return FlipSet.all(self.held.ask(lambda shard: shard.average_at(tried.prices[some], tried.weights[some])))
 
-    def settle(self, rounds: int) -> None:
+    def equilibrate(self, rounds: int) -> None:
         """Clear, go there, look again; until the model promises nothing more.
 
         The model is exact where it was made and D is convex, so a step that does not lower D is shortened. The first
@@ -346,8 +346,8 @@ class Market:
         closed = frozenset(name for name, budget in problem.budgets.items() if budget.amount == 0)
         return Ceiling(dict(zip(problem.ledger.names, prices.tolist(), strict=True)), rest, bool(gains), closed)
 
-    def _evaluate(self, prices: Floats, softness: float) -> Terms:
-        return Terms.total(self.held.ask(lambda shard: shard.terms(prices, softness)), len(prices))
+    def _evaluate(self, prices: Floats, softness: float) -> DualPart:
+        return DualPart.total(self.held.ask(lambda shard: shard.dual_part(prices, softness)), len(prices))
 
     def _cleared(self, first: tuple[float, ...] = CLEARING.annealed) -> Cleared:
         softness = first if self.last is None else CLEARING.warm

@@ -21,29 +21,29 @@ from maxflip.search.halfspace import cheapest_into_halfspace, cost
 from maxflip.search.prices import FeaturePrices
 from maxflip.search.settings import Gait
 from maxflip.search.surface import Evaluations, Surface
-from maxflip.solvers.prices.clearing import Terms
+from maxflip.solvers.prices.clearing import DualPart
 from maxflip.solvers.prices.settings import CLEARING, SHARD
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class FlipSet:
     """Flips seen: rows (c,), changes (c, F) as they may be stored"""
 
     rows: Rows
     changes: Floats
 
-    def of(self, kept: Mask) -> Columns:
-        return Columns(self.rows[kept], self.changes[kept])
+    def of(self, kept: Mask) -> FlipSet:
+        return FlipSet(self.rows[kept], self.changes[kept])
 
     @classmethod
-    def all(cls, parts: list[Columns]) -> Columns:
+    def all(cls, parts: list[FlipSet]) -> FlipSet:
         return cls(joined([p.rows for p in parts]), joined([p.changes for p in parts]))
 
     @property
-    def once(self) -> Columns:
+    def once(self) -> FlipSet:
         """Without flips that equal an earlier one."""
         first = first_of_each(self.rows, self.changes)
-        return self if len(first) == len(self.rows) else Columns(self.rows[first], self.changes[first])
+        return self if len(first) == len(self.rows) else FlipSet(self.rows[first], self.changes[first])
 
 
 def has_kinks(problem: Problem) -> bool:
@@ -53,10 +53,10 @@ def has_kinks(problem: Problem) -> bool:
 
 def _kinks(problem: Problem) -> Floats:
     """(m, A): absolute draws per spread of the features that draw on absolute budgets alone; 0 elsewhere"""
-    ledger, columns = problem.ledger, problem.actionable
+    ledger, slots = problem.ledger, problem.actionable
     finite = np.isfinite(ledger.amounts)[:, None]
-    alone = ~((ledger.squared[:, columns] > 0) & finite).any(axis=0)
-    return np.where(alone, ledger.absolute[:, columns] / problem.spread, 0.0)
+    alone = ~((ledger.squared[:, slots] > 0) & finite).any(axis=0)
+    return np.where(alone, ledger.absolute[:, slots] / problem.spread, 0.0)
 
 
 class Shard:
@@ -64,11 +64,11 @@ class Shard:
         self.problem, self.rows = problem, rows
         self.forms = problem.linear if linear.applies(problem.linear, problem.goal) else None  # where flips are exact
         self.surface = Surface(problem, rows, FeaturePrices.at(problem, prices))
-        device, ledger, columns = self.surface.low.device, problem.ledger, problem.actionable
+        device, ledger, slots = self.surface.low.device, problem.ledger, problem.actionable
         self.worth = torch.tensor(problem.worth[rows], device=device)
         self.must = torch.tensor(np.isin(rows, problem.include), device=device)
-        self.squared = torch.tensor(ledger.squared[:, columns], device=device)
-        self.absolute = torch.tensor(ledger.absolute[:, columns], device=device)
+        self.squared = torch.tensor(ledger.squared[:, slots], device=device)
+        self.absolute = torch.tensor(ledger.absolute[:, slots], device=device)
         self.bent = torch.tensor(_kinks(problem), device=device)
         self.count = torch.tensor(ledger.count, device=device)
         self.change = torch.zeros_like(self.surface.low)
@@ -122,13 +122,13 @@ class Shard:
         price = cost(other.change[at], self.surface.squared, self.surface.absolute)
         best.record(at, other.change[at], price, torch.zeros_like(price))
 
-    def begin_with(self, flips: Columns, prices: Floats) -> None:
+    def begin_with(self, flips: FlipSet, prices: Floats) -> None:
         """Instead of a search: flips that are known from elsewhere, of which the cheapest at these prices are taken."""
         self.tell(flips)
         best = self._best(self._at(prices))
         self.change, self.found = best.change, best.found
 
-    def nearest(self, prices: Floats) -> Columns:
+    def nearest(self, prices: Floats) -> FlipSet:
         """The cheapest flips at these prices, searched from nothing."""
         surface = self.surface.repriced(FeaturePrices.at(self.problem, prices))
         if self.forms is not None:
@@ -138,7 +138,7 @@ class Shard:
             best = gradient.search(surface)
             found, change = best.found, best.change
         at = torch.nonzero(found).flatten()
-        return self._as_columns([self.rows[at.cpu().numpy()]], [change[at]])
+        return self._as_flips([self.rows[at.cpu().numpy()]], [change[at]])
 
     def lay_planes(self, prices: Floats, reach: float) -> None:
         """The planes through the flips of samples that would cost at most `reach` times their worth."""
@@ -192,7 +192,7 @@ class Shard:
         gradient.track(surface, best, at, start, steps)
         return best, at
 
-    def flips_at(self, prices: Floats, reach: float, taken: Rows) -> Columns:
+    def flips_at(self, prices: Floats, reach: float, taken: Rows) -> FlipSet:
         """The flips that `reprice` would find, without those of the rows `taken`; the shard keeps none of them."""
         surface = self._at(prices)
         without = torch.as_tensor(np.isin(self.rows, taken), device=self.worth.device)
@@ -205,7 +205,7 @@ class Shard:
             if self.problem.scenarios.step is not None:
                 best, at = self._on_grid(surface, best, at)
             change = best.change
-        return self._as_columns([self.rows[at.cpu().numpy()]], [change[at]])
+        return self._as_flips([self.rows[at.cpu().numpy()]], [change[at]])
 
     def gain_and_draws(self, prices: Floats) -> tuple[float, Floats]:
         """What these samples add to D, and what those draw who are picked, (m,)."""
@@ -215,14 +215,14 @@ class Shard:
         picked = (gain > 0) | np.isin(flips.rows, self.problem.include)
         return float(gain[picked].sum()), drawn[picked].sum(axis=0)
 
-    def average_at(self, tried: Floats, weights: Floats) -> Columns:
+    def average_at(self, tried: Floats, weights: Floats) -> FlipSet:
         """Each sample's flips at the prices tried (K, m), averaged with these weights (K,). Where the accepted side of
         the surface is convex, as that of a linear model, an average of flips is a flip."""
         parts = [(w, self.flips_at(at, np.inf, self.rows[:0])) for at, w in zip(tried, weights, strict=True)]
         rows = parts[0][1].rows
         same = [(w, flips) for w, flips in parts if np.array_equal(flips.rows, rows)]
         mean = np.sum([w * flips.changes for w, flips in same], axis=0) / sum(w for w, _ in same)
-        return Columns(rows, self.problem.settle(rows, mean))
+        return FlipSet(rows, self.problem.settle(rows, mean))
 
     def follow(self, prices: Floats, reach: float) -> None:
         """Search cheaper flips along the directions of samples whose flip costs at most `reach` times their worth. If
@@ -267,7 +267,7 @@ class Shard:
         best = self._best(surface)
         return surface, best, self._competitive(best.cost, prices, reach)
 
-    def terms(self, prices: Floats, softness: float) -> Terms:
+    def dual_part(self, prices: Floats, softness: float) -> DualPart:
         """The modelled dual's part of these samples."""
         surface = self._at(prices, softness)
         s, l = surface.squared, surface.absolute  # noqa: E741
@@ -282,14 +282,14 @@ class Shard:
         if softness == 0:
             p = ((gain > 0) | sure).to(gain)
             value = torch.where(p > 0, gain, 0.0).sum()
-            return Terms(float(value), -(p @ draws).cpu().numpy(), np.zeros((len(prices), len(prices))))
+            return DualPart(float(value), -(p @ draws).cpu().numpy(), np.zeros((len(prices), len(prices))))
         width = softness * self.worth.clamp_min(1e-300)
         soft = width * torch.nn.functional.softplus(gain / width)
         p = torch.where(sure, 1.0, torch.sigmoid(gain / width))
         value = torch.where(sure, gain, soft).sum()
         turn = torch.where(sure, 0.0, p * (1 - p) / width)
         hessian = draws.T @ (turn[:, None] * draws) + self._bend(p, y, s, squared)
-        return Terms(float(value), -(p @ draws).cpu().numpy(), hessian.cpu().numpy())
+        return DualPart(float(value), -(p @ draws).cpu().numpy(), hessian.cpu().numpy())
 
     def _bend(self, p: torch.Tensor, y: torch.Tensor, s: torch.Tensor, squared: torch.Tensor) -> torch.Tensor:
         """-sum_j p_j (second derivative of C_j in the prices), (m, m).
@@ -319,8 +319,8 @@ class Shard:
 
         Free features cost nothing here. (Searches give them a tiny price, so that they end.)
         """
-        ledger, columns = self.problem.ledger, self.problem.actionable
-        plain = FeaturePrices(prices @ ledger.squared[:, columns], prices @ ledger.absolute[:, columns])
+        ledger, slots = self.problem.ledger, self.problem.actionable
+        plain = FeaturePrices(prices @ ledger.squared[:, slots], prices @ ledger.absolute[:, slots])
         best = self._best(self.surface.repriced(plain))
         return np.asarray((best.cost + float(prices @ ledger.count)).cpu().numpy())
 
@@ -364,9 +364,9 @@ class Shard:
     def rows_unusable(self) -> Rows:
         return np.asarray(self.rows[(self.surface.broken & ~self.found).cpu().numpy()])
 
-    def columns(
+    def offered(
         self, prices: Floats, band: float, most: float, latest: int = SHARD.latest, dearest: float = np.inf
-    ) -> Columns:
+    ) -> FlipSet:
         """Candidates at these prices: each sample's cheapest flip; its cheapest at bent prices, since these together
         draw what the market cleared; and alternatives from the first and the latest searches.
 
@@ -390,19 +390,19 @@ class Shard:
             other = near[at] & (price <= (best.cost + slack)[at]) & (change != best.change[at]).any(dim=1)
             rows.append(self.rows[at[other].cpu().numpy()])
             changes.append(change[other])
-        return self._as_columns(rows, changes)
+        return self._as_flips(rows, changes)
 
-    def _as_columns(self, rows: list[Rows], changes: list[torch.Tensor]) -> Columns:
+    def _as_flips(self, rows: list[Rows], changes: list[torch.Tensor]) -> FlipSet:
         every = np.concatenate(rows)
         moved = torch.cat(changes).cpu().numpy()
         width = self.problem.width
 
-        def settled(part: slice) -> Floats:
+        def stored(part: slice) -> Floats:
             full = np.zeros((len(every[part]), width))
             full[:, self.problem.actionable] = moved[part]
             return self.problem.settle(every[part], full)
 
-        return Columns(every, filled(settled, (len(every), width)))
+        return FlipSet(every, filled(stored, (len(every), width)))
 
     def _at(self, prices: Floats, softness: float = CLEARING.final) -> Surface:
         """The surface at these prices, with absolute prices smoothed (bent) as in the market's model of that softness.
@@ -421,7 +421,7 @@ class Shard:
         """Each sample's cheapest known flip at the surface's prices."""
         return self._cheapest(self._costs(surface))
 
-    def tell(self, flips: Columns) -> None:
+    def tell(self, flips: FlipSet) -> None:
         """Add flips that were found elsewhere; those of other shards' samples are ignored."""
         row_at = np.argsort(self.rows, kind="stable")
         own = np.flatnonzero(np.isin(flips.rows, self.rows))
@@ -459,8 +459,8 @@ class Shard:
     def _charged(self, price: torch.Tensor, prices: Floats) -> torch.Tensor:
         """Cost of flips of this price, count budgets included. Where every feature is free, the price is only the tiny
         one that makes searches end, and is not charged."""
-        ledger, columns = self.problem.ledger, self.problem.actionable
-        is_free = not (prices @ (ledger.squared + ledger.absolute)[:, columns]).any()
+        ledger, slots = self.problem.ledger, self.problem.actionable
+        is_free = not (prices @ (ledger.squared + ledger.absolute)[:, slots]).any()
         at_all = torch.where(torch.isfinite(price), 0.0, price) if is_free else price
         return at_all + float(prices @ ledger.count)
 

@@ -26,10 +26,10 @@ from maxflip.problem.problem import Problem
 from maxflip.search import linear
 from maxflip.search.settings import PRICING
 from maxflip.solvers.base import Proposal, Run, check_factor_option, check_whole_option
-from maxflip.solvers.prices.closing import Closing
+from maxflip.solvers.prices.column_generation import ColumnGeneration
 from maxflip.solvers.prices.market import Market, Tried, per_budget, prices_of_nearest, traded
 from maxflip.solvers.prices.settings import COLUMNS, STAGES
-from maxflip.solvers.prices.shard import Columns, Shard, has_kinks
+from maxflip.solvers.prices.shard import FlipSet, Shard, has_kinks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,12 +66,12 @@ class Prices:
             start = earlier
         exact = linear.applies(problem.linear, problem.goal)
         known = earlier is not None
-        more: list[Columns] = []
+        more: list[FlipSet] = []
         if earlier is not None and run.pool is not None and _is_near(problem, run, rows, run.pool):
             market, flips = self._reopened(problem, run, rows, run.pool, start)
-            closing = Closing(market, merged=[flips])
+            generation = ColumnGeneration(market, added=[flips])
             if market.traded.any() and market.is_open:
-                self._renew(market, closing)
+                self._renew(market, generation)
         else:
             spent = 0.0
             jumping = bool(sold.any()) and _jumps(problem, exact=exact) and len(rows) > COLUMNS.few
@@ -82,24 +82,24 @@ class Prices:
                 start, spent = self._prices_of_some(problem, run, rows, start, scaled=not known)
                 known = True
             market = self._opened(problem, run, rows, start, scaled=not known, spent=spent)
-            closing = Closing(market)
+            generation = ColumnGeneration(market)
             if jumping:
-                closing.add(market.blended(tried))
-                closing.run(STAGES.gap_exact)
-                closing.fill(STAGES.fills)
+                generation.add(market.blended(tried))
+                generation.run(STAGES.gap_exact)
+                generation.fill(STAGES.fills)
             else:
-                self._search(market, closing, exact=exact)
+                self._search(market, generation, exact=exact)
             if exact or len(rows) <= STAGES.compared:
                 more = [market.nearest(prices) for prices in prices_of_nearest(problem)]
-        columns = Columns.all([closing.columns(), *more]).once
+        candidates = FlipSet.all([generation.candidates(), *more]).once
         market.close()
-        prices = market.scarce_prices(*closing.outcome) if closing.picked is not None else market.prices
+        prices = market.scarce_prices(*generation.outcome) if generation.picked is not None else market.prices
         ceiling = market.ceiling()
         most = most_allowed([ceiling], {name: b.amount for name, b in problem.budgets.items()}, problem.worth)
         found = np.concatenate([rows[:0], *market.held.ask(lambda shard: shard.rows_found())])
         return Proposal(
-            rows=columns.rows,
-            changes=columns.changes,
+            rows=candidates.rows,
+            changes=candidates.changes,
             known=found,
             unreachable=np.concatenate([rows[:0], *market.held.ask(lambda shard: shard.rows_unreachable())]),
             unusable=np.concatenate([rows[:0], *market.held.ask(lambda shard: shard.rows_unusable())]),
@@ -108,44 +108,46 @@ class Prices:
             bound=most if ceiling.proved else None,
             estimate=most if not ceiling.proved and len(found) else None,  # without a flip nothing is known
             ceilings=(ceiling,) if ceiling.proved or len(found) else (),
-            picked=None if closing.picked is None else Pool.of(problem, closing.picked.rows, closing.picked.changes),
+            picked=None
+            if generation.picked is None
+            else Pool.of(problem, generation.picked.rows, generation.picked.changes),
             trace=market.trace,
         )
 
-    def _search(self, market: Market, closing: Closing, *, exact: bool) -> None:
+    def _search(self, market: Market, generation: ColumnGeneration, *, exact: bool) -> None:
         """Flips and prices from nothing."""
         if not market.traded.any():
             return
-        market.settle(self.rounds)
+        market.equilibrate(self.rounds)
         if market.is_capped:
-            closing.run(STAGES.gap_to_follow)
-        if not exact and closing.gap > 0.0:  # at gap 0 cheaper flips win nothing
-            self._mend(market, closing)
-            if closing.samples <= STAGES.many and not market.has_spent(STAGES.unspent):
-                closing.add(market.nearest(per_budget(market.problem)))
-        closing.run()
-        closing.make_whole()
-        closing.fill(STAGES.fills)
+            generation.run(STAGES.gap_to_follow)
+        if not exact and generation.gap > 0.0:  # at gap 0 cheaper flips win nothing
+            self._mend(market, generation)
+            if generation.samples <= STAGES.many and not market.has_spent(STAGES.unspent):
+                generation.add(market.nearest(per_budget(market.problem)))
+        generation.run()
+        generation.make_whole()
+        generation.fill(STAGES.fills)
 
-    def _renew(self, market: Market, closing: Closing) -> None:
+    def _renew(self, market: Market, generation: ColumnGeneration) -> None:
         """Adjust prices to slightly changed budgets, and find a few flips there. Where costs have kinks, the linear
         program over all known flips gives better prices than the tangent planes."""
         if has_kinks(market.problem):
-            closing.run(STAGES.gap_to_finish, STAGES.renewals)
+            generation.run(STAGES.gap_to_finish, STAGES.renewals)
         else:
             market.clear_again()
-            market.settle(self.rounds)
+            market.equilibrate(self.rounds)
 
-    def _mend(self, market: Market, closing: Closing) -> None:
+    def _mend(self, market: Market, generation: ColumnGeneration) -> None:
         """Cheaper flips at prices that are about right."""
 
         def won_at(gap: float, mended: Callable[[], None]) -> float:
             """By how much the cheaper flips raise D at unchanged prices: the possible gain."""
-            closing.run(gap)
+            generation.run(gap)
             before = market.value
             mended()
             won = market.value - before
-            market.settle(2)
+            market.equilibrate(2)
             return won
 
         def again() -> None:
@@ -178,12 +180,12 @@ class Prices:
         market.open(scaled=scaled, polished=len(rows) <= STAGES.small or market.is_simple, led=len(rows) <= STAGES.many)
         return market
 
-    def _reopened(self, problem: Problem, run: Run, rows: Rows, pool: Pool, start: Floats) -> tuple[Market, Columns]:
+    def _reopened(self, problem: Problem, run: Run, rows: Rows, pool: Pool, start: Floats) -> tuple[Market, FlipSet]:
         """A market that starts from an earlier plan's flips; and these flips. Samples without one are searched. If they
         are many, those for which the earlier plan found none are skipped."""
         held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), problem.chunks(rows, self.chunk))
         market = Market(problem, held, run, start, effort=self.effort)
-        flips = Columns(pool.rows, pool.changes)
+        flips = FlipSet(pool.rows, pool.changes)
         lost = rows[~np.isin(rows, pool.rows)]
         if run.start is not None and len(lost) > STAGES.retried * len(rows):
             given_up = run.start.all_ids[run.start.fates.astype(str) == Fate.NOT_FOUND.value].astype(str)
@@ -200,7 +202,7 @@ class Prices:
             quietly = replace(run, watch=silent)
             market = self._opened(problem, quietly, some, prices, scaled=scaled and begins, part=len(some) / len(rows))
             if begins:
-                market.settle(1)
+                market.equilibrate(1)
                 prices = market.prices
         return market.tried()
 
@@ -214,14 +216,14 @@ class Prices:
         some = rows[:: len(rows) // wanted]
         quietly, part = replace(run, watch=silent), len(some) / len(rows)
         market = self._opened(problem, quietly, some, start, scaled=scaled, part=part)
-        market.settle(self.rounds)
+        market.equilibrate(self.rounds)
         if kinked:
-            closing = Closing(market)
+            generation = ColumnGeneration(market)
             for gap, mended in ((STAGES.gap_to_follow, market.follow), (STAGES.gap_to_mend_again, market.touch_up)):
-                closing.run(gap)
+                generation.run(gap)
                 mended()
-                market.settle(2)
-            closing.run(STAGES.gap_to_finish)
+                market.equilibrate(2)
+            generation.run(STAGES.gap_to_finish)
         return market.prices, part * market.gradients_per_sample
 
 

@@ -1,10 +1,13 @@
-"""Close the remaining gap by column generation, then dive to whole samples.
+"""Column generation: close the gap between the best mixture of known flips and the dual D, then dive to whole samples.
 
-A linear program over the flips seen (the columns) gives the best mixture. Its worth is at most D. If it is less,
-columns are missing, and the program's dual prices tell where to search for them. A mixture takes some samples in part.
-Diving fixes these one by one, with new prices each time, until the fractional rest is worth less than one sample.
-Then flips are sought with which these samples draw least. Where several flips of one sample are mixed, their average
-draws no more than the mixture and often passes too; it becomes a column.
+The columns of a linear program are the flips seen. Its solution is the best mixture of them, worth at most D. If it is
+worth less, columns are missing. The program's dual prices tell where to search for them.
+
+A mixture takes some samples in part. Diving fixes these one after another, each time with new prices, until the
+fractional rest is worth less than one sample. Then flips are searched with which the fixed samples draw least.
+
+If several flips of one sample are mixed, their average draws no more than the mixture. It often passes too, and then
+becomes a column.
 """
 
 from __future__ import annotations
@@ -21,14 +24,14 @@ from maxflip.select.choose import choose, in_order_of_appearance, unit_of
 from maxflip.select.relaxation import Candidates, relaxed
 from maxflip.solvers.prices.market import Market
 from maxflip.solvers.prices.settings import COLUMNS, SHARD, STAGES
-from maxflip.solvers.prices.shard import Columns
+from maxflip.solvers.prices.shard import FlipSet
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
     """The best mixture of some columns.   parts (c,): of each flip   worth: of all   prices (m,): of the budgets"""
 
-    columns: Columns
+    columns: FlipSet
     parts: Floats
     worth: float
     prices: Floats
@@ -47,32 +50,35 @@ class Mixture:
         return rows[taken > 1 - COLUMNS.least_part]
 
     @property
-    def used(self) -> Columns:
+    def used(self) -> FlipSet:
         return self.columns.of(self.parts > COLUMNS.least_part)
 
 
 @dataclass(eq=False)
-class Closing:
-    """merged: columns added here: averages, and flips of `_look` and `fill`   used: columns of the best mixture
-    picked: the incumbent selection   left (m,): what it leaves of each budget, drawing as little as known flips allow
-    gap: upper limit of a selection's worth minus the mixture's worth   way: smoothing factor of the next price step
+class ColumnGeneration:
+    """The columns of a market and what was made of them.
+
+    added: columns that no shard found: averages, and flips searched here
+    used: columns of the best mixture
+    picked: the best selection so far
+    left (m,): what it leaves of each budget, if it draws as little as known flips allow
+    gap: upper limit of a selection's worth minus the mixture's worth
+    step: part of the way to the program's prices that the next search goes (dual price smoothing)
     """
 
     market: Market
-    merged: list[Columns] = field(default_factory=list)
-    used: list[Columns] = field(default_factory=list)
-    picked: Columns | None = None
+    added: list[FlipSet] = field(default_factory=list)
+    used: list[FlipSet] = field(default_factory=list)
+    picked: FlipSet | None = None
     left: Floats | None = None
     gap: float = np.inf
-    way: float = COLUMNS.half_way
+    step: float = COLUMNS.half_way
 
     def run(self, nearly: float = 0.0, rounds: int = COLUMNS.rounds) -> None:
-        """Column generation until the gap is closed, or below `nearly` x D, or a few rounds bring no progress."""
+        """Generate columns until the gap is closed or below `nearly` x D, or a few rounds bring no progress."""
         market = self.market
-        close = max(
-            (COLUMNS.closed_gap_tiny if self.tiny else COLUMNS.closed_gap) * market.typical_worth,
-            nearly * market.value,
-        )
+        closed = COLUMNS.closed_gap_tiny if self.tiny else COLUMNS.closed_gap
+        close = max(closed * market.typical_worth, nearly * market.value)
         smallest, most, idle = np.inf, -np.inf, 0
         for _ in range(rounds):
             found = self._mixture(self._to_mix())
@@ -88,13 +94,15 @@ class Closing:
             self._follow(found.prices)
 
     def _follow(self, prices: Floats) -> None:
-        """Search flips at smoothed prices, between the best known ones and the program's dual prices, which oscillate
-        while columns are missing. All prices move by the same factor; it is halved after a step that does not lower
-        D, since the least D on the way may be far from both ends."""
+        """Search flips at smoothed prices, between the best known ones and the program's dual prices.
+
+        The dual prices oscillate while columns are missing. All prices move by the same part of the way. It is halved
+        after a step that does not lower D, since the least D on the way may be far from both ends.
+        """
         best = self.market.prices
         steps = COLUMNS.rough_descents if self.gap > COLUMNS.rough_gap * self.market.most else SHARD.descents
-        better = self.market.visit(best + self.way * (prices - best), COLUMNS.nearby, steps)
-        self.way = COLUMNS.half_way if better else self.way / 2
+        better = self.market.visit(best + self.step * (prices - best), COLUMNS.nearby, steps)
+        self.step = COLUMNS.half_way if better else self.step / 2
 
     def make_whole(self) -> None:
         """Diving: fix fractional samples until the fractional rest is worth less than one sample."""
@@ -106,30 +114,30 @@ class Closing:
                 break
             self._average(found)
             rows, taken = found.samples
-            parted = taken <= 1 - COLUMNS.least_part
+            is_fractional = taken <= 1 - COLUMNS.least_part
             aim = min(aim, found.worth)
             if worth[found.whole].sum() > worth[best].sum():
                 best = found.whole
-            if not parted.any():
+            if not is_fractional.any():
                 return
             if worth[best].sum() > aim - self.market.least_worth:
                 break
             if self.market.has_spent(COLUMNS.spent):
                 break
-            surest = rows[parted][taken[parted].argmax()]
-            kept = np.unique([*kept, surest, *rows[parted & (taken > COLUMNS.sure)]])
+            surest = rows[is_fractional][taken[is_fractional].argmax()]
+            kept = np.unique([*kept, surest, *rows[is_fractional & (taken > COLUMNS.sure)]])
             self._follow(found.prices)
         self.draw_less(best)
 
     def draw_less(self, rows: Rows) -> None:
-        """Search flips with which these samples together draw less, at the dual prices of
+        """Search flips with which these samples together draw less. The search is at the dual prices of
 
         min  sum_c t_c x_c    s.t.  sum_c a_rc x_c <= B_r,   every sample whole          t_c: shares of the budgets
         """
         problem, traded, weights = self.market.problem, self.market.traded, self._thrift_prices
         if not self.few:
             tilt = COLUMNS.tilt * self.market.typical_worth / max(float(problem.thrift_weights[traded].sum()), 1e-300)
-            self._look(self.market.prices + tilt * weights, rows)
+            self._search_at(self.market.prices + tilt * weights, rows)
             return
         least, saved = np.inf, COLUMNS.least_saving_tiny if self.tiny else COLUMNS.least_saving
         for _ in range(COLUMNS.savings_tiny if self.tiny else COLUMNS.savings):
@@ -143,7 +151,7 @@ class Closing:
             self._average(found)
             if self.market.has_spent(COLUMNS.spent_saving) and not self.tiny:
                 return
-            self._look(weights + found.prices, rows)
+            self._search_at(weights + found.prices, rows)
 
     @property
     def _thrift_prices(self) -> Floats:
@@ -151,33 +159,27 @@ class Closing:
         traded = self.market.traded
         return np.where(traded, self.market.problem.thrift_weights / np.where(traded, self.market.amounts, 1.0), 0.0)
 
-    def _look(self, prices: Floats, rows: Rows) -> None:
-        """Flips of these rows at these prices join the columns."""
+    def _search_at(self, prices: Floats, rows: Rows) -> None:
+        """Search flips of these rows at these prices, and add them to the columns."""
         found = self.market.held.ask(lambda shard: shard.flips_at(prices, np.inf, np.setdiff1d(shard.rows, rows)))
-        self.add(Columns.all(found))
+        self.add(FlipSet.all(found))
 
     def fill(self, rounds: int) -> None:
-        """Look for flips that fit into what a selection leaves over, as long as that wins something; then for flips
+        """Search flips that fit into what a selection leaves over, as long as that wins something. Then search flips
         with which the selection draws less."""
         problem, market = self.market.problem, self.market
         won = -1.0
         for _ in range(rounds):
-            columns = self.columns()
-            flips = admissible(problem, columns.rows, columns.changes)
-            rows, changes = columns.rows[flips], columns.changes[flips]
-            must = np.intersect1d(problem.include, rows)
-            try:
-                chosen = choose(problem, rows, changes, must, thrifty=False, branched=False)
-            except ProblemError:  # those who must be picked do not fit with these flips; others may still be offered
+            selected = self._selected()
+            if selected is None:
                 break
-            worth = float(problem.worth[rows[chosen]].sum())
+            worth = float(problem.worth[selected.rows].sum())
             is_best = market.most - worth < market.least_worth * (1 - 1e-9)
-            left = np.maximum(
-                market.amounts - problem.ledger.spent(changes[chosen]), COLUMNS.least_left * market.amounts
-            )
-            found = None if worth <= won or is_best else self._fitting(left, rows[chosen])
+            left = market.amounts - problem.ledger.spent(selected.changes)
+            left = np.maximum(left, COLUMNS.least_left * market.amounts)
+            found = None if worth <= won or is_best else self._fitting(left, selected.rows)
             if worth > won:
-                self.picked, won = Columns(rows[chosen], changes[chosen]), worth
+                self.picked, won = selected, worth
             if found is None or not len(found.rows):
                 break
             self.add(found)
@@ -188,13 +190,28 @@ class Closing:
                 if not market.has_spent(STAGES.unspent):
                     self.add(market.nearest(self._thrift_prices))
                 else:
-                    self._look(self._thrift_prices, problem.cohort.order)
+                    self._search_at(self._thrift_prices, problem.cohort.order)
 
-    def _fitting(self, left: Floats, taken: Rows) -> Columns:
+    def _selected(self) -> FlipSet | None:
+        """The selection that `choose`, the choice of `solve` itself, makes of the candidates. It costs time only: the
+        solver returns candidates, and `solve` chooses again.
+
+        None if the samples that must be picked do not fit with these flips; with others they may.
+        """
+        problem, candidates = self.market.problem, self.candidates()
+        candidates = candidates.of(admissible(problem, candidates.rows, candidates.changes))
+        must = np.intersect1d(problem.include, candidates.rows)
+        try:
+            chosen = choose(problem, candidates.rows, candidates.changes, must, thrifty=False, branched=False)
+        except ProblemError:
+            return None
+        return FlipSet(candidates.rows[chosen], candidates.changes[chosen])
+
+    def _fitting(self, left: Floats, taken: Rows) -> FlipSet:
         """Flips of others that fit into `left` (m,).
 
-        At prices of 1 / (m left_r) a flip that fits costs at most 1. If none fits, budgets that the nearest misses
-        overdraw least become cheaper, so that the others become relatively dearer.
+        At prices of 1 / (m left_r) a flip that fits costs at most 1. If none fits, look at the flips that come nearest
+        to fitting. Budgets that these overdraw least become cheaper, so the others become relatively dearer.
         """
         problem, traded = self.market.problem, self.market.traded
         prices = np.zeros(len(left))
@@ -209,8 +226,8 @@ class Closing:
             prices[traded] *= np.clip((best / best.max(axis=1, keepdims=True)).mean(axis=0), COLUMNS.fill_factor, 1.0)
         return found.of(most <= 1.0)
 
-    def _flips_at(self, prices: Floats, taken: Rows) -> Columns:
-        return Columns.all(self.market.held.ask(lambda shard: shard.flips_at(prices, 1.0, taken)))
+    def _flips_at(self, prices: Floats, taken: Rows) -> FlipSet:
+        return FlipSet.all(self.market.held.ask(lambda shard: shard.flips_at(prices, 1.0, taken)))
 
     @property
     def outcome(self) -> tuple[Floats, float]:
@@ -219,20 +236,20 @@ class Closing:
             return np.zeros(len(self.market.amounts)), 0.0
         return self.left, float(self.market.problem.worth[self.picked.rows].sum())
 
-    def add(self, flips: Columns) -> None:
-        """Flips join the columns, and the market's value counts them."""
-        self.merged.append(flips)
+    def add(self, flips: FlipSet) -> None:
+        """Add flips to the columns. The market's D counts them too."""
+        self.added.append(flips)
         self.market.held.ask(lambda shard: shard.tell(flips))
 
-    def columns(self) -> Columns:
-        """What to choose from."""
+    def candidates(self) -> FlipSet:
+        """The flips to choose from."""
         if not self.used:
-            return self._columns(COLUMNS.band, dearest=np.inf if self.tiny else COLUMNS.dearest)
+            return self._offered(COLUMNS.band, dearest=np.inf if self.tiny else COLUMNS.dearest)
         chosen = [] if self.picked is None else [self.picked]
-        return Columns.all([self._columns(np.inf if self.few else COLUMNS.choice_band), *self.used, *chosen]).once
+        return FlipSet.all([self._offered(np.inf if self.few else COLUMNS.choice_band), *self.used, *chosen]).once
 
-    def _to_mix(self) -> Columns:
-        return Columns.all([self._columns(np.inf if self.few else COLUMNS.band, COLUMNS.every), *self.used]).once
+    def _to_mix(self) -> FlipSet:
+        return FlipSet.all([self._offered(np.inf if self.few else COLUMNS.band, COLUMNS.every), *self.used]).once
 
     @cached_property
     def samples(self) -> int:
@@ -247,12 +264,12 @@ class Closing:
     def few(self) -> bool:
         return self.samples <= COLUMNS.few
 
-    def _columns(self, most: float, latest: int = SHARD.latest, dearest: float = np.inf) -> Columns:
+    def _offered(self, most: float, latest: int = SHARD.latest, dearest: float = np.inf) -> FlipSet:
         prices, band = self.market.prices, np.inf if self.tiny else COLUMNS.band
-        parts = self.market.held.ask(lambda shard: shard.columns(prices, band, most, latest, dearest))
-        return Columns.all([*parts, *self.merged])
+        parts = self.market.held.ask(lambda shard: shard.offered(prices, band, most, latest, dearest))
+        return FlipSet.all([*parts, *self.added])
 
-    def _mixture(self, columns: Columns, kept: Rows | None = None, *, thrifty: bool = False) -> Mixture | None:
+    def _mixture(self, columns: FlipSet, kept: Rows | None = None, *, thrifty: bool = False) -> Mixture | None:
         """The mixture of greatest worth that takes all samples in `kept` whole; None if that is infeasible.
 
         thrifty: the mixture that draws least instead
@@ -279,9 +296,9 @@ class Closing:
         prices[traded] = unit * best.prices / amounts
         return Mixture(columns, best.x, unit * best.bound, prices)
 
-    def _average(self, mixture: Mixture) -> tuple[Columns, Floats]:
-        """Average the flips that are mixed for one sample, lengthen each average until it passes, and keep it as a
-        column. Averages that pass at no factor are dropped. Returns the others and their factors."""
+    def _average(self, mixture: Mixture) -> tuple[FlipSet, Floats]:
+        """Average the flips that are mixed for one sample. Lengthen each average until it passes, and add it to the
+        columns. Averages that pass at no factor are dropped. Returns the others and their factors."""
         columns, part = mixture.columns, mixture.parts
         some = np.flatnonzero((part > COLUMNS.least_part) & (part < 1 - COLUMNS.least_part))
         sample = in_order_of_appearance(columns.rows[some])
@@ -292,14 +309,14 @@ class Closing:
         changes = np.zeros((len(rows), columns.changes.shape[1]))
         np.add.at(changes, sample, part[some, None] * columns.changes[some])
         rows, changes = rows[several], changes[several] / whole[several, None]
-        found, factors = [Columns(rows[:0], changes[:0])], [np.empty(0)]
+        found, factors = [FlipSet(rows[:0], changes[:0])], [np.empty(0)]
         for factor in COLUMNS.stretches:
             longer = self.market.problem.settle(rows, factor * changes)
             flips: Mask = admissible(self.market.problem, rows, longer)
-            found.append(Columns(rows[flips], longer[flips]))
+            found.append(FlipSet(rows[flips], longer[flips]))
             factors.append(np.full(int(flips.sum()), factor))
             rows, changes = rows[~flips], changes[~flips]
-        averages = Columns.all(found)
+        averages = FlipSet.all(found)
         if len(averages.rows):
             self.add(averages)
         return averages, np.concatenate(factors)
