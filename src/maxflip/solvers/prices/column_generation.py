@@ -296,9 +296,9 @@ class ColumnGeneration:
         prices[traded] = unit * best.prices / amounts
         return Mixture(columns, best.x, unit * best.bound, prices)
 
-    def _average(self, mixture: Mixture) -> tuple[FlipSet, Floats]:
+    def _average(self, mixture: Mixture) -> None:
         """Average the flips that are mixed for one sample. Lengthen each average until it passes, and add it to the
-        columns. Averages that pass at no factor are dropped. Returns the others and their factors."""
+        columns. Averages that pass at no factor are dropped."""
         columns, part = mixture.columns, mixture.parts
         some = np.flatnonzero((part > COLUMNS.least_part) & (part < 1 - COLUMNS.least_part))
         sample = in_order_of_appearance(columns.rows[some])
@@ -309,14 +309,12 @@ class ColumnGeneration:
         changes = np.zeros((len(rows), columns.changes.shape[1]))
         np.add.at(changes, sample, part[some, None] * columns.changes[some])
         rows, changes = rows[several], changes[several] / whole[several, None]
-        found, factors = [FlipSet(rows[:0], changes[:0])], [np.empty(0)]
+        found = [FlipSet(rows[:0], changes[:0])]
         for factor in COLUMNS.stretches:
             longer = self.market.problem.settle(rows, factor * changes)
             flips: Mask = admissible(self.market.problem, rows, longer)
             found.append(FlipSet(rows[flips], longer[flips]))
-            factors.append(np.full(int(flips.sum()), factor))
             rows, changes = rows[~flips], changes[~flips]
         averages = FlipSet.all(found)
         if len(averages.rows):
             self.add(averages)
-        return averages, np.concatenate(factors)
