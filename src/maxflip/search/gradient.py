@@ -1,19 +1,18 @@
-"""Cheapest flips of a differentiable model: a whole batch at a time, no proof, but never a flip that is none.
+"""Cheap flips of a differentiable model, for a batch at a time: no proof, but every change returned is a flip.
 
     min cost(d)   s.t.  m(d) >= 0,  low <= d <= high          cost(d) = sum_i s_i d_i^2 + l_i |d_i|
 
-1. Walk. Steps of a normalised length along the gradient of m, kept on a sphere around the start; the sphere shrinks
-   when the sample has crossed and grows when it has not (the idea of DDN, in the metric of the prices). A
-   full Newton-like step from the start lands in a far basin; walking finds near ones.
-2. Samples that have not crossed climb m from where they stand; then they go where others went, and walk and climb as
-   if every feature cost the same per spread.
-3. Samples without a flip, and those with limits that had to climb, try where others end; those that still have none
-   try the corners of their limits, and climb from the best of these (last_resort). Then bisect between start and
-   flip.
-4. Follow. A direction that flips one person often leads another to a basin that no local method sees from the second
-   one's start: try those of some others, and walk again from where the most promising one leads.
-5. Walk once more from the flip with small steps, then descend: SQP steps onto the linearised surface, damped by a
-   merit function; and bisect.
+1. Walk. Steps of a normalised length along the gradient of m, kept on a sphere around the start. The sphere shrinks
+   if the sample has crossed the surface and grows if not (DDN, in the metric of the prices). A full Newton step from
+   the start lands in a far basin; a walk finds near ones.
+2. Samples that have not crossed climb m from the end of the walk. Then they try the flips of others. Those still
+   without a flip walk and climb again as if every feature cost the same per spread.
+3. Samples without a flip, and those with limits that had to climb, try the ends of others. Those still without one try
+   the corners of their limits, and climb from the best of these (last_resort). Then bisect between start and flip.
+4. Follow. The direction of one sample's flip often leads another to a basin that no local method finds from its own
+   start. Try the directions of some others, and walk again from where the most promising one leads.
+5. Walk once more from the flip with small steps. Then descend: SQP steps onto the linearised surface, damped by a merit
+   function; and bisect.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ def explore(surface: Surface, best: Best, at: torch.Tensor) -> None:
     strayed = _first(surface, best, at)
     _be_led(surface, best, at[~best.found[at]], among=torch.nonzero(best.found).flatten())
     lost = at[~best.found[at]]
-    if len(lost):  # at very unlike prices everyone goes where it is cheap, also those who must go elsewhere
+    if len(lost):  # at very unlike prices all walks move the cheap features, even if only a dear one flips the sample
         fair = surface.repriced(FeaturePrices(1.0 / surface.problem.spread**2, 0.0 * surface.problem.spread))
         other = Best.none(surface.low)
         _first(fair, other, lost)
@@ -97,7 +96,7 @@ def refine(surface: Surface, best: Best, at: torch.Tensor) -> None:
 
 
 def touch_up(surface: Surface, best: Best, at: torch.Tensor, gait: Gait) -> None:
-    """Cheaper flips for those of `at` whose own lies in a crease of the surface, where descents stand still."""
+    """Cheaper flips for those of `at` whose own lies in a crease of the surface, where descents stall."""
     flat = _onto_tangent_plane(surface, best.change[at], at)
     at = at[_price(surface, flat) < (1 - GRADIENT.creased) * best.cost[at]]
     _bisect(surface, best, at, GRADIENT.brief_bisections)
@@ -107,7 +106,8 @@ def touch_up(surface: Surface, best: Best, at: torch.Tensor, gait: Gait) -> None
 
 
 def track(surface: Surface, best: Best, at: torch.Tensor, start: torch.Tensor, steps: int) -> None:
-    """Flips of `at` near start (B, A), where a model of the surface expects them: descents, then over the line."""
+    """Flips of `at` near start (B, A), where a model of the surface expects them: descents, then a stretch that crosses
+    the surface."""
     d = start.clone()
     d[at] = d[at].clamp(surface.low[at], surface.high[at])
     _descend(surface, best, d, at, steps)
@@ -146,7 +146,7 @@ def _is_limited(surface: Surface) -> torch.Tensor:
 
 
 def _resort(surface: Surface, best: Best, strayed: torch.Tensor, searched: int) -> None:
-    """Flips of those who strayed, by the last resort; of those who climbed to one, if it is cheaper."""
+    """Flips by the last resort, for samples that have none or where it finds a cheaper one than a climb did."""
     flipped = torch.nonzero(best.found).flatten()
     flipped = flipped[torch.argsort(best.cost[flipped], stable=True)]
     search = LastResort.of(surface, strayed, best.change[strayed], best.cost[strayed])
@@ -175,7 +175,7 @@ def _walk(
 
 
 def _be_led(surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor) -> None:
-    """Samples that nothing has flipped go where others went, ever further."""
+    """Samples without a flip try multiples of the flips of others."""
     if not len(at) or not len(among):
         return
     for leader in _leaders(best, among):
@@ -188,7 +188,7 @@ def _be_led(surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor)
 
 
 def _leaders(best: Best, among: torch.Tensor) -> torch.Tensor:
-    """Some of those who are flipped, from the cheapest to the dearest."""
+    """Some of the flipped samples, spaced evenly from the cheapest flip to the dearest."""
     by_cost = among[torch.argsort(best.cost[among], stable=True)]
     return by_cost[torch.linspace(0, len(among) - 1, min(GRADIENT.leaders, len(among))).long()]
 
@@ -198,8 +198,8 @@ def follow(
 ) -> None:
     """Step 4 for `at`: walks from where the most promising direction of others `among` the flipped leads.
 
-    worth (B,): what a flip may cost and be of use. Then no one is led further than that, and only those walk whom the
-    tangent plane where they are led promises a flip that costs less than it, and clearly less than their own.
+    worth (B,): what a flip may cost to be of use. If it is given, no direction is tried further than that. A sample
+    walks only if the tangent plane there promises a flip that costs less than it, and clearly less than its own.
     """
     if not len(at) or len(among) < 2:
         return
@@ -210,7 +210,9 @@ def follow(
         promised = _price(surface, _onto_tangent_plane(surface, start, at))
         pays = promised < torch.minimum(GRADIENT.promising * best.cost, worth)[at]
         at, start = at[pays], start[pays]
-    own = Best.none(surface.low)  # by its own successes, or it would soon be back where the sample was
+    own = Best.none(
+        surface.low
+    )  # the radius follows the flips of this walk alone, or it would soon end at the old flip
     _walk(surface, own, at, start, weight.expand(len(at), -1), GRADIENT.follow)
     best.record(at, own.change[at], own.cost[at], torch.where(own.found[at], 0.0, -1.0))
 
@@ -309,7 +311,8 @@ def _line_search(
 
 
 def _stretch(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor) -> None:
-    """A descent may end a hair in front of the surface: reach a little further along the same line, while it pays."""
+    """A descent may end just in front of the surface: lengthen its change a little, as long as that costs less than the
+    known flip."""
     for factor in GRADIENT.stretches:
         point = ((1.0 + factor) * d[at]).clamp(surface.low[at], surface.high[at])
         pays = _price(surface, point) < best.cost[at]
@@ -322,9 +325,9 @@ def _stretch(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor) ->
 
 
 def _climb(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor) -> None:
-    """Raise m from d[at], in place: each time the cheapest step that would cross if the surface were flat.
+    """Raise m from d[at], in place: each step is the cheapest that would cross if the surface were flat.
 
-    Within limits, a sample whose m does not rise for a few steps goes back and forth between corners, and leaves.
+    Within limits, a sample whose m does not rise for a few steps oscillates between corners, and leaves.
     """
     highest = torch.full_like(best.cost, -torch.inf)
     rose = torch.where(_is_limited(surface), 0.0, torch.inf)  # the last step at which m rose

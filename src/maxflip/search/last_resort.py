@@ -1,11 +1,11 @@
-"""The last resort for samples whose walk has led nowhere: many starts far away, and ascents of m from the best of them.
+"""The last resort for samples that no walk has flipped: many distant starts, and ascents of m from the best of them.
 
-    starts    values that others end at, and corners of the limits
+    starts    values at which others end, and corners of the limits
     screen    m at every start, without gradients
     ascend    d <- clip(d + t w sign(grad m)) to the limits, t falling, from one start of each sample after another
 
-w is the width of the limits, so units do not matter. The corners are drawn once and are the same for all samples, so
-that their order does not matter.
+w is the width of the limits, so units do not matter. The corners are drawn once, with a fixed seed, and are the same
+for all samples. So the order of the samples does not matter.
 """
 
 from __future__ import annotations

@@ -2,15 +2,15 @@
 
     d' = argmin cost(d')   s.t.  g . (d' - d) >= -m,   |d'_i - d_i| <= t unit_i,   low <= d' <= high
 
-m, g: margin and its gradient at d. unit_i is how much of feature i alone the sample's whole worth buys. At a kink of
-the cost a step along the tangent plane alone would jump from one feature to another; the trust region lets it settle
-between them. For each gradient the step is computed for several t; that with the least merit is taken,
+m, g: margin and its gradient at d. unit_i is how much of feature i alone the sample's whole worth buys. Near a kink of
+the cost a step along the tangent plane alone would jump from one feature to another. The trust region keeps it between
+them. For each gradient the step is computed for several t. The one with the least merit is taken,
 
     merit(d) = cost(d) + weight max(0, -m(d))
 
-and t grows if the merit fell, else it shrinks. The cheapest change that passes is kept. One such descent ends in the
-nearest local minimum after a few gradients, so searches are many short descents from unlike starts. The best starts are
-flips of similar samples, scaled to cost a little less than the sample's own: they need no gradients to find.
+and t grows if the merit fell, else it shrinks. The cheapest change that passes is kept. A descent ends in the nearest
+local minimum after a few gradients, so a search is many short descents from unlike starts. The best starts are flips of
+similar samples, scaled to cost a little less than the sample's own: they cost no gradients to find.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
 The paper's final program, with several candidates per sample allowed. Its linear relaxation has at most one fractional
 sample per budget. Samples far from the margin are fixed as in the relaxation. A 0/1 program decides the band around the
 margin; the band is widened until the relaxation's bound is met. With many samples, one sample less than the bound is
-accepted, and local search (`swaps`) usually finds that first. Rows are scaled to budget 1, since the solver's tolerance
-is absolute. Budgets are then checked exactly; a selection that exceeds one is excluded, and the program solved again.
+accepted, and `local_search` usually finds that first. Rows are scaled to budget 1, since the solver's tolerance is
+absolute. Budgets are then checked exactly; a selection that exceeds one is excluded, and the program solved again.
 
 Ties in worth are broken by thrift: the selection with the smaller weighted sum of budget shares is preferred.
 """

@@ -88,7 +88,8 @@ def exchanged(candidates: Candidates, prices: Floats, room: Floats, known: Indic
 
 
 class _TabuSearch:
-    """What each sample may have: one of its c candidates, or nothing (options c, c + 1, ...: one for each sample)."""
+    """A tabu search over the options of the samples: option 0 to c - 1 is a candidate; c, c + 1, ... is none, one for
+    each sample."""
 
     def __init__(self, candidates: Candidates, parts: Floats, prices: Floats) -> None:
         c, m = candidates.share.shape

@@ -2,13 +2,14 @@
 
     max  sum_c v_c z_c    s.t.  sum_c a_rc z_c <= 1 for every budget r,   at most one c per sample,   0 <= z <= 1
 
-At prices u >= 0 of the budgets a sample takes the option that nets most, v_c - u.a_c, or nothing (0), and
+At prices u >= 0 of the budgets a sample takes the candidate of largest net worth v_c - u.a_c, or none (0), and
 
     L(u) = sum_r u_r + sum_samples max(0, max_c v_c - u.a_c)   >=   the optimum.
 
-Near the right prices nearly every sample's mind is made up. So the prices are guessed from a part of the samples and
-polished on all of them; those still in doubt go into a small program, and all others keep what they would take. When
-the value of what is taken meets L at the program's prices, both are the optimum; until then more go into the program.
+Near the right prices nearly every sample has one clearly best candidate. So the prices are estimated on a part of the
+samples and polished on all of them. Samples in doubt (the core) go into a small program; all others keep what they
+would take. If the value of what is taken equals L at the program's prices, both are the optimum. Until then the core
+grows.
 """
 
 from __future__ import annotations
@@ -112,13 +113,16 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class Demand:
-    """What each sample would take at given prices: `taken` (samples,) a candidate or -1, by how much it is the best."""
+    """What each sample would take at given prices: a candidate or none.
+
+    taken (samples,): the candidate, -1 for none   doubt (samples,): by how much it is better than the second best
+    """
 
     prices: Floats  # (m,)
     net: Floats  # (c,) worth less price
     best: Floats  # (samples,)
     taken: Indices
-    doubt: Floats  # (samples,) >= 0
+    doubt: Floats
 
     @classmethod
     def at(cls, prices: Floats, candidates: Candidates) -> Demand:
@@ -189,22 +193,22 @@ def relaxed(
 
 
 def _all_of_them(candidates: Candidates, known: Demand | None) -> Relaxed | None:
-    """Everybody, or as many of those worth most as may be picked, where the budgets suffice for what draws least of
-    them; None where they do not.
+    """Every sample, or as many of the most valuable ones as a count budget allows, if the budgets suffice for the
+    candidates that draw least; None if they do not.
 
-    known: at some prices; where they prove less than that, there is nothing to try
+    known: at some prices; if these prove a lower bound than that, nothing is tried
     """
     if not candidates.samples:
         return None
     worths = candidates.per_sample_max(candidates.worth)
     capped, cap = _cap(candidates)
-    options = Demand.at(np.full(candidates.share.shape[1], RELAXATION.tiny_price * candidates.worth.max()), candidates)
-    draws = -options.best
+    demand = Demand.at(np.full(candidates.share.shape[1], RELAXATION.tiny_price * candidates.worth.max()), candidates)
+    draws = -demand.best
     order = np.lexsort((draws, -worths, ~candidates.must_samples))[:cap]
     most = float(np.sort(worths)[::-1][:cap].sum())
     if known is not None and known.bound < most * (1 - RELAXATION.closed_gap):
         return None
-    taken = options.taken[order]
+    taken = demand.taken[order]
     if (taken < 0).any() or candidates.must_samples.sum() > cap or (candidates.drawn_by(taken) > 1.0).any():
         return None
     x = np.zeros(len(candidates.worth))
@@ -228,7 +232,7 @@ def _cap(candidates: Candidates) -> tuple[int, int]:
 
 
 def _guessed(candidates: Candidates) -> Demand:
-    """Prices by a part of the samples, polished with all."""
+    """Prices estimated on a part of the samples, polished on all."""
     part = candidates.of(candidates.sample % RELAXATION.part == 0)
     found = relaxed(Candidates(part.worth, part.share * RELAXATION.part, part.sample, part.must))
     prices = np.zeros(candidates.share.shape[1]) if found is None else found.prices * RELAXATION.part
@@ -241,48 +245,48 @@ def _prices(answer: ProgramResult, candidates: Candidates) -> Floats:
     return np.maximum(answer.duals[: candidates.share.shape[1]], 0.0)
 
 
-def _by_core(candidates: Candidates, options: Demand, widest: int, gap: float = 0.0) -> Relaxed | None:
+def _by_core(candidates: Candidates, demand: Demand, widest: int, gap: float = 0.0) -> Relaxed | None:
     """From these prices; None if the core would have to hold more samples than `widest`."""
     closed = max(gap, RELAXATION.closed_gap if candidates.samples <= RELAXATION.many else RELAXATION.nearly_closed_gap)
     size = RELAXATION.core
     while size < min(widest, candidates.samples // 2):
-        step = _one_core(candidates, options, size)
+        step = _one_core(candidates, demand, size)
         if step is None:
             return None
         x, suggested, bought = step
         after = Demand.at(suggested, candidates)
-        if after.bound < options.bound:  # a small program may have many dual prices, of which it suggests any
-            options = after
-        bound = options.bound
+        if after.bound < demand.bound:  # a small program may have many dual prices, of which it suggests any
+            demand = after
+        bound = demand.bound
         if not bought and bound - float(candidates.worth @ x) <= closed * max(1.0, abs(bound)):
-            return Relaxed(x, bound, options.prices)
+            return Relaxed(x, bound, demand.prices)
         size *= 2
     return None
 
 
-def _polished(candidates: Candidates, options: Demand, doubtful: float) -> Demand:
-    """Prices nearer to the minimum of L, by Newton steps on L with its corners rounded, ever less.
+def _polished(candidates: Candidates, demand: Demand, doubtful: float) -> Demand:
+    """Prices nearer to the minimum of L, by Newton steps on L smoothed less and less.
 
-    doubtful: how many samples the present prices leave in doubt, in roots of their number
+    doubtful: how many samples the present prices leave in doubt, in square roots of their number
     """
-    wavering = int(np.isfinite(options.doubt).sum())  # all but those who must be picked and have one candidate
-    count = min(candidates.samples // RELAXATION.part, int(doubtful * candidates.samples**0.5), wavering - 1)
-    inside, here, capacity = candidates, options, np.ones(candidates.share.shape[1])
+    undecided = int(np.isfinite(demand.doubt).sum())  # not those that must be picked and have one candidate
+    count = min(candidates.samples // RELAXATION.part, int(doubtful * candidates.samples**0.5), undecided - 1)
+    inside, here, capacity = candidates, demand, np.ones(candidates.share.shape[1])
     while count > RELAXATION.core // 20:
         width = float(np.partition(here.doubt, count)[count])
         if width == 0.0:
             break
-        # Those whose minds are made up by far are left out from here on; they keep what they take.
-        wavers = here.doubt < RELAXATION.far * width
-        capacity = capacity - inside.drawn_by(here.taken[~wavers & (here.taken >= 0)])
-        inside = inside.of(wavers[inside.sample])
+        # Samples far from doubt are left out from here on; they keep what they take.
+        is_near = here.doubt < RELAXATION.far * width
+        capacity = capacity - inside.drawn_by(here.taken[~is_near & (here.taken >= 0)])
+        inside = inside.of(is_near[inside.sample])
         here = Demand.at(here.prices, inside)
         moved = Demand.at(_newton(inside, here.prices, width, capacity), inside)
-        if moved.value(capacity) < here.value(capacity):  # not so where corners were much of L
+        if moved.value(capacity) < here.value(capacity):  # not if smoothing changes L much
             here = moved
         count //= 4
     polished = Demand.at(here.prices, candidates)
-    return polished if polished.bound < options.bound else options
+    return polished if polished.bound < demand.bound else demand
 
 
 def _newton(candidates: Candidates, prices: Floats, width: float, capacity: Floats) -> Floats:
@@ -305,7 +309,7 @@ def _newton(candidates: Candidates, prices: Floats, width: float, capacity: Floa
 
 @dataclass(frozen=True, eq=False)
 class _Rounded:
-    """sum_r u_r capacity_r + sum_samples width log sum_options exp(net / width): L, and a little more for each."""
+    """L with its corners smoothed: sum_r u_r capacity_r + sum_samples width log sum_candidates exp(net / width)"""
 
     prices: Floats
     width: float
@@ -349,8 +353,8 @@ class _Rounded:
 def nonnegative_minimum(curvature: Floats, pull: Floats) -> Floats:
     """The v >= 0 with the least v.curvature v / 2 - pull.v, curvature being positive definite.
 
-    Whatever is negative becomes 0 and whatever would gain by leaving 0 does so, all at once, until nothing changes. It
-    nearly always ends in a few turns; where it goes in circles, its last answer without what is negative has to do.
+    An active set method: in each turn all negative entries are fixed at 0, and all entries at 0 that would gain are
+    freed. It nearly always ends after a few turns. If it cycles, its last answer is clipped at 0.
     """
     free = np.ones(len(pull), dtype=bool)
     for _ in range(RELAXATION.turns):
@@ -364,23 +368,23 @@ def nonnegative_minimum(curvature: Floats, pull: Floats) -> Floats:
     return np.maximum(v, 0.0)
 
 
-def _one_core(candidates: Candidates, options: Demand, size: int) -> tuple[Floats, Floats, bool] | None:
+def _one_core(candidates: Candidates, demand: Demand, size: int) -> tuple[Floats, Floats, bool] | None:
     """x, the prices it suggests, and whether it needs more than there is; None if the program's solver gives up.
 
-    Those outside the core may overspend, so the core may buy more of a budget, at more than it seems to be worth.
+    The samples outside may overspend. So the core may buy more of a budget, at a price above its worth.
     """
-    m, prices = candidates.share.shape[1], options.prices
-    by_doubt = np.argpartition(options.doubt, size)
-    width = options.doubt[by_doubt[size]]
+    m, prices = candidates.share.shape[1], demand.prices
+    by_doubt = np.argpartition(demand.doubt, size)
+    width = demand.doubt[by_doubt[size]]
     in_core = np.zeros(candidates.samples, dtype=bool)
     in_core[by_doubt[:size]] = True
     x = np.zeros(len(candidates.worth))
-    decided = options.taken[~in_core & (options.taken >= 0)]
+    decided = demand.taken[~in_core & (demand.taken >= 0)]
     x[decided] = 1.0
-    rivals = in_core[candidates.sample] & (options.net >= options.best[candidates.sample] - width)
+    rivals = in_core[candidates.sample] & (demand.net >= demand.best[candidates.sample] - width)
     inside = candidates.of(rivals)
     program = inside.program(1.0 - candidates.drawn_by(decided))
-    dear = 4.0 * prices + (prices.max() or options.best.sum())
+    dear = 4.0 * prices + (prices.max() or demand.best.sum())
     more = sp.csc_matrix((-np.ones(m), (np.arange(m), np.arange(m))), shape=(program.matrix.shape[0], m))
     answer = relax(
         Program(

@@ -45,7 +45,8 @@ def hits(summed: torch.Tensor) -> torch.Tensor:
 
 
 def _inside(pi: torch.Tensor, most: float) -> torch.Tensor:
-    """pi, kept inside [DETAILS.least_probability, most]; its gradient is that of the nearest point inside, so that no 0 is for ever."""
+    """pi, kept between `least_probability` and `most`. Its gradient is that of the nearest point inside, so a
+    probability of 0 can rise again."""
     return pi + (pi.clamp(DETAILS.least_probability, most) - pi).detach()
 
 

@@ -35,12 +35,11 @@ class Ascent:
             self.mean, self.squares, self.taken = torch.zeros_like(u), torch.zeros_like(u), torch.zeros_like(u[:, :1])
         mask = torch.ones_like(u[:, :1], dtype=torch.bool) if moves is None else moves[:, None]
         self.taken = self.taken + mask
-        self.mean = torch.where(mask, DETAILS.adam_mean * self.mean + (1 - DETAILS.adam_mean) * g, self.mean)
-        self.squares = torch.where(
-            mask, DETAILS.adam_squares * self.squares + (1 - DETAILS.adam_squares) * g**2, self.squares
-        )
-        m = self.mean / (1 - DETAILS.adam_mean**self.taken)
-        s = self.squares / (1 - DETAILS.adam_squares**self.taken)
+        keep, keep_squares = DETAILS.adam_mean, DETAILS.adam_squares
+        self.mean = torch.where(mask, keep * self.mean + (1 - keep) * g, self.mean)
+        self.squares = torch.where(mask, keep_squares * self.squares + (1 - keep_squares) * g**2, self.squares)
+        m = self.mean / (1 - keep**self.taken)
+        s = self.squares / (1 - keep_squares**self.taken)
         return torch.where(mask, u + self.beta * m / (s.sqrt() + DETAILS.adam_floor), u)
 
 

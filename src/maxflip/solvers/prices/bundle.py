@@ -2,10 +2,11 @@
 
     D(lambda) >= D(lambda_k) + (B - A_k) . (lambda - lambda_k)          for every k
 
-A_k: what those draw in all who are picked at lambda_k. Absolute costs make D a polyhedron, or nearly so: at the prices
-that clear the budgets several features are equally cheap, flips jump there, and no smooth method gets near. The largest
-of the planes is a model of D from below. Its minimum in a box around the best prices known is tried next. The box
-shrinks after a step that does not lower D enough.
+A_k is the total draw of the samples picked at lambda_k. Absolute costs make D a polyhedron, or nearly one. Several
+features are equally cheap at the prices that clear the budgets. Flips jump there, so smooth methods stall.
+
+The largest of the planes is a model of D from below. Its minimum in a box around the best prices is tried next. The box
+shrinks after a step that does not lower D enough (a null step of a bundle method).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Clear the market: the prices at which the modelled dual is least.
+"""Clear the market: Newton's method for the prices at which the modelled dual is least.
 
     D(lambda) = sum_r lambda_r B_r + sum_j max(0, v_j - C_j(lambda)),      lambda >= 0
 
-D is convex in the prices; its gradient is B minus what is bought. The kinks of max(0, .) are rounded off
-(T log(1 + e^(u / T)), T a falling part of each worth) and Newton's method does the rest: with the curvature of every
-C_j known in closed form, a dozen evaluations settle it for any number of samples.
+D is convex in the prices. Its gradient is B minus what is bought. The kinks of max(0, .) are smoothed to
+T log(1 + e^(u / T)); T, the softness, is a falling part of each worth. The curvature of every C_j is known in closed
+form. So Newton's method needs about a dozen evaluations, for any number of samples.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from maxflip.solvers.prices.settings import CLEARING
 
 @dataclass(frozen=True, eq=False)
 class DualPart:
-    """sum_j T log(1 + e^((v_j - C_j) / T)) and its derivatives in the prices: gradient (m,), hessian (m, m)"""
+    """The smoothed dual of some samples, without what the budgets are worth:
+
+    sum_j T log(1 + e^((v_j - C_j) / T))    and its derivatives in the prices: gradient (m,), hessian (m, m)
+    """
 
     value: float
     gradient: Floats
@@ -38,7 +41,7 @@ class DualPart:
 
 @dataclass(frozen=True, eq=False)
 class Cleared:
-    """prices (m,)   value: D there, kinks included   curvature (m, m): of D, rounded off"""
+    """prices (m,)   value: D there, without smoothing   curvature (m, m): of the smoothed D"""
 
     prices: Floats
     value: float
@@ -57,7 +60,11 @@ def clear(
     patience: int = CLEARING.small_gains,
 ) -> Cleared:
     """evaluate(prices (m,), softness) -> DualPart   amounts (m,)   start (m,): prices of 0 stay 0
-    patience: halved steps in a row that may lower D by next to nothing"""
+    patience: halved steps in a row that may lower D by next to nothing
+
+    If demand stays far from the budgets at one softness, the step from the softness before was too long: one between
+    is inserted.
+    """
     traded = start > 0
     prices = np.zeros(len(amounts))
     lowest = CLEARING.lowest * typical_worth
@@ -88,7 +95,7 @@ def clear(
 
 @dataclass(frozen=True, eq=False)
 class _Reached:
-    """converged: False where Newton stalled while demand was far from the budgets: too little smoothing for one step"""
+    """converged: False if Newton's method stalled while demand was far from the budgets"""
 
     q: Floats
     dual: DualPart
@@ -124,10 +131,10 @@ def _imbalance(q: Floats, here: DualPart, lowest: float) -> float:
 def _newton_step(
     at: Callable[[Floats, float], DualPart], q: Floats, here: DualPart, softness: float, lowest: float
 ) -> tuple[Floats, DualPart, bool] | None:
-    """A step that lowers D, and whether it had to be halved; None if there is none.
+    """A step that lowers D, and whether it was halved; None if there is none.
 
     Steps are taken in log q, so that no price reaches 0 or moves far in one step. D is not convex in log q: its Hessian
-    is Q H Q + diag(g q). Replacing g q by |g q| / 2 keeps it positive definite, and exact where the market clears.
+    is Q H Q + diag(g q). With |g q| / 2 in place of g q it is positive definite, and exact where the market clears.
     """
     free = (q > lowest) | (here.gradient < 0)
     slope = here.gradient * q

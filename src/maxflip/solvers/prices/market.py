@@ -53,9 +53,14 @@ class Tried:
 
 @dataclass(eq=False)
 class Market:
-    """prices (m,): the best so far   part: of the budgets that is for sale to the samples held
-    value: D at these prices, by the flips known   last: the market's last clearing
-    spent: gradients per sample that the start prices took   effort: every limit on gradients is multiplied by it
+    """All samples, in shards, and the prices of the budgets.
+
+    prices (m,): the best so far
+    part: the part of each budget that the samples held may use
+    value: D at these prices, by the flips known
+    last: the last clearing
+    spent: gradients per sample that the estimate of the first prices took
+    effort: every limit on gradients is multiplied by it
     """
 
     problem: Problem
@@ -101,7 +106,7 @@ class Market:
         return FlipSet.all(self.held.ask(lambda shard: shard.nearest(prices)))
 
     def tried(self) -> Tried:
-        """Prices at which D is nearly least, and those on the way. For linear models."""
+        """Prices at which D is nearly least, and those tried before, by cutting planes. For linear models."""
         traded, amounts = self.traded, self.amounts[self.traded]
 
         def at(q: Floats) -> Floats:
@@ -120,29 +125,29 @@ class Market:
         return Tried(np.array([at(q) for q in worths]), theta)
 
     def blended(self, tried: Tried) -> FlipSet:
-        """For each sample the average of its flips at the prices tried, so weighted that all together draw about what
-        the budgets hold."""
+        """For each sample the average of its flips at the prices tried, with weights by which all samples together
+        draw about what the budgets hold."""
         some = tried.weights > 0
         return FlipSet.all(self.held.ask(lambda shard: shard.average_at(tried.prices[some], tried.weights[some])))
 
     def equilibrate(self, rounds: int) -> None:
-        """Clear, go there, look again; until the model promises nothing more.
+        """Clear the modelled market, search flips at the new prices, and repeat until the model promises nothing more.
 
-        The model is exact where it was made and D is convex, so a step that does not lower D is shortened. The first
-        step is always taken: even where D is nearly least, demand may still be far from the budgets.
+        The model is exact where it was made and D is convex. So a step that does not lower D is shortened. The first
+        step is always taken: even if D is nearly least, demand may still be far from the budgets.
         """
-        way = 0.0
+        length = 0.0
         for _ in range(rounds):
-            if way < MARKET.shortest:
-                cleared, here, way = self._cleared(), self.prices, 1.0
+            if length < MARKET.shortest:
+                cleared, here, length = self._cleared(), self.prices, 1.0
                 promised = self.value - cleared.value > MARKET.enough * self.value
                 if cleared.value < 0 or (self.rounds and not promised):
                     return
             ratio = np.where(self.traded, cleared.prices / np.where(self.traded, here, 1.0), 0.0)
-            way = 0.0 if self.visit(here * ratio**way) else way * MARKET.shorter
+            length = 0.0 if self.visit(here * ratio**length) else length * MARKET.shorter
 
     def visit(self, prices: Floats, reach: float = MARKET.reach, steps: int = SHARD.descents) -> bool:
-        """Search flips at these prices, by so many descents each; returns whether D is lower there."""
+        """Search flips at these prices, by so many descents each. Returns whether D is lower there."""
         self.rounds += 1
         stage = f"Following the prices, round {self.rounds}"
         self.held.ask(lambda shard: shard.reprice(prices, reach, steps), stage=stage, watch=self.run.watch)
@@ -288,7 +293,7 @@ class Market:
 
     @property
     def _counts(self) -> NDArray[np.bool_]:
-        """Of the traded budgets, those whose price is clearly above the lower limit of `clear`."""
+        """Which of the traded budgets have a price clearly above the lowest one that `clear` gives."""
         worth_all = self.prices[self.traded] * self.amounts[self.traded]
         return np.asarray(worth_all > 10 * CLEARING.lowest * self.typical_worth)
 

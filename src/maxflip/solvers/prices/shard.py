@@ -1,7 +1,8 @@
-"""Shard: some of the samples, their flips, and a model of where each of their surfaces lies.
+"""Shard: some of the samples, the flips known of each, and a plane as model of each surface.
 
-Around its flip a sample's surface is a plane, g . d = r. So its cheapest flip at any prices is known without asking
-the classifier, and with it what it would draw from the budgets, and how that changes with the prices.
+The model of a sample's surface is the tangent plane near its flip, g . d = r. By this model its cheapest flip at any
+prices is known without asking the classifier. So is what that flip draws from the budgets, and how the draw changes
+with the prices.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from maxflip.solvers.prices.settings import CLEARING, SHARD
 
 @dataclass(frozen=True, eq=False)
 class FlipSet:
-    """Flips seen: rows (c,), changes (c, F) as they may be stored"""
+    """Some flips: rows (c,), the sample of each   changes (c, F), as they may be stored. A sample may have several."""
 
     rows: Rows
     changes: Floats
@@ -47,7 +48,7 @@ class FlipSet:
 
 
 def has_kinks(problem: Problem) -> bool:
-    """Whether some feature draws on absolute budgets alone."""
+    """Whether some feature draws on absolute budgets alone. The cost of a change then has a kink at 0."""
     return bool(_kinks(problem).any())
 
 
@@ -123,7 +124,7 @@ class Shard:
         best.record(at, other.change[at], price, torch.zeros_like(price))
 
     def begin_with(self, flips: FlipSet, prices: Floats) -> None:
-        """Instead of a search: flips that are known from elsewhere, of which the cheapest at these prices are taken."""
+        """Begin with known flips instead of a search. Of each sample the cheapest at these prices is taken."""
         self.tell(flips)
         best = self._best(self._at(prices))
         self.change, self.found = best.change, best.found
@@ -141,7 +142,7 @@ class Shard:
         return self._as_flips([self.rows[at.cpu().numpy()]], [change[at]])
 
     def lay_planes(self, prices: Floats, reach: float) -> None:
-        """The planes through the flips of samples that would cost at most `reach` times their worth."""
+        """Model the surfaces of the samples whose flip costs at most `reach` times their worth."""
         if self.forms is not None:
             self.reprice(prices, reach)
             return
@@ -180,7 +181,7 @@ class Shard:
         without: torch.Tensor | None = None,
         steps: int = SHARD.descents,
     ) -> tuple[gradient.Best, torch.Tensor]:
-        """From where the planes expect the flips.   without (B,): samples that are left alone"""
+        """Descend from the flips that the planes predict.   without (B,): samples that are not searched"""
         expected = cheapest_into_halfspace(self.g, self.r, surface.squared, surface.absolute, surface.low, surface.high)
         has_plane = (self.g != 0).any(dim=1)
         start = torch.where(has_plane[:, None], expected.change, self.change)
@@ -208,7 +209,7 @@ class Shard:
         return self._as_flips([self.rows[at.cpu().numpy()]], [change[at]])
 
     def gain_and_draws(self, prices: Floats) -> tuple[float, Floats]:
-        """What these samples add to D, and what those draw who are picked, (m,)."""
+        """What these samples add to D, and the draw of those that are picked, (m,)."""
         flips = self.flips_at(prices, np.inf, self.rows[:0])
         drawn = self.problem.ledger.consumption(flips.changes)
         gain = self.problem.worth[flips.rows] - drawn @ prices
