@@ -13,7 +13,7 @@ import argparse
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -30,6 +30,7 @@ from evidence.files import made_here
 from evidence.report import report
 from maxflip import Fate, Nearest, Prices, Problem, TorchClassifier, datasets, solve
 from maxflip.search import gradient
+from maxflip.search.settings import GRADIENT
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -188,8 +189,9 @@ def main() -> None:
     add_keep(parser)
     given = parser.parse_args()
     torch.set_num_threads(1)
+    patiently = replace(GRADIENT, climb_patience=GRADIENT.climb_steps)
     searches: dict[str, Callable[[], Any]] = {
-        "without": lambda: patch.multiple(gradient, _resort=lambda *_, **__: None, PATIENCE=gradient.CLIMBS),
+        "without": lambda: patch.multiple(gradient, _resort=lambda *_, **__: None, GRADIENT=patiently),
         "with": nullcontext,
     }
     rows, began = [], time.monotonic()
