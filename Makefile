@@ -6,9 +6,6 @@ STAMP := .venv/installed
 # Into site/; a broken link or anchor, or a page that loads something from another machine, ends it.
 DOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-# The study and its pages: slower than the product, and changed more rarely.
-RESEARCH := tests/benchmarks tests/evidence tests/experiments
-
 .PHONY: demo test check test-research test-long docs bench format clean
 
 $(STAMP): pyproject.toml constraints.txt
@@ -25,11 +22,12 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n auto $(RESEARCH:%=--ignore=%)
+	$(BIN)/pytest -n auto
 	$(DOCS)
 
+# Slower than the product, and changed more rarely.
 test-research: $(STAMP)
-	$(BIN)/pytest -n auto $(RESEARCH)
+	$(BIN)/pytest -n auto research/tests
 
 docs: $(STAMP)
 	$(DOCS)
@@ -40,7 +38,7 @@ test-long: $(STAMP)
 # maxflip beside other tools, each installed into .peers on first use; docs/results/peers.md has the full form.
 # After Ctrl-C, `make bench RESUME=1` goes on.
 bench: $(STAMP)
-	$(BIN)/python -m benchmarks.peers --quick$(if $(RESUME), --resume)
+	$(BIN)/python -m research.benchmarks.peers --quick$(if $(RESUME), --resume)
 
 format: $(STAMP)
 	$(BIN)/ruff format .
