@@ -1,7 +1,7 @@
 """What pages say, from result files.
 
 python -m research.evidence pages           renders all marked parts of README.md and docs/**/*.md
-python -m research.evidence pages --check   exit code 1 where one is not what the result files say, or typed by hand
+python -m research.evidence pages --check   exit code 1 where one is not what the result files say
 python -m research.evidence demo            runs `maxflip demo` and keeps what it prints
 """
 
@@ -11,14 +11,8 @@ import argparse
 import sys
 
 from research.evidence import demo
-from research.evidence.hand_typed import hand_typed, watched
 from research.evidence.pages import PageError, rewrite, stale
 from research.evidence.results import Results
-from research.evidence.settings import SETTINGS
-
-
-def check() -> list[str]:
-    return stale(Results()) + [line for page in watched() for line in hand_typed(page, SETTINGS)]
 
 
 def main() -> int:
@@ -32,7 +26,7 @@ def main() -> int:
         if given.command == "demo":
             demo.keep()
         elif given.check:
-            wrong = check()
+            wrong = stale(Results())
             print("\n".join(wrong) or "All pages say what their result files say.")
             return 1 if wrong else 0
         print("\n".join(rewrite(Results())) or "No page changed.")

@@ -127,7 +127,6 @@ class Loss:
     estimate: float | None
     best: str
     count: int
-    cause: str
 
 
 @dataclass(frozen=True)
@@ -148,19 +147,5 @@ def standing(of_cells: Mapping[Place, Mapping[str, Row]]) -> Standing:
         alone += ours["count"] > best["count"]
         tied += ours["count"] == best["count"]
         if best["count"] > ours["count"]:
-            found.append(
-                Loss(place, ours["count"], ours["estimate"], best["solver"], best["count"], _cause(ours, best))
-            )
+            found.append(Loss(place, ours["count"], ours["estimate"], best["solver"], best["count"]))
     return Standing(alone, tied, found)
-
-
-def _cause(ours: Row, best: Row) -> str:
-    """Read from the estimate, which is what the flips that Prices found would be worth if samples could be divided."""
-    estimate = ours["estimate"]
-    if estimate is None:
-        return "Prices gave no estimate."
-    if best["count"] > estimate:
-        return "search: the other found cheaper flips, or flips of more samples, since its count is above the estimate."
-    return (
-        "selection: the flips that Prices found allow for it by the estimate, but not as whole samples, or not found."
-    )

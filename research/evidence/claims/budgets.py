@@ -17,7 +17,6 @@ SEVERAL_WANTED = ("oulad",)  # of students the best two classes may both be want
 
 def _of_four(
     rows: list[Row],
-    key: str,
     says: str,
     rule: str,
     of: str,
@@ -25,7 +24,7 @@ def _of_four(
     form: str = ".3g",
 ) -> Claim:
     """lead: above 0 where the claim holds"""
-    claim = Claim(key, says, rule)
+    claim = Claim(says, rule)
     for place, found in by_place(rows, WHERE, of).items():
         four = {solver: mean(found[solver]) for solver in FOUR}
         leads = [lead({solver: found[solver][seed] for solver in FOUR}) for seed in found["KL"]]
@@ -33,9 +32,9 @@ def _of_four(
     return claim
 
 
-def _of_pairs(rows: list[Row], key: str, says: str, rule: str, of: str, sign: int, form: str) -> Claim:
+def _of_pairs(rows: list[Row], says: str, rule: str, of: str, sign: int, form: str) -> Claim:
     """BCMS and CCMS, each beside KL and MS. sign: 1 where theirs must be more, -1 where it must be less"""
-    claim = Claim(key, says, rule)
+    claim = Claim(says, rule)
     for place, found in by_place(rows, WHERE, of).items():
         for ours, other in product(SAMPLED, OTHERS):
             pair = {name: mean(found[name]) for name in (ours, other)}
@@ -50,7 +49,6 @@ def of_budgets(rows: Iterable[Row]) -> list[Claim]:
     return [
         _of_pairs(
             four,
-            "count",
             "BCMS and CCMS flip more samples than KL and MS.",
             "it flips more than the other",
             "count",
@@ -59,7 +57,6 @@ def of_budgets(rows: Iterable[Row]) -> list[Claim]:
         ),
         _of_pairs(
             four,
-            "consumption",
             "Their consumption per flip is lower.",
             "it draws less per flip than the other",
             "consumption_per_picked",
@@ -69,7 +66,6 @@ def of_budgets(rows: Iterable[Row]) -> list[Claim]:
         _larger(four),
         _of_pairs(
             four,
-            "unspent",
             "They leave less of the budgets unspent.",
             "it leaves a smaller part than the other",
             "unspent",
@@ -79,7 +75,6 @@ def of_budgets(rows: Iterable[Row]) -> list[Claim]:
         _gaps(four),
         _of_four(
             [row for row in four if row["dataset"] == "icu"],
-            "kl_spends",
             "Patients in intensive care: KL uses a bigger portion of the budgets than the others.",
             "it uses more than all three",
             "spent",
@@ -88,7 +83,6 @@ def of_budgets(rows: Iterable[Row]) -> list[Claim]:
         ),
         _of_four(
             four,
-            "best",
             "BCMS is the best of the four, CCMS a close second.",
             "BCMS flips more than CCMS, CCMS more than MS and KL",
             "count",
@@ -100,7 +94,6 @@ def of_budgets(rows: Iterable[Row]) -> list[Claim]:
 
 def _larger(rows: Iterable[Row]) -> Claim:
     claim = Claim(
-        "larger",
         "A larger budget flips more, for all algorithms.",
         "it flips never fewer with the next larger budget, and more with the largest than with the smallest",
     )
@@ -117,7 +110,7 @@ def _larger(rows: Iterable[Row]) -> Claim:
 
 def _gaps(rows: Iterable[Row]) -> Claim:
     claim = Claim(
-        "gap", "Their prediction gap is smaller than KL's, yet above the margin.", f"it is between {MARGIN} and KL's"
+        "Their prediction gap is smaller than KL's, yet above the margin.", f"it is between {MARGIN} and KL's"
     )
     with_one = [row for row in rows if row["dataset"] not in SEVERAL_WANTED]
     for place, found in by_place(with_one, WHERE, "prediction_gap").items():

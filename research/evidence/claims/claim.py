@@ -31,12 +31,11 @@ class Tried:
 
 @dataclass
 class Claim:
-    """key: what others know it by   says: the paper   rule: when it holds in one place
+    """says: the paper   rule: when it holds in one place
 
     places: (where, of whom) -> how it went. A claim about several algorithms is tried of each.
     """
 
-    key: str
     says: str
     rule: str
     places: dict[Spot, Tried] = field(default_factory=dict)

@@ -59,7 +59,6 @@ def of_iterations(rows: Iterable[Row]) -> list[Claim]:
 
 def _stays(counts: Mapping[tuple[Any, ...], Runs]) -> Claim:
     claim = Claim(
-        "stays",
         "The number of flips rises and stays at its highest.",
         f"the last is at least {100 * STAYS:.0f} % of the most, and no fewer than the first",
     )
@@ -77,7 +76,6 @@ def _stays(counts: Mapping[tuple[Any, ...], Runs]) -> Claim:
 
 def _faster(counts: Mapping[tuple[Any, ...], Runs]) -> Claim:
     claim = Claim(
-        "faster",
         "BCMS converges faster than CCMS, and so does KL.",
         f"it is earlier than CCMS at {100 * STAYS:.0f} % of its most",
     )
@@ -91,8 +89,8 @@ def _faster(counts: Mapping[tuple[Any, ...], Runs]) -> Claim:
 
 
 def _multipliers(rows: Sequence[Row]) -> list[Claim]:
-    falls = Claim("falls", "lambda falls.", "the last mean is below the first")
-    rises = Claim("rises", "mu rises; KL's falls.", "the last mean is above the first, KL's below it")
+    falls = Claim("lambda falls.", "the last mean is below the first")
+    rises = Claim("mu rises; KL's falls.", "the last mean is above the first, KL's below it")
     for claim, column in ((falls, "mean_lambda"), (rises, "mean_mu")):
         for place, of in runs(rows, column).items():
             for solver in FOUR:
@@ -106,7 +104,6 @@ def _multipliers(rows: Sequence[Row]) -> list[Claim]:
 
 def _shrinks(norms: Mapping[tuple[Any, ...], Runs]) -> Claim:
     claim = Claim(
-        "shrinks",
         "The norm of the gradient in mu shrinks to zero (MS, BCMS, CCMS).",
         f"the last is at most {100 * SHRUNK:.0f} % of the first",
     )
@@ -125,7 +122,7 @@ def _ends(of: Mapping[int, Curve]) -> tuple[float, float]:
 
 def _erratic(counts: Mapping[tuple[Any, ...], Runs]) -> Claim:
     """Run by run: ups and downs of several cancel out in their mean."""
-    claim = Claim("erratic", "MS is erratic.", "its count goes back and forth more than that of the other three")
+    claim = Claim("MS is erratic.", "its count goes back and forth more than that of the other three")
     for place, of in counts.items():
         steps = {solver: {seed: erratic(curve) for seed, curve in of[solver].items()} for solver in FOUR}
         means = {solver: mean(each) for solver, each in steps.items()}

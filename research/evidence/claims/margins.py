@@ -18,7 +18,6 @@ Shares = dict[tuple[str, float], dict[int, float]]  # (solver, margin) -> seed -
 def of_margins(by_dataset: Mapping[str, Iterable[Row]]) -> Claim:
     """A change is adversarial where its flips hold less often than people do who stand there by themselves."""
     claim = Claim(
-        "margin",
         "The margin avoids a purely adversarial change.",
         f"its flips hold at most {100 * FEW:.0f} points less often than people do who are as close to the margin "
         "without a change",

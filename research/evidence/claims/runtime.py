@@ -16,7 +16,6 @@ def of_runtime(rows: Iterable[Row]) -> Claim:
     """With the paper's numbers of iterations."""
     seconds = {row["solver"]: float(row["seconds_total"]) for row in rows if row["solver"] in FOUR}
     claim = Claim(
-        "runtime",
         "In all, BCMS and CCMS take no longer than MS and KL.",
         "it takes no longer than either, reckoned in seconds",
     )

@@ -24,7 +24,6 @@ def of_sizes(rows: Iterable[Row]) -> list[Claim]:
 
 def _grows(rows: Sequence[Row]) -> Claim:
     claim = Claim(
-        "grows",
         "The gain over KL grows, linearly, with the number of samples.",
         "it is more, in % and by the mean of both starts, with each next larger size (how evenly is not asked)",
     )
@@ -56,7 +55,6 @@ def _of_both_starts(rows: Sequence[Row]) -> list[Row]:
 
 def _warm(rows: Sequence[Row]) -> Claim:
     claim = Claim(
-        "warm",
         "A warm start from the subset is of negligible benefit.",
         f"it flips within {100 * NEGLIGIBLE:.0f} % of a random start",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from research.evidence.causes import Causes
 from research.evidence.claims import all_claims
 from research.evidence.claims.claim import KINDS, Claim, Tried
 from research.evidence.markdown import made_line, table
@@ -13,10 +12,9 @@ from research.evidence.results import Results
 @text("results.claims")
 def claims(results: Results) -> str:
     """Row by row; a row whose result file is not there yet says so."""
-    causes = Causes(results)
-    lines = [[c.says, measured(c), f"**{c.verdict}**", with_the_papers(c), causes.of(c)] for c in all_claims(results)]
+    lines = [[c.says, measured(c), f"**{c.verdict}**", with_the_papers(c)] for c in all_claims(results)]
     how = "\n\n" + made_line(results.made("budget")) if results.has("budget") else ""
-    return table(["the paper", "it holds", "verdict", "with its own budgets alone", "why not"], lines) + how
+    return table(["the paper", "it holds", "verdict", "with its own budgets alone"], lines) + how
 
 
 def measured(claim: Claim) -> str:

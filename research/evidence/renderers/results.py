@@ -81,7 +81,7 @@ def of_prices(results: Results) -> str:
 @text("results.losses")
 @waits_for("budget")
 def losses(results: Results) -> str:
-    """Every cell in which Prices is not the best, with its cause."""
+    """Every cell in which Prices is not the best."""
     return _stands(standing(full_cells(results.rows("budget"))), ("budgets", "size"))
 
 
@@ -91,8 +91,8 @@ def _stands(found: Standing, columns: Sequence[str]) -> str:
     for loss in found.losses:
         dataset, seed, *where = loss.where
         numbers = [str(seed), str(loss.prices), _or_empty(loss.estimate, ".1f"), loss.best, str(loss.count)]
-        lines.append([dataset, *map(str, where), *numbers, loss.cause])
-    head = ["dataset", *columns, "draw", "Prices", "its estimate", "the best", "flips", "cause"]
+        lines.append([dataset, *map(str, where), *numbers])
+    head = ["dataset", *columns, "draw", "Prices", "its estimate", "the best", "flips"]
     return said_of(found) + ("\n\n" + table(head, lines) if lines else "")
 
 

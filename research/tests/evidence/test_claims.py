@@ -37,7 +37,7 @@ def where_not(claim: Claim) -> str:
 
 
 def test_a_verdict_is_of_all_places() -> None:
-    claim = Claim("k", "x", "y")
+    claim = Claim("x", "y")
     assert claim.verdict == "not measured yet"
     claim.tried("a", True, {"MS": 1.0})
     assert (claim.verdict, where_not(claim)) == ("confirmed", "")
@@ -48,7 +48,7 @@ def test_a_verdict_is_of_all_places() -> None:
 
 
 def test_places_that_clearly_say_otherwise_make_a_verdict_mixed() -> None:
-    claim = Claim("k", "x", "y")
+    claim = Claim("x", "y")
     for n in range(4):
         claim.tried(f"icu paper {n}", True, {}, decides=[1.0, 1.1])
     for n in range(2):
@@ -62,7 +62,7 @@ def test_places_that_clearly_say_otherwise_make_a_verdict_mixed() -> None:
 
 
 def test_algorithms_and_kinds_of_budgets_are_told_apart() -> None:
-    claim = Claim("k", "x", "y")
+    claim = Claim("x", "y")
     claim.tried("icu paper small", True, {}, whom="BCMS")
     assert claim.shares == ""
     claim.tried("icu binding small", False, {"BCMS": 3.0}, whom="BCMS")
@@ -149,7 +149,7 @@ def test_an_interval_on_the_other_side_makes_nothing_clear() -> None:
     rows = [cell("MS", n, budget=b, seed=seed) for b, each in flips.items() for seed, n in enumerate(each)]
     larger = of_budgets(rows)[2]
     assert (larger.held, larger.clear, larger.clearly_not) == (0, 0, 0)
-    claim = Claim("k", "x", "y")
+    claim = Claim("x", "y")
     claim.tried("a", True, {}, decides=[-1.0, -1.1])
     claim.tried("b", False, {}, decides=[-1.0, -1.1])
     assert (claim.clear, claim.clearly_not) == (0, 1)
@@ -332,8 +332,7 @@ def test_the_page_is_made_of_these(tmp_path: Path) -> None:
     results = Results(tmp_path)
     assert (
         "| BCMS and CCMS flip more samples than KL and MS. | in 4 of 4 places, clearly in 0; clearly against in 0 "
-        "| **in part** | in part | In more than half of the places it may be chance. |"
-        in rendered("results.claims", results)
+        "| **in part** | in part |\n" in rendered("results.claims", results)
     )
     assert (
         "## BCMS and CCMS flip more samples than KL and MS\n\nHolds in a place where it flips more than the "
@@ -388,7 +387,7 @@ def test_growth_from_each_start_beside_what_the_paper_states(tmp_path: Path) -> 
     assert stands.startswith(
         "Of 2 cells, `Prices` flips the most in 0, as many as the best other in 0, and is behind in 2"
     )
-    assert loss.startswith("| insurance | scaled | warm | 600 | 0 | 110.0 | | BCMS | 130.0 | Prices gave no estimate")
+    assert loss == "| insurance | scaled | warm | 600 | 0 | 110.0 | | BCMS | 130.0 |"
 
 
 def test_groups_and_the_papers_own_settings_stand_beside_what_was_tuned(tmp_path: Path) -> None:
@@ -416,16 +415,16 @@ def test_what_is_run_to_its_end_has_no_iterations(tmp_path: Path) -> None:
     results = Results(tmp_path)
     assert rendered("results.runtime", results).splitlines()[-1] == "| Prices | | | | 31.3 | 220 |"
     (line,) = [line for line in rendered("results.claims", results).splitlines() if "take no longer" in line]
-    assert line.endswith("| in 0 of 2 places | **not confirmed** | | Of 2 failures: in all MS takes the least. |")
+    assert line.endswith("| in 0 of 2 places | **not confirmed** | |")
 
 
 def test_a_row_whose_file_is_missing_says_so_and_the_others_are_there(tmp_path: Path) -> None:
     write("budget", [cell(s, n, seed=seed) for s, n in COUNTS.items() for seed in (0, 1)], MADE, tmp_path)
     results = Results(tmp_path)
     said = rendered("results.claims", results)
-    assert "| in 4 of 4 places, clearly in 4; clearly against in 0 | **confirmed** | confirmed | |" in said
+    assert "| in 4 of 4 places, clearly in 4; clearly against in 0 | **confirmed** | confirmed |\n" in said
     rows = [line for line in said.splitlines() if line.startswith("| The gain over KL grows")]
-    assert [line.endswith("| | **not measured yet** | | |") for line in rows] == [True]
+    assert [line.endswith("| | **not measured yet** | |") for line in rows] == [True]
     assert rendered("results.growth", results) == "*Not measured yet: there is no `scalability.parquet`.*"
     assert rendered("results.carried", results) == "*Not measured yet: there is no `tuning.parquet`.*"
     empty = rendered("results.claims", Results(tmp_path / "empty"))
@@ -447,8 +446,7 @@ def test_where_prices_stands(tmp_path: Path) -> None:
     assert gains.replace("icu | paper", "all | both") in rendered("results.gains", results)
     write("budget", [*four, own[0] | {"count": 29.0}, own[1]], MADE, tmp_path)
     assert rendered("results.losses", Results(tmp_path)).endswith(
-        "| icu | paper | small | 0 | 29.0 | 29.5 | BCMS | 30.0 | search: the other found cheaper flips, or flips of "
-        "more samples, since its count is above the estimate. |"
+        "| icu | paper | small | 0 | 29.0 | 29.5 | BCMS | 30.0 |"
     )
     write("budget", [row | {"budget": "middle"} for row in four], MADE, tmp_path)
     carried = "| icu | paper | 50 | 75 | | 30 %, then 40 % | | |"
