@@ -1,11 +1,13 @@
 """How near the optimum Prices comes for every kind of budget and size: `python -m research.benchmarks.kinds [--keep]`.
 
-A grid of models, kinds of budgets and sizes (kinds_cases.py). Each cell is solved by Prices, by Nearest, and once more
-by `resolve` with the same budgets; kinds_reference.py then looks for what the best plan is worth. Networks are solved
-once more with three times the effort. Cells are kept in build/kinds, so that the run can be stopped and go on:
-`--seconds 600` begins no cell after that time.
-With MAXFLIP_DATA the networks are those of credit_default, without it of a generated cohort. Every part of a cell runs
-in a process of its own, on one thread, and is stopped after `--limit` seconds of processor time.
+A grid of models, kinds of budgets and sizes (kinds_cases.py). Each place is solved by Prices, by Nearest, and once
+more by `resolve` with the same budgets; kinds_reference.py then looks for what the best plan is worth. Networks are
+solved once more with three times the effort. With MAXFLIP_DATA the networks are those of credit_default, without it of
+a generated cohort.
+
+Every stage of a place is a cell (research/cells.py): it runs in a process of its own, on one thread, and is stopped
+after `--limit` seconds of processor time. Cells are kept in build/kinds, so that the run can be stopped and go on:
+`--seconds 600` begins no place of the grid after that time.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import resource
 import signal
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
@@ -34,10 +36,11 @@ from maxflip.search.surface import Evaluations, Surface
 from research.benchmarks.kinds_cases import HELD_OUT, KINDS, MODELS, Model, question
 from research.benchmarks.kinds_reference import FULL, QUICK, reference
 from research.benchmarks.sections import add_keep, parser_of, tell
-from research.evidence.files import ROOT, commit, made_here
+from research.cells import MADE, Cell, Payload, made_of, run_cells
+from research.evidence.files import ROOT
 from research.evidence.report import report
 
-CELLS = ROOT / "build" / "kinds"
+OUT = ROOT / "build" / "kinds"
 SIZES = (300, 3000, 30_000)
 HELD_OUT_SEED = 7  # no other cell has it
 THOROUGH = 3.0  # effort of the second solve
@@ -45,7 +48,9 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Cell:
+class Place:
+    """Of the grid."""
+
     model: str
     kind: str
     samples: int
@@ -53,14 +58,18 @@ class Cell:
 
     @property
     def name(self) -> str:
-        return f"{self.model}, {self.kind}, {self.samples}, {self.seed}".replace(" ", "_")
+        return f"{self.model}, {self.kind}, {self.samples}, {self.seed}"
 
-    @property
-    def file(self) -> Path:
-        return CELLS / f"{self.name}.json"
 
-    def flips(self, of: str) -> Path:
-        return CELLS / f"{self.name}.{of}.npz"
+@dataclass(frozen=True)
+class Task:
+    """A stage of a place. limit: seconds of processor time   quick: of the reference   is_real: of public data"""
+
+    place: Place
+    stage: str
+    limit: int
+    quick: bool
+    is_real: bool
 
 
 @cache
@@ -69,9 +78,9 @@ def model_of(name: str) -> Model:
     return MODELS[name](Path(data) if data else None)
 
 
-def problem_of(cell: Cell) -> Problem:
-    seed = HELD_OUT_SEED if cell.model == HELD_OUT else cell.seed
-    return question(model_of(cell.model), cell.kind, cell.samples, seed)
+def problem_of(place: Place) -> Problem:
+    seed = HELD_OUT_SEED if place.model == HELD_OUT else place.seed
+    return question(model_of(place.model), place.kind, place.samples, seed)
 
 
 @contextmanager
@@ -106,14 +115,13 @@ def measured(problem: Problem, work: Callable[[], Plan]) -> tuple[Plan, Row]:
     }
 
 
-def _keep_flips(cell: Cell, of: str, plan: Plan) -> None:
-    np.savez(cell.flips(of), rows=plan.selected, changes=plan.moves)
+def _flips(of: str, plan: Plan) -> Row:
+    return {f"{FLIPS} {of}": {"rows": plan.selected.tolist(), "changes": plan.moves.tolist()}}
 
 
-def by_prices(cell: Cell) -> Iterator[Row]:
-    problem = problem_of(cell)
+def by_prices(task: Task, _needs: Sequence[Payload]) -> Iterator[Row]:
+    problem = problem_of(task.place)
     plan, row = measured(problem, lambda: solve(problem, Prices()))
-    _keep_flips(cell, "prices", plan)
     shares = {name: plan.spend[name] / budget.amount for name, budget in plan.budgets.items()}
     yield row | {
         "estimate": plan.estimate,
@@ -125,41 +133,43 @@ def by_prices(cell: Cell) -> Iterator[Row]:
         "used_up": sum(share > 0.99 for share in shares.values()),
         "notices": " ".join(plan.notices),
         "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        **_flips("prices", plan),
     }
     _, again = measured(problem, lambda: resolve(problem, plan))
     yield {"resolved": again["worth"], "resolved_seconds": again["seconds"], "resolved_gradients": again["gradients"]}
 
 
-def thoroughly(cell: Cell) -> Iterator[Row]:
+def thoroughly(task: Task, _needs: Sequence[Payload]) -> Iterator[Row]:
     """By Prices with more effort. Flips of linear models are exact at any effort."""
-    if cell.model != "linear":
-        problem = problem_of(cell)
+    if task.place.model != "linear":
+        problem = problem_of(task.place)
         plan, row = measured(problem, lambda: solve(problem, Prices(effort=THOROUGH)))
-        _keep_flips(cell, "thorough", plan)
-        yield {f"thorough_{name}": row[name] for name in ("worth", "gradients", "seconds")}
-        yield {"thorough_estimate": plan.estimate}
+        found = {f"thorough_{name}": row[name] for name in ("worth", "gradients", "seconds")}
+        yield found | {"thorough_estimate": plan.estimate, **_flips("thorough", plan)}
 
 
-def by_nearest(cell: Cell) -> Iterator[Row]:
-    problem = problem_of(cell)
+def by_nearest(task: Task, _needs: Sequence[Payload]) -> Iterator[Row]:
+    problem = problem_of(task.place)
     for name, solver in {"nearest": Nearest(), "unit": Nearest(prices="unit")}.items():
         plan, row = measured(problem, partial(solve, problem, solver))
-        _keep_flips(cell, name, plan)
-        yield {name: row["worth"]}
+        yield {name: row["worth"], **_flips(name, plan)}
 
 
-def by_reference(cell: Cell, *, quick: bool) -> Iterator[Row]:
-    problem = problem_of(cell)
-    known, told = [], None
-    for of in ("prices", "thorough", "nearest", "unit"):
-        if cell.flips(of).exists():
-            flips = np.load(cell.flips(of))
-            known.append((flips["rows"], flips["changes"]))
-    if cell.file.exists():
-        told = json.loads(json.loads(cell.file.read_text()).get("prices") or "null")
-    yield {f"reference_{k}": v for k, v in vars(reference(problem, known, told, QUICK if quick else FULL)).items()}
+def by_reference(task: Task, needs: Sequence[Payload]) -> Iterator[Row]:
+    """needs: what the other stages found"""
+    problem = problem_of(task.place)
+    before = {name: value for need in needs for name, value in need["found"].items()}
+    known = [
+        (np.array(flips["rows"], np.int64), np.array(flips["changes"]).reshape(-1, problem.width))
+        for name, flips in before.items()
+        if name.startswith(FLIPS)
+    ]
+    told = json.loads(before.get("prices") or "null")
+    effort = QUICK if task.quick else FULL
+    yield {f"reference_{k}": v for k, v in vars(reference(problem, known, told, effort)).items()}
 
 
+FLIPS = "flips of"  # ... a solver, in what is kept of a stage
 STAGES = ("prices", "thorough", "nearest", "reference")
 COLUMNS = (
     *("count", "worth", "estimate", "bound", "seconds", "gradients", "forwards", "peak_mib", "budgets", "used_up"),
@@ -169,23 +179,18 @@ COLUMNS = (
 )
 
 
-def run_stage(cell: Cell, stage: str, limit: int, quick: bool) -> tuple[Row, bool]:
+def run_stage(task: Task, needs: Sequence[Payload], _device: str = "cpu") -> Payload:
     """What it found, in a process of its own, and whether it was done in time."""
     context = multiprocessing.get_context("fork")
     receive, send = context.Pipe(duplex=False)
 
     def work() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
+        resource.setrlimit(resource.RLIMIT_CPU, (task.limit, task.limit + 5))
         warnings.simplefilter("ignore")
         torch.set_num_threads(1)
-        stages: dict[str, Callable[[Cell], Iterator[Row]]] = {
-            "prices": by_prices,
-            "thorough": thoroughly,
-            "nearest": by_nearest,
-            "reference": partial(by_reference, quick=quick),
-        }
-        for found in stages[stage](cell):
+        stages = {"prices": by_prices, "thorough": thoroughly, "nearest": by_nearest, "reference": by_reference}
+        for found in stages[task.stage](task, needs):
             send.send(found)
 
     process = context.Process(target=work)
@@ -197,35 +202,40 @@ def run_stage(cell: Cell, stage: str, limit: int, quick: bool) -> tuple[Row, boo
             row |= receive.recv()
     process.join()
     if process.exitcode not in (0, -signal.SIGXCPU, -signal.SIGKILL):
-        raise SystemExit(f"{cell.name}: {stage} ended with an error, {process.exitcode}")
-    return row, process.exitcode == 0
+        raise RuntimeError(f"it ended with an error, {process.exitcode}")
+    return {"found": row, "in_time": process.exitcode == 0}
 
 
-def _untouched(cell: Cell) -> Row:
-    return {**vars(cell), "held_out": cell.model == HELD_OUT, **dict.fromkeys(COLUMNS), "done": [], "stopped": []}
+def cells_of(place: Place, limit: int, *, quick: bool) -> dict[str, Cell]:
+    """By stage. The reference begins at what the others found."""
+    is_real = "MAXFLIP_DATA" in os.environ
+    found: dict[str, Cell] = {}
+    for stage in STAGES:
+        is_last = stage == "reference"
+        task = Task(place, stage, limit, quick and is_last, is_real)
+        needs = tuple(found.values()) if is_last else ()
+        found[stage] = Cell(f"{place.name}, {stage}".replace(" ", "_"), run_stage, task, needs)
+    return found
 
 
-def run_cell(cell: Cell, limits: dict[str, int], quick: bool) -> Row:
-    """One stage after the other, each kept; those that are there already are not repeated."""
-    row = json.loads(cell.file.read_text()) if cell.file.exists() else _untouched(cell)
-    for stage, limit in limits.items():
-        if stage in row["done"]:
-            continue
-        found, in_time = run_stage(cell, stage, limit, quick)
-        row |= found
-        row["done"].append(stage)
-        row["commit"] = commit()
-        if not in_time:
-            row["stopped"].append(f"{stage} after {limit} s")
-        cell.file.write_text(json.dumps(row))
-    return dict(row)
+def row_of(place: Place, cells: Mapping[str, Cell]) -> Row:
+    """Of all stages that are done."""
+    row: Row = {**vars(place), "held_out": place.model == HELD_OUT, **dict.fromkeys(COLUMNS), "done": [], "stopped": []}
+    for stage, cell in cells.items():
+        if (kept := cell.kept(OUT)) is not None:
+            row |= {name: value for name, value in kept["found"].items() if not name.startswith(FLIPS)}
+            row["done"].append(stage)
+            row["commit"] = kept[MADE]["commit"]
+            if not kept["in_time"]:
+                row["stopped"].append(f"{stage} after {cell.arguments.limit} s")
+    return row
 
 
-def cells(given: argparse.Namespace) -> Iterator[Cell]:
+def places(given: argparse.Namespace) -> Iterator[Place]:
     for samples in given.sizes:
         for model in given.models:
             for kind in given.kinds:
-                yield from (Cell(model, kind, samples, seed) for seed in given.seeds)
+                yield from (Place(model, kind, samples, seed) for seed in given.seeds)
 
 
 def _listed(known: tuple[str, ...]) -> Callable[[str], list[str]]:
@@ -251,7 +261,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=_numbers, default=list(SIZES), help="300,3000,30000")
     parser.add_argument("--seeds", type=_numbers, default=[0], help="of cohort and budgets: 0,1,2")
     parser.add_argument("--only", type=_listed(STAGES), default=list(STAGES), help="; ".join(STAGES))
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no cell after so many seconds")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no place after so many seconds")
     parser.add_argument("--limit", type=int, default=600, help="processor seconds of one solver or reference")
     parser.add_argument("--quick", action="store_true", help="a shorter search in the reference")
     parser.add_argument("--fresh", action="store_true", help="forget the cells that are there")
@@ -259,19 +269,25 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    CELLS.mkdir(parents=True, exist_ok=True)
-    began, rows = time.monotonic(), []
-    for cell in cells(given):
-        if given.fresh:
-            cell.file.unlink(missing_ok=True)
-        if time.monotonic() - began > given.seconds and not cell.file.exists():
-            tell(f"left for later: {cell.name}")
+    began, rows, kept, left = time.monotonic(), [], [], 0
+    for place in places(given):
+        cells = cells_of(place, given.limit, quick=given.quick)
+        for cell in cells.values() if given.fresh else ():
+            cell.forget(OUT)
+        if time.monotonic() - began > given.seconds and not any(cell.is_done(OUT) for cell in cells.values()):
+            tell(f"left for later: {place.name}")
+            left += 1
             continue
-        row = run_cell(cell, dict.fromkeys(given.only, given.limit), given.quick)
-        tell(brief(row))
-        rows.append(row)
-    made = made_here("python -m research.benchmarks.kinds --keep", time.monotonic() - began)
-    report({"kinds": rows}, made, ["kinds.short", "kinds.table"], keep=given.keep)
+        outcome = run_cells([cells[stage] for stage in given.only], OUT)
+        if outcome.failed:
+            raise SystemExit("; ".join(f"{label}: {fault}" for label, fault in outcome.failed.items()))
+        rows.append(row_of(place, cells))
+        kept += [found for cell in cells.values() if (found := cell.kept(OUT)) is not None]
+        tell(brief(rows[-1]))
+    if left and given.keep:
+        tell(f"Not kept: {left} places are left for later. Run the same again, and it goes on from here.")
+    made = made_of("python -m research.benchmarks.kinds --keep", kept)
+    report({"kinds": rows}, made, ["kinds.short", "kinds.table"], keep=given.keep and not left)
 
 
 def brief(row: Row) -> str:

@@ -25,7 +25,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 import torch
@@ -44,11 +43,12 @@ from research.benchmarks.peers_tools import (
     Answered,
     Tool,
     Unavailable,
-    answered_before,
     ask,
+    code_of,
     install,
     not_installed,
 )
+from research.cells import Cell, Payload, run_cells
 from research.evidence.files import made_here
 from research.evidence.report import report
 from research.experiments.public_data import those_with_data
@@ -80,7 +80,7 @@ class Size:
 FULL, QUICK = Size(200, 25, 10, 300, 400, 900, True), Size(50, 3, 2, 30, 120, 300, False)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Job:
     """What one method is asked at once. about: a cohort, or SMALL   questions: "all" and "few", or by their names"""
 
@@ -89,9 +89,10 @@ class Job:
     about: str
     questions: dict[str, Question]
 
-    @property
-    def folder(self) -> Path:
-        return ANSWERS.joinpath(*(quote(part, safe=" ,&") for part in (self.tool.name, self.method, self.about)))
+    def __repr__(self) -> str:
+        """What a cell of it is known by: the questions and the code that answers."""
+        asked = {name: question.digest() for name, question in self.questions.items()}
+        return f"{self.tool.name}, {self.method}, {self.about}: {asked} {code_of(self.tool)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,33 +123,42 @@ def jobs_of(tool: Tool, asked: list[AskedCohort], small: dict[str, Question]) ->
 
 def entries(jobs: list[Job], limit: int, *, resume: bool) -> list[Entry]:
     """Processor time counts, so two methods may run side by side; the slowest come first, so that none is left alone
-    at the end."""
+    at the end. Each is a cell; resume: those that are done are not asked again."""
     began, done = time.monotonic(), 0
+    notes: dict[str, str] = {}
 
-    def told(job: Job) -> Entry:
+    def answers(job: Job, _needs: object, _device: object) -> Payload:
+        try:
+            found = ask(job.tool, job.method, job.questions, limit)
+        except Unavailable as reason:
+            notes[name_of(job)] = str(reason)
+            raise
+        return {name: answered.as_json() for name, answered in found.items()}
+
+    def told(cell: Cell, _: str | None) -> None:
         nonlocal done
-        entry = _entry(job, limit, resume=resume)
         done += 1
-        said = f"{done} of {len(jobs)}, {time.monotonic() - began:.0f} s: {job.tool.name}, {job.method}, {job.about}"
-        print(said + (f": {entry.note}" if entry.note else ""), flush=True)
-        return entry
+        note = notes.get(cell.label)
+        said = f"{done} of {len(missing)}, {time.monotonic() - began:.0f} s: {cell.label}"
+        print(said + (f": {note}" if note else ""), flush=True)
 
-    pool = ThreadPoolExecutor(min(2, os.cpu_count() or 1))
-    try:
-        slowest_first = sorted(range(len(jobs)), key=lambda j: jobs[j].method not in jobs[j].tool.slow)
-        found = {j: pool.submit(told, jobs[j]) for j in slowest_first}
-        return [found[j].result() for j in range(len(jobs))]
-    finally:
-        pool.shutdown(cancel_futures=True)  # after Ctrl-C no further one begins
+    cells = [Cell(name_of(job), answers, job, seconds=2.0 if job.method in job.tool.slow else 1.0) for job in jobs]
+    for cell in () if resume else cells:
+        cell.forget(ANSWERS)
+    missing = [cell for cell in cells if not cell.is_done(ANSWERS)]
+    failed = run_cells(missing, ANSWERS, at_once=min(2, os.cpu_count() or 1), tell=told).failed
+    for label in failed.keys() - notes.keys():
+        raise RuntimeError(f"{label}: {failed[label]}")
+    return [_entry(job, cell.kept(ANSWERS), notes.get(cell.label, "")) for job, cell in zip(jobs, cells, strict=True)]
 
 
-def _entry(job: Job, limit: int, *, resume: bool) -> Entry:
-    named = job.tool, job.method, job.about
-    try:
-        answers = answered_before(job.tool, job.questions, job.folder) if resume else None
-        return Entry(*named, answers or ask(job.tool, job.method, job.questions, job.folder, limit))
-    except Unavailable as reason:
-        return Entry(*named, note=str(reason))
+def name_of(job: Job) -> str:
+    return f"{job.tool.name}, {job.method}, {job.about}"
+
+
+def _entry(job: Job, kept: Payload | None, note: str) -> Entry:
+    found = {} if kept is None else {name: Answered.from_json(kept[name]) for name in job.questions}
+    return Entry(job.tool, job.method, job.about, found, note)
 
 
 @dataclass(frozen=True, eq=False)

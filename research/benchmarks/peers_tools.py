@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import sys
 import sysconfig
 import tempfile
 import venv
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +32,6 @@ ALONE = {
     "TF_USE_LEGACY_KERAS": "1",  # alibi asks for a session, which Keras 3 does not have
 }
 FRAME = ("question", "running", "torch_model", "problems")  # what the scripts of all tools share
-CODE = "code"  # beside answers: what code_of says
 WAITED = 10  # times its processor time that a method may take by the clock, on a busy machine
 
 
@@ -150,6 +149,14 @@ class Answered:
     peak_mib: float
     version: str
 
+    def as_json(self) -> dict[str, Any]:
+        return vars(self) | {"changes": self.changes.tolist(), "bounds": self.bounds.tolist()}
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> Answered:
+        arrays = {name: np.array(kept[name], dtype=np.float64) for name in ("changes", "bounds")}
+        return cls(**{**kept, **arrays})
+
 
 class Unavailable(Exception):
     """Why a tool gives no answer, in a few words."""
@@ -234,14 +241,13 @@ def code_of(tool: Tool) -> str:
     return found.hexdigest()
 
 
-def ask(tool: Tool, method: str, questions: dict[str, Question], folder: Path, limit: int) -> dict[str, Answered]:
-    """folder: emptied; the questions and answers stay there   limit: seconds of processor time for all of them
+def ask(tool: Tool, method: str, questions: Mapping[str, Question], limit: int) -> dict[str, Answered]:
+    """limit: seconds of processor time for all of them. Raises Unavailable."""
+    with tempfile.TemporaryDirectory() as folder:
+        return _ask(tool, method, questions, Path(folder), limit)
 
-    Raises Unavailable.
-    """
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    (folder / CODE).write_text(code_of(tool))
+
+def _ask(tool: Tool, method: str, questions: Mapping[str, Question], folder: Path, limit: int) -> dict[str, Answered]:
     for name, question in questions.items():
         question.save(folder / f"{name}.question.npz")
     command = [str(interpreter(tool)), "-m", f"research.benchmarks.peer_tools.{tool.script}", method, str(folder)]
@@ -266,21 +272,6 @@ def ask(tool: Tool, method: str, questions: dict[str, Question], folder: Path, l
         raise Unavailable("killed from outside, for want of memory perhaps")
     if done.returncode:
         raise Unavailable(f"does not run: {_last(done.stderr, '')}")
-    return {name: _read(folder / f"{name}.answer.npz") for name in questions}
-
-
-def answered_before(tool: Tool, questions: dict[str, Question], folder: Path) -> dict[str, Answered] | None:
-    """What an earlier `ask` left there, if the same code was asked exactly this and answered it all."""
-    code = folder / CODE
-    if not code.exists() or code.read_text() != code_of(tool):
-        return None
-    with tempfile.TemporaryDirectory() as again:
-        for name, question in questions.items():
-            asked = folder / f"{name}.question.npz"
-            same = Path(again) / asked.name
-            question.save(same)
-            if not (folder / f"{name}.answer.npz").exists() or asked.read_bytes() != same.read_bytes():
-                return None
     return {name: _read(folder / f"{name}.answer.npz") for name in questions}
 
 

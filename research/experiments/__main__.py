@@ -17,6 +17,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from research.cells import Cell
 from research.experiments import budget, protocol, runtime, scalability
 from research.experiments.budget import Plans
 from research.experiments.carry import (
@@ -32,7 +33,6 @@ from research.experiments.carry import (
     some_of,
     whole,
 )
-from research.experiments.cells import Cell
 from research.experiments.cohorts import DATASETS, FOLDERS
 from research.experiments.hold import program as hold
 from research.experiments.hold.cases import PARTS

@@ -15,7 +15,7 @@ from maxflip import KL, Budget, Nearest, Plan, Problem, solve
 from maxflip.solvers import Solver
 from maxflip.study.sizing import WEIGHTS, size_budgets
 from maxflip.study.tuning import tune
-from research.experiments.cells import Cell, Payload
+from research.cells import Cell, Payload
 from research.experiments.cohorts import problem_of
 from research.experiments.measures import measured, of_iterations, of_prices, spreads
 from research.experiments.protocol import (

@@ -17,8 +17,8 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from research.cells import PACKAGES, Cell, Outcome, made_of, run_cells, with_needs
 from research.evidence import files
-from research.experiments.cells import PACKAGES, Cell, Outcome, made_of, run_cells, with_needs
 
 PICTURES = files.ROOT / "docs" / "pictures"
 WORTH = {"cpu": 1.0, "cuda": 2.0}  # cores that a process is reckoned as, for the estimate of the time

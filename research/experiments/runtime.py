@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from maxflip import Plan, solve
+from research.cells import Cell, Payload
 from research.experiments.budget import Plans, asked
-from research.experiments.cells import Cell, Payload
 from research.experiments.measures import gradients
 from research.experiments.protocol import KINDS, OWN, seconds_of
 

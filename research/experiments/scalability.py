@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from maxflip import Plan
+from research.cells import Cell, Payload
 from research.experiments.budget import Plans, allotted, asked, tuned
-from research.experiments.cells import Cell, Payload
 from research.experiments.measures import measured
 from research.experiments.protocol import KINDS, OWN, Growth
 

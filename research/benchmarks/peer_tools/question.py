@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +70,13 @@ class Question:
         moved[:, self.frozen] = 0.0
         return moved
 
-    def save(self, path: Path) -> None:
+    def digest(self) -> str:
+        """Of all that is asked."""
+        held = io.BytesIO()
+        self.save(held)
+        return hashlib.sha256(held.getvalue()).hexdigest()
+
+    def save(self, path: Path | BinaryIO) -> None:
         layers = {f"weights{i}": w for i, (w, _) in enumerate(self.layers)}
         layers |= {f"biases{i}": b for i, (_, b) in enumerate(self.layers)}
         np.savez(

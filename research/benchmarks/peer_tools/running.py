@@ -61,7 +61,7 @@ def main(package: str, methods: Mapping[str, Method]) -> None:
             peak_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
             version=version(package),
         )
-        partial.replace(path.with_name(path.name.replace("question", "answer")))  # whole, or none: --resume reads it
+        partial.replace(path.with_name(path.name.replace("question", "answer")))  # whole, or none
 
 
 def one_by_one(question: Question, one: Callable[[Floats], NDArray[np.floating]]) -> Answer:

@@ -11,7 +11,7 @@ from typing import Any
 
 from maxflip import solve
 from maxflip.solvers import Solver
-from research.experiments.cells import Cell, Payload
+from research.cells import Cell, Payload
 from research.experiments.hold.cases import ENSEMBLE, MARGINS, PARTS, Case, Row, Source, Spec, base_lines, flips
 from research.experiments.hold.credit import Credit
 from research.experiments.hold.icu import Stays

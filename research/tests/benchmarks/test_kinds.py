@@ -17,10 +17,11 @@ from torch import nn
 from maxflip import Budget, Problem, TorchClassifier, solve
 from research.benchmarks import kinds, kinds_reference
 from research.benchmarks.flips import TARGET
-from research.benchmarks.kinds import Cell, run_cell, run_stage
+from research.benchmarks.kinds import Place, Task, cells_of, run_stage
 from research.benchmarks.kinds_cases import KINDS, Model, predicted, question
 from research.benchmarks.kinds_reference import Effort, Pool, cheapest_beyond, priced, reference, whole_plan
 from research.benchmarks.prices_cases import Floats
+from research.cells import run_cells
 from research.evidence.files import Made, write
 from research.evidence.rendering import rendered
 from research.evidence.results import Results
@@ -174,26 +175,50 @@ def test_more_samples_than_there_are(model: Model) -> None:
     assert len(np.unique(many, axis=0)) == 5000
 
 
-def test_a_cell_is_measured_once_and_kept(model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kinds, "CELLS", tmp_path)
+def test_a_place_is_measured_once_and_kept(model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kinds, "OUT", tmp_path)
     monkeypatch.setattr(kinds, "model_of", lambda _: model)
-    cell = Cell("linear", "absolute", 40, 0)
-    row = run_cell(cell, {"prices": 60, "nearest": 60}, quick=True)
+    place = Place("linear", "absolute", 40, 0)
+    cells = cells_of(place, 60, quick=True)
+    assert run_cells([cells["prices"], cells["nearest"]], tmp_path).failed == {}
+    row = kinds.row_of(place, cells)
     assert row["done"] == ["prices", "nearest"]
     assert row["worth"] >= max(row["nearest"], row["unit"])
     assert row["stopped"] == []
     assert row["reference_value"] is None
-    assert run_cell(cell, {"prices": 60, "nearest": 60}, quick=True) == row  # read, not measured: the seconds are equal
+    assert run_cells([cells["prices"], cells["nearest"]], tmp_path).done == 0
+    assert run_cells([cells["prices"]], tmp_path / "elsewhere").done == 1
+    assert cells_of(place, 61, quick=True)["prices"].key != cells["prices"].key
+
+
+def test_the_reference_begins_at_the_flips_of_the_others(
+    model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def looked(problem: Problem, known: Any, told: Any, effort: Effort) -> Effort:
+        return Effort(len(known), sum(len(rows) for rows, _ in known), len(told), 0, 0, 0.0)
+
+    monkeypatch.setattr(kinds, "OUT", tmp_path)
+    monkeypatch.setattr(kinds, "model_of", lambda _: model)
+    monkeypatch.setattr(kinds, "reference", looked)
+    place = Place("linear", "absolute", 40, 0)
+    cells = cells_of(place, 60, quick=True)
+    assert run_cells([cells["reference"]], tmp_path).done == 4
+    found = (cells["reference"].kept(tmp_path) or {})["found"]
+    row = kinds.row_of(place, cells)
+    seen = [found[f"reference_{name}"] for name in ("few_rounds", "rounds", "long_rounds")]
+    assert seen == [3, row["count"] + row["nearest"] + row["unit"], row["budgets"]]
+    assert not any(name.startswith(kinds.FLIPS) for name in row)
 
 
 def test_a_stage_that_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    def endless(cell: Cell) -> Iterator[dict[str, Any]]:
-        yield {"count": cell.seed}
+    def endless(task: Task, _: Any) -> Iterator[dict[str, Any]]:
+        yield {"count": task.place.seed}
         while True:
             time.process_time()
 
     monkeypatch.setattr(kinds, "by_prices", endless)
-    assert run_stage(Cell("linear", "absolute", 40, 7), "prices", 1, quick=True) == ({"count": 7}, False)
+    task = Task(Place("linear", "absolute", 40, 7), "prices", 1, quick=True, is_real=False)
+    assert run_stage(task, []) == {"found": {"count": 7}, "in_time": False}
 
 
 def row_of(kind: str, **other: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 import subprocess
@@ -24,7 +25,20 @@ from research.benchmarks.peer_tools.problems import of_shape, problem_of
 from research.benchmarks.peer_tools.question import Floats, Question
 from research.benchmarks.peer_tools.running import one_by_one
 from research.benchmarks.peer_tools.torch_model import Asked
-from research.benchmarks.peers import BLOCKS, SMALL, Entry, Job, Size, entries, exact, jobs_of, measured, run, there
+from research.benchmarks.peers import (
+    BLOCKS,
+    SMALL,
+    Entry,
+    Job,
+    Size,
+    entries,
+    exact,
+    jobs_of,
+    measured,
+    name_of,
+    run,
+    there,
+)
 from research.benchmarks.peers_judged import costs, counts, flips, over_best
 from research.benchmarks.peers_questions import AskedCohort, cohorts, linear_optimum, linear_question, relu_question
 from research.benchmarks.peers_tools import (
@@ -33,7 +47,6 @@ from research.benchmarks.peers_tools import (
     Answered,
     Tool,
     Unavailable,
-    answered_before,
     ask,
     code_of,
     install,
@@ -212,11 +225,9 @@ def test_who_was_asked_some_samples_alone_is_measured_on_these_and_not_within_bu
     assert [(row["method"], row["count"]) for row in within] == [(DDN, 4)]
 
 
-def test_methods_of_like_names_do_not_share_a_folder() -> None:
+def test_methods_of_like_names_are_other_cells() -> None:
     names = [method for tool in TOOLS for method in (*tool.methods, *tool.slow, *tool.exact)]
-    folders = {Job(TOOLS[0], method, "bank", {}).folder for method in names}
-    assert len(folders) == len(set(names))
-    assert {folder.parent.parent for folder in folders} == {peers.ANSWERS / "maxflip"}
+    assert len({name_of(Job(TOOLS[0], method, "bank", {})) for method in names}) == len(set(names))
 
 
 def test_tools_that_keep_the_margin_as_they_see_it_pass_the_judge() -> None:
@@ -269,10 +280,10 @@ def test_counts_stand_beside_the_optimum_that_was_proved() -> None:
 
 
 def test_a_tool_without_its_script_or_environment_says_so(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match=r"does not run: .*No module named benchmarks\.peer_tools\.nothing"):
-        ask(Tool("none", "nothing", ""), "method", {}, tmp_path / "asked", 60)
+    with pytest.raises(Unavailable, match=r"does not run: .*No module named research\.benchmarks\.peer_tools\.nothing"):
+        ask(Tool("none", "nothing", ""), "method", {}, 60)
     with pytest.raises(Unavailable, match="not installed"):
-        ask(Tool("none", "nothing", "", pins="nobody.txt"), "method", {}, tmp_path / "asked", 60)
+        ask(Tool("none", "nothing", "", pins="nobody.txt"), "method", {}, 60)
 
 
 def test_a_tool_that_does_not_install_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,7 +293,7 @@ def test_a_tool_that_does_not_install_says_so(tmp_path: Path, monkeypatch: pytes
     tool = Tool("none", "nothing", "", pins="nowhere.txt")
     install(tool, 300)
     with pytest.raises(Unavailable, match="does not install: ERROR: "):
-        ask(tool, "method", {}, tmp_path / "asked", 60)
+        ask(tool, "method", {}, 60)
 
 
 def test_an_environment_that_cannot_be_made_is_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,11 +307,11 @@ def test_an_environment_that_cannot_be_made_is_no_end(tmp_path: Path, monkeypatc
     tool = Tool("some", "nothing", "", pins="some.txt")
     install(tool, 300)
     with pytest.raises(Unavailable, match="does not install: no space left on device"):
-        ask(tool, "method", {}, tmp_path / "asked", 60)
+        ask(tool, "method", {}, 60)
     home = tmp_path / "environments" / "some"
     (home / "installed").write_text("some==1\n")  # of an interpreter that is gone
     with pytest.raises(Unavailable, match=r"does not run: .*No such file"):
-        ask(tool, "method", {}, tmp_path / "asked", 60)
+        ask(tool, "method", {}, 60)
     made: list[Path] = []
     monkeypatch.setattr(venv, "create", lambda where, **_: made.append(where))
     install(tool, 300)
@@ -320,7 +331,7 @@ def test_without_ensurepip_it_is_said_what_to_install(tmp_path: Path, monkeypatc
     tool = Tool("some", "nothing", "", pins="some.txt")
     install(tool, 300)
     with pytest.raises(Unavailable) as told:
-        ask(tool, "method", {}, tmp_path / "asked", 60)
+        ask(tool, "method", {}, 60)
     assert "does not install: ensurepip, which venv needs, is missing" in str(told.value)
     assert "(python3: No module named ensurepip)" in str(told.value)
     assert "apt install python3-venv" in str(told.value)
@@ -351,7 +362,7 @@ def test_every_requirement_is_pinned() -> None:
 def test_a_method_is_stopped_when_its_processor_time_is_over(tmp_path: Path) -> None:
     ours = next(tool for tool in TOOLS if tool.name == "maxflip")
     with pytest.raises(Unavailable, match="stopped after 1 s of processor time"):
-        ask(ours, "Prices", {"a": linear_question(10, samples=50)}, tmp_path / "asked", 1)
+        ask(ours, "Prices", {"a": linear_question(10, samples=50)}, 1)
 
 
 def test_an_interrupted_run_is_resumed_where_the_questions_are_the_same(
@@ -360,18 +371,10 @@ def test_an_interrupted_run_is_resumed_where_the_questions_are_the_same(
     monkeypatch.setattr(peers, "ANSWERS", tmp_path)
     times = []
 
-    def answer(
-        tool: Tool, method: str, questions: dict[str, Question], folder: Path, limit: int
-    ) -> dict[str, Answered]:
+    def answer(tool: Tool, method: str, questions: dict[str, Question], limit: int) -> dict[str, Answered]:
         times.append(method)
         if method == "none":
             raise Unavailable("does not run")
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, one in questions.items():
-            one.save(folder / f"{name}.question.npz")
-            (folder / "code").write_text(code_of(tool))
-            found = answered(one.x)
-            np.savez(folder / f"{name}.answer.npz", **vars(found))
         return {name: answered(one.x) for name, one in questions.items()}
 
     monkeypatch.setattr(peers, "ask", answer)
@@ -393,17 +396,22 @@ def test_an_interrupted_run_is_resumed_where_the_questions_are_the_same(
 
 def test_answers_of_other_code_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ours = next(tool for tool in TOOLS if tool.name == "maxflip")
-    asked = {"all": linear_question(1, samples=2)}
-    ask(ours, "Nearest, unit prices", asked, tmp_path / "asked", 60)
-    assert answered_before(ours, asked, tmp_path / "asked") is not None
+    job = Job(ours, "Nearest, unit prices", "bank", {"all": linear_question(1, samples=2)})
+    before = repr(job)
     monkeypatch.setattr(peers_tools, "PINS", tmp_path)
     for script in ("maxflip_solvers", *peers_tools.FRAME):
         shutil.copy(ROOT / "research" / "benchmarks" / "peer_tools" / f"{script}.py", tmp_path)
-    assert answered_before(ours, asked, tmp_path / "asked") is not None
+    assert repr(job) == before
     (tmp_path / "running.py").write_text("SHORT = 3.0")
-    assert answered_before(ours, asked, tmp_path / "asked") is None
-    (tmp_path / "asked" / "code").unlink()  # from before there was such a file
-    assert answered_before(ours, asked, tmp_path / "asked") is None
+    assert repr(job) != before
+
+
+def test_an_answer_is_read_as_it_was_kept() -> None:
+    given = replace(answered(np.array([[1.0, np.nan]])), bounds=np.empty(0), version="1.2")
+    kept = Answered.from_json(json.loads(json.dumps(given.as_json())))
+    assert vars(kept).keys() == vars(given).keys()
+    for name, value in vars(given).items():
+        np.testing.assert_array_equal(getattr(kept, name), value)
 
 
 def test_the_code_of_a_tool_is_its_script_and_pins_and_of_maxflip_all_modules(
@@ -461,15 +469,15 @@ def test_foolbox_and_maxflip_answer_as_they_must(tmp_path: Path) -> None:
     w = asked.layers[0][0][0]
     least = (NEED - asked.x @ w) ** 2 / (w @ w)
     rivals = replace(next(tool for tool in TOOLS if tool.name == "foolbox"), pins=None)
-    by_ddn = ask(rivals, DDN, {"a": asked}, tmp_path, 120)["a"]
+    by_ddn = ask(rivals, DDN, {"a": asked}, 120)["a"]
     ours = next(tool for tool in TOOLS if tool.name == "maxflip")
-    by_us = ask(ours, "Nearest, unit prices", {"a": asked}, tmp_path, 120)["a"]
+    by_us = ask(ours, "Nearest, unit prices", {"a": asked}, 120)["a"]
     np.testing.assert_allclose(costs(asked, by_us.changes), least, rtol=1e-4)
     ddn = costs(asked, by_ddn.changes)
     assert np.isfinite(ddn).all()
     assert (ddn >= least * (1 - 1e-4)).all()
     assert over_best(ddn, least) < 1.2
-    planned = ask(ours, "Prices", {"a": asked}, tmp_path, 120)["a"]
+    planned = ask(ours, "Prices", {"a": asked}, 120)["a"]
     assert planned.changes.shape == (2, *asked.x.shape)
     assert counts(asked, planned.changes) == linear_optimum(asked)
     assert of_shape(asked, 1).cohort.ids.shape == (4,)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from research.cells import Cell, Payload
 from research.evidence import files
 from research.experiments import carry
 from research.experiments.carry import Collected, Part, carry_out
-from research.experiments.cells import Cell, Payload
 
 
 def never(arguments: Any, needs: Sequence[Payload], device: str) -> Payload:

@@ -19,9 +19,9 @@ import torch
 from maxflip import Ensemble, Nearest, Plan, Prices, Problem, TorchClassifier, solve
 from maxflip.models import Classifier
 from maxflip.solvers import Solver
+from research.cells import with_needs
 from research.evidence import files
 from research.experiments import carry, stays
-from research.experiments.cells import with_needs
 from research.experiments.hold import cells as hold_cells
 from research.experiments.hold import kinds as hold_kinds
 from research.experiments.hold import page as hold_page

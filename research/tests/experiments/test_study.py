@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from maxflip import BCMS, KL, MS, Problem
+from research.cells import with_needs
 from research.evidence.files import ROOT, read
 from research.experiments import __main__ as program
 from research.experiments import budget, protocol, runtime, scalability
 from research.experiments.budget import Plans
 from research.experiments.carry import console
-from research.experiments.cells import with_needs
 from research.experiments.cohorts import DATASETS, FOLDERS
 from research.experiments.hold import program as hold
 from research.experiments.hold.cells import SOURCES

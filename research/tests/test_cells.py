@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
 
+from research.cells import Cell, Payload, _next, _Queue, _Worker, made_of, run_cells, with_needs
 from research.evidence.files import ROOT, commit, machine, versions_here
-from research.experiments.cells import Cell, Payload, _next, _Queue, _Worker, made_of, run_cells, with_needs
 
 
 def add(numbers: tuple[str, int], needs: Sequence[Payload], device: str) -> Payload:
@@ -69,6 +70,21 @@ def test_cells_get_what_they_need(tmp_path: Path, devices: Sequence[str]) -> Non
     kept = third.kept(tmp_path / "out") or {}
     assert (kept["sum"], kept["device"]) == (112, "cpu")
     assert diary(tmp_path) == ["1", "10", "100"]
+
+
+def test_cells_on_threads_of_this_process_run_side_by_side(tmp_path: Path) -> None:
+    both = Barrier(2)
+
+    def meet(arguments: Any, needs: Sequence[Payload], device: str) -> Payload:
+        both.wait(30)
+        return {}
+
+    cells = [Cell(f"{k}/2", meet, k) for k in range(2)]
+    outcome = run_cells([*cells, Cell("broken", fail, None)], tmp_path, at_once=2)
+    assert (outcome.done, list(outcome.failed)) == (2, ["broken"])
+    assert all(cell.is_done(tmp_path) for cell in cells)
+    cells[0].forget(tmp_path)
+    assert [cell.is_done(tmp_path) for cell in cells] == [False, True]
 
 
 def test_a_second_run_does_only_what_is_missing(tmp_path: Path) -> None:
@@ -180,8 +196,8 @@ def test_those_that_wait_for_a_failed_cell_are_told_from_those_that_wait_for_tim
 RUN = """
 import sys
 from pathlib import Path
-from research.experiments.cells import Cell, run_cells
-from research.tests.experiments.test_cells import wait_for_ever
+from research.cells import Cell, run_cells
+from research.tests.test_cells import wait_for_ever
 folder = sys.argv[1]
 run_cells([Cell(name, wait_for_ever, folder) for name in "ab"], Path(folder, "out"), devices=("cpu", "cpu"))
 """

@@ -1,8 +1,9 @@
 """Units of work that are done once: each is written when it is finished, and a second run skips what is there.
 
-A run that is killed loses the cells under way and no others, and its processes end with it. What a cell needs of
-others is handed to it; cells that nothing keeps waiting run side by side, in processes of one torch thread each.
-A file that cannot be read, such as one cut short by a full disk, is as good as none.
+The study and the benchmarks that take long go by cells. A run that is killed loses the cells under way and no others,
+and its processes end with it. What a cell needs of others is handed to it; cells that nothing keeps waiting run side by
+side, in processes of one torch thread each, or on threads where each waits for a process of its own. A file that
+cannot be read, such as one cut short by a full disk, is as good as none.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor
+from concurrent.futures import wait as first_of
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -62,7 +65,7 @@ class Cell:
         return f"{self.label}-{hashlib.sha256(story.encode()).hexdigest()[:10]}"
 
     def path(self, out: Path) -> Path:
-        return out / f"{self.key}.json"
+        return out / f"{self.key.replace('/', '%2F')}.json"
 
     def is_done(self, out: Path) -> bool:
         return self.kept(out) is not None
@@ -74,6 +77,9 @@ class Cell:
     def is_spoilt(self, out: Path) -> bool:
         """Whether there is a file that cannot be read."""
         return self.path(out).is_file() and self._read(out) is None
+
+    def forget(self, out: Path) -> None:
+        self.path(out).unlink(missing_ok=True)
 
     def _read(self, out: Path) -> Payload | None:
         try:
@@ -153,13 +159,15 @@ def run_cells(
     out: Path,
     *,
     devices: Sequence[str] = ("cpu",),
+    at_once: int = 1,
     limit: float | None = None,
     tell: Tell | None = None,
 ) -> Outcome:
     """Everything that is not there yet.
 
-    devices: one for each process that works; a single one: this process   limit: seconds after which cells under way
-    are given up
+    devices: one for each process that works; a single one: this process, where `at_once` cells go side by side, on
+    threads if there are several
+    limit: seconds after which no cell begins, and those under way in other processes are given up
     tell: told of each cell that is finished, and what went wrong with it; None: nobody is
     """
     out.mkdir(parents=True, exist_ok=True)
@@ -167,7 +175,9 @@ def run_cells(
     missing = {cell.key: cell for cell in everything if not cell.is_done(out)}
     queue = _Queue(out, missing, {cell.key for cell in everything} - missing.keys(), tell)
     ends = time.monotonic() + (limit if limit is not None else float("inf"))
-    if len(devices) == 1:
+    if len(devices) == 1 and at_once > 1:
+        _on_threads(queue, devices[0], at_once, ends)
+    elif len(devices) == 1:
         _here(queue, devices[0], ends)
     elif queue.waiting:
         _side_by_side(queue, devices, ends)
@@ -220,6 +230,20 @@ class _Queue:
 def _here(queue: _Queue, device: str, ends: float) -> None:
     while time.monotonic() < ends and (able := queue.ready()):
         queue.finished(able[0], _attempt(able[0], queue.out, device))
+
+
+def _on_threads(queue: _Queue, device: str, at_once: int, ends: float) -> None:
+    running: dict[Future[str | None], Cell] = {}
+    with ThreadPoolExecutor(at_once) as pool:
+        while True:
+            able = queue.ready() if time.monotonic() < ends else []
+            for cell in able[: at_once - len(running)]:
+                queue.under_way.add(cell.key)
+                running[pool.submit(_attempt, cell, queue.out, device)] = cell
+            if not running:
+                return
+            for future in first_of(running, return_when=FIRST_COMPLETED).done:
+                queue.finished(running.pop(future), future.result())
 
 
 def _attempt(cell: Cell, out: Path, device: str) -> str | None:
