@@ -8,9 +8,6 @@ DEV := .venv/installed-dev
 # Into site/; a broken link or anchor, or a page that loads something from another machine, ends it.
 DOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-# The study and its pages: slower than the product, and changed more rarely.
-RESEARCH := tests/benchmarks tests/evidence tests/experiments
-
 .PHONY: demo test check test-research test-long docs bench format clean
 
 $(RUN): pyproject.toml constraints.txt
@@ -31,11 +28,12 @@ check: $(DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n auto $(RESEARCH:%=--ignore=%)
+	$(BIN)/pytest -n auto
 	$(DOCS)
 
+# Slower than the product, and changed more rarely.
 test-research: $(DEV)
-	$(BIN)/pytest -n auto $(RESEARCH)
+	$(BIN)/pytest -n auto research/tests
 
 docs: $(DEV)
 	$(DOCS)
@@ -46,7 +44,7 @@ test-long: $(DEV)
 # maxflip beside other tools, each installed into .peers on first use; docs/results/peers.md has the full form.
 # After Ctrl-C, `make bench RESUME=1` goes on.
 bench: $(DEV)
-	$(BIN)/python -m benchmarks.peers --quick$(if $(RESUME), --resume)
+	$(BIN)/python -m research.benchmarks.peers --quick$(if $(RESUME), --resume)
 
 format: $(DEV)
 	$(BIN)/ruff format .

@@ -259,7 +259,7 @@ def _earlier_prices(problem: Problem, run: Run, traded: NDArray[np.bool_]) -> Fl
 def _is_near(problem: Problem, run: Run, rows: Rows, pool: Pool) -> bool:
     """Whether the earlier plan's flips are a good start: it answers the same question, most samples have a flip in it,
     and no budget has changed by more than a factor of 2."""
-    if run.start is None or run.start.question != asked(problem) or np.isin(rows, pool.rows).mean() <= STAGES.pooled:
+    if run.start is None or not run.start.answers(problem) or np.isin(rows, pool.rows).mean() <= STAGES.pooled:
         return False
     for name, budget in problem.budgets.items():
         before = run.start.budgets.get(name)
