@@ -130,9 +130,7 @@ def lawful(problem: Problem, rows: Rows, changes: Floats) -> Mask:
 def _lawful(problem: Problem, rows: Rows, changes: Floats) -> Mask:
     kept = np.isfinite(changes).all(axis=1)
     kept &= (changes[:, ~problem.ledger.actionable] == 0).all(axis=1)
-    absent = problem.slots.absent(rows)
-    if absent is not None:
-        kept &= ((changes == 0) | ~absent).all(axis=1)
+    kept &= problem.slots.has_all(rows, changes)
     if not problem.limits.none:
         kept &= ~problem.limits.broken(problem.start[rows], changes, rows).any(axis=1)
     return np.asarray(kept)

@@ -401,12 +401,8 @@ def _with_shared(problem: Problem, plan: Plan, pool: Pool, ceilings: Sequence[Ce
 
 
 def _places(problem: Problem, selected: Rows) -> Places | None:
-    ragged, slots = problem.cohort.ragged, problem.slots
-    if ragged is None or slots.step is None:
-        return None
-    step = slots.step[selected]
-    time = np.where(step >= 0, ragged.times[ragged.begin[selected][:, None] + step], np.nan)
-    return Places(slots.feature, step, time, ragged.lengths[selected])
+    found = problem.cohort.layout.places(problem.slots, selected)
+    return None if found is None else Places(*found)
 
 
 def _where_changed(problem: Problem, rows: Rows, changes: Floats) -> Floats:

@@ -48,8 +48,7 @@ class Pool(Frozen):
     @classmethod
     def of(cls, problem: Problem, rows: Rows, changes: Floats) -> Pool:
         """Flips in the slots of the problem."""
-        slots = problem.slots
-        return cls(rows, changes) if slots.step is None else cls(rows, changes, slots.feature, slots.step[rows])
+        return cls(rows, changes, *problem.slots.described(rows))
 
     @classmethod
     def union(cls, pools: Sequence[Pool]) -> Pool:
@@ -93,7 +92,7 @@ class Pool(Frozen):
 
         ids (n,), features (F,): of this pool's cohort. A flip that changes a slot the problem lacks is left out.
         """
-        if features != problem.cohort.features or (self.step is None) != (problem.slots.step is None):
+        if features != problem.cohort.features or (self.step is None) != problem.slots.are_all_filled:
             raise InputError("start: the earlier plan has other features than the problem.")
         row_of = problem.cohort.row_of
         there = np.array([row_of.get(str(i), NOWHERE) for i in ids], dtype=np.int64)[self.rows]

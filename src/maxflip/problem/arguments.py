@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -137,10 +137,9 @@ def read_functions(budgets: Mapping[str, Budget], cohort: Cohort, limits: Limits
     functions = tuple(FunctionCost.of(name, b, cohort.features) for name, b in budgets.items() if b.is_function)
     if not functions:
         return ()
-    if cohort.ragged is not None:
-        raise ProblemError(
-            [f"{cost.where}: budgets that are functions are for tables, not for sequences." for cost in functions]
-        )
+    faults = cohort.layout.function_faults([cost.where for cost in functions])
+    if faults:
+        raise ProblemError(faults)
     rows = np.tile(rows_to_try(cohort), len(STEPS))
     start = cohort.values[rows]
     low, high = limits.box(start, rows)
@@ -192,6 +191,16 @@ def read_ids(name: str, ids: Iterable[str | int] | None, cohort: Cohort) -> tupl
     return np.array(rows, dtype=np.int64), faults
 
 
+def read_picks(include: Any, exclude: Any, cohort: Cohort) -> tuple[Rows, Rows, list[str]]:
+    """Rows that must be picked, those that must not, and faults."""
+    picked, pick_faults = read_ids("include", include, cohort)
+    barred, bar_faults = read_ids("exclude", exclude, cohort)
+    both = [
+        f"include, exclude: id {cohort.ids[j]!r} is in both. Keep it in one." for j in np.intersect1d(picked, barred)
+    ]
+    return picked, barred, pick_faults + bar_faults + both
+
+
 def read_target(target: Any, cohort: Cohort, classes: int, names: tuple[str, ...] | None) -> tuple[Any, Any, list[str]]:
     in_order = in_cohort_order(target, cohort)
     try:
@@ -228,7 +237,7 @@ def overflow_faults(cohort: Cohort, classifier: Classifier) -> list[str]:
     ]
 
 
-def size_faults(cohort: Cohort, weighed: set[str]) -> list[str]:
+def size_faults(cohort: Cohort, weighed: Collection[str]) -> list[str]:
     """Columns that may change, with values whose squares are beyond float64. Frozen ones may be of any size."""
     largest = np.nan_to_num(np.abs(cohort.values)).max(axis=0)
     return [

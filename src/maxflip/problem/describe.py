@@ -81,8 +81,10 @@ def _lever(lever: Lever) -> str:
 
 def html_of(problem: Problem) -> str:
     """Who is asked about, what is wanted of them, and what there is to spend."""
-    kind = "samples" if problem.cohort.ragged is None else "sequences"
-    lines = {"Cohort": f"{len(problem):,} {kind} of {len(problem.cohort.features):,} features", **asked(problem)}
+    lines = {
+        "Cohort": f"{len(problem):,} {problem.cohort.layout.noun}s of {len(problem.cohort.features):,} features",
+        **asked(problem),
+    }
     budgets = [(name, amount_of(b.amount), b.cost_name) for name, b in problem.budgets.items()]
     return (
         f"<div>{table(('asked', ''), list(lines.items()), 'lines')}"

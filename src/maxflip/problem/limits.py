@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -76,7 +76,7 @@ class Limits(Frozen):
         )
 
 
-def read_limits(limits: Any, directions: Any, cohort: Cohort, weighed: set[str]) -> tuple[Limits, list[str]]:
+def read_limits(limits: Any, directions: Any, cohort: Cohort, weighed: Collection[str]) -> tuple[Limits, list[str]]:
     """limits: "observed", or {feature: (low, high) or "observed"}; directions: {feature: "up" or "down"}"""
     n, features = len(cohort), cohort.features
     faults: list[str] = []
@@ -116,7 +116,7 @@ def read_limits(limits: Any, directions: Any, cohort: Cohort, weighed: set[str])
     return Limits(read_only(lower), read_only(upper), read_only(direction)), faults
 
 
-def _unknown(where: str, name: object, features: tuple[str, ...], weighed: set[str]) -> str:
+def _unknown(where: str, name: object, features: tuple[str, ...], weighed: Collection[str]) -> str:
     if name not in features:
         return f"{where}.{name}: no feature is called {name!r}.{did_you_mean(name, features)}"
     if name not in weighed:

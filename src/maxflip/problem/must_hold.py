@@ -13,7 +13,7 @@ Limits and directions hold for d itself. They are not applied to what is carried
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,7 +110,9 @@ class Scenarios(Frozen):
         return np.clip(done, low, high)
 
 
-def read_must_hold(given: Any, features: Sequence[str], weighed: set[str]) -> tuple[tuple[Requirement, ...], list[str]]:
+def read_must_hold(
+    given: Any, features: Sequence[str], weighed: Collection[str]
+) -> tuple[tuple[Requirement, ...], list[str]]:
     """must_hold of a Problem: an Uptake, a Rounded, or a list with at most one of each; and its faults."""
     if given is None:
         return (), []
@@ -170,7 +172,7 @@ def _uptake_faults(uptake: Uptake) -> list[str]:
     return [f"must_hold.uptake = {shown(uptake.share)}: must be a number above 0 and at most 1."]
 
 
-def _rounded_faults(given: Rounded, features: Sequence[str], weighed: set[str]) -> list[str]:
+def _rounded_faults(given: Rounded, features: Sequence[str], weighed: Collection[str]) -> list[str]:
     steps: Any = given.steps
     if not isinstance(steps, Mapping) or not steps:
         return [f"must_hold.rounded = {shown(steps)}: must be {{feature: step}} with at least one feature."]

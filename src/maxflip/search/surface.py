@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import torch
 
 from maxflip._util.types import Rows
-from maxflip.data.inputs import TableInputs
 from maxflip.models import log_scores
 from maxflip.problem.problem import Problem
 from maxflip.search.halfspace import cost
@@ -44,7 +43,7 @@ class Surface:
         self.columns = torch.as_tensor(self.problem.actionable, device=device)
         self.inputs = self.problem.inputs(self.rows, device, self.problem.actionable)
         # (B, F): the rows of a table, for models that are linear; of sequences, none of these.
-        self.x = self.inputs.x if isinstance(self.inputs, TableInputs) else torch.empty(len(self.rows), 0)
+        self.x = self.inputs.x
         if self.problem.is_boundless:
             self.low = torch.full((len(self.rows), len(self.columns)), -torch.inf, dtype=torch.float64, device=device)
             self.high = -self.low

@@ -103,14 +103,7 @@ def _traces(traces: list[Any]) -> dict[str, list[Any]]:
 def read_groups(groups: Any, cohort: Cohort) -> Rows:
     """(n,): from a number of groups of similar lengths and sizes, or from a label per sample."""
     if isinstance(groups, (int, np.integer)) and not isinstance(groups, bool):
-        if cohort.ragged is None:
-            raise InputError(f"groups = {groups}: a table has no lengths to group by. Give one label per sample.")
-        if not 1 <= groups <= len(cohort):
-            raise InputError(f"groups = {groups}: must be between 1 and the number of sequences, {len(cohort)}.")
-        found = np.empty(len(cohort), dtype=np.int64)
-        for number, part in enumerate(np.array_split(cohort.order, int(groups))):
-            found[part] = number
-        return found
+        return cohort.layout.by_length(cohort.order, int(groups))
     if not is_listing(groups):
         raise InputError(f"groups: got {shown(groups)}; wanted how many, by length, or one label per sample.")
     labels = [str(label) for label in in_cohort_order(groups, cohort)]

@@ -96,14 +96,12 @@ def read_group(group: Any, cohort: Cohort) -> tuple[str, NDArray[np.object_]]:
 
 
 def _column(name: str, cohort: Cohort) -> NDArray[np.object_]:
-    names = cohort.features if cohort.ragged is None else cohort.ragged.static_features
+    kind, names, values = cohort.layout.of_each(cohort.features)
     if name not in names:
-        kind = "feature" if cohort.ragged is None else "static feature"
         raise InputError(
             f"group: the cohort has no {kind} {name!r}.{did_you_mean(name, names)} Of a column that is none, give the "
             "values: group={'name': values}."
         )
-    values = cohort.values if cohort.ragged is None else cohort.ragged.static
     return values[:, names.index(name)].astype(object)
 
 
