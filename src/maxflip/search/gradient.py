@@ -257,7 +257,8 @@ def _descend(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor, st
         r = torch.where(torch.isfinite(m), (g * here).sum(dim=1) - m, 0.0)
         step = cheapest_into_halfspace(g, r, surface.squared, surface.absolute, surface.low[at], surface.high[at])
         goal_price = _price(surface, step.change)
-        steep = torch.where(step.reachable, 2.0 * step.nu, 10.0 * goal_price / m.abs().clamp_min(GRADIENT.smallest))
+        beyond = GRADIENT.merit_weight_beyond * goal_price / m.abs().clamp_min(GRADIENT.smallest)
+        steep = torch.where(step.reachable, GRADIENT.merit_weight * step.nu, beyond)
         weight[at] = torch.maximum(weight[at], torch.where(torch.isfinite(steep), steep, 0.0))
         merit = price + weight[at] * (-m).clamp_min(0.0)
 

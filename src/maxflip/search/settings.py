@@ -67,6 +67,10 @@ class GradientSearch:
     close_bisections: int = 10
     # SQP steps at the end of a search, at most. (not tuned)
     descents: int = 6
+    # Weight of what m lacks in the merit of an SQP step: so many times the multiplier of the step ... (standard)
+    merit_weight: float = 2.0
+    # ... or, if the tangent plane is out of reach, so many times the price of its furthest corner. (not tuned)
+    merit_weight_beyond: float = 10.0
     # Halvings of an SQP step that does not lower the merit, at most. (not tuned)
     halvings: int = 4
     # A flip lies in a crease if its tangent plane promises to save more than this part of its cost. (not tuned)

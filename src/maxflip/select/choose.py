@@ -395,7 +395,7 @@ def _pick(offer: _Offer, limit: Relaxed, room: Floats, cuts: list[tuple[Floats, 
             best = picked
         if band >= len(doubt) or (best is not None and band >= CHOICE.widest_band):
             break
-        band *= 8
+        band *= CHOICE.band_growth
     better = None if best is None or is_whole else exchanged(candidates, limit.prices, room, best)
     return best if better is None else better
 

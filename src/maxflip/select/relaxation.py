@@ -236,8 +236,7 @@ def _guessed(candidates: Candidates) -> Demand:
     part = candidates.of(candidates.sample % RELAXATION.part == 0)
     found = relaxed(Candidates(part.worth, part.share * RELAXATION.part, part.sample, part.must))
     prices = np.zeros(candidates.share.shape[1]) if found is None else found.prices * RELAXATION.part
-    # At prices of nothing all candidates of a sample are alike; a thousandth of the worth tells them apart.
-    prices = np.maximum(prices, 1e-3 * candidates.worth.sum() / len(prices))
+    prices = np.maximum(prices, RELAXATION.first_prices * candidates.worth.sum() / len(prices))
     return _polished(candidates, Demand.at(prices, candidates), RELAXATION.doubtful)
 
 
@@ -260,7 +259,7 @@ def _by_core(candidates: Candidates, demand: Demand, widest: int, gap: float = 0
         bound = demand.bound
         if not bought and bound - float(candidates.worth @ x) <= closed * max(1.0, abs(bound)):
             return Relaxed(x, bound, demand.prices)
-        size *= 2
+        size *= RELAXATION.core_growth
     return None
 
 
@@ -272,7 +271,7 @@ def _polished(candidates: Candidates, demand: Demand, doubtful: float) -> Demand
     undecided = int(np.isfinite(demand.doubt).sum())  # not those that must be picked and have one candidate
     count = min(candidates.samples // RELAXATION.part, int(doubtful * candidates.samples**0.5), undecided - 1)
     inside, here, capacity = candidates, demand, np.ones(candidates.share.shape[1])
-    while count > RELAXATION.core // 20:
+    while count > RELAXATION.core // RELAXATION.doubt_end:
         width = float(np.partition(here.doubt, count)[count])
         if width == 0.0:
             break
@@ -284,7 +283,7 @@ def _polished(candidates: Candidates, demand: Demand, doubtful: float) -> Demand
         moved = Demand.at(_newton(inside, here.prices, width, capacity), inside)
         if moved.value(capacity) < here.value(capacity):  # not if smoothing changes L much
             here = moved
-        count //= 4
+        count //= RELAXATION.doubt_division
     polished = Demand.at(here.prices, candidates)
     return polished if polished.bound < demand.bound else demand
 
@@ -298,7 +297,7 @@ def _newton(candidates: Candidates, prices: Floats, width: float, capacity: Floa
             further = _Rounded.at(np.maximum(prices + length * step, 0.0), candidates, width, capacity)
             if further.value < rounded.value:
                 break
-            length /= 4
+            length /= RELAXATION.step_division
         else:
             break
         gained, prices, rounded = rounded.value - further.value, further.prices, further
@@ -384,7 +383,7 @@ def _one_core(candidates: Candidates, demand: Demand, size: int) -> tuple[Floats
     rivals = in_core[candidates.sample] & (demand.net >= demand.best[candidates.sample] - width)
     inside = candidates.of(rivals)
     program = inside.program(1.0 - candidates.drawn_by(decided))
-    dear = 4.0 * prices + (prices.max() or demand.best.sum())
+    dear = RELAXATION.overspending * prices + (prices.max() or demand.best.sum())
     more = sp.csc_matrix((-np.ones(m), (np.arange(m), np.arange(m))), shape=(program.matrix.shape[0], m))
     answer = relax(
         Program(

@@ -36,6 +36,8 @@ class BandChoice:
     band: int = 100
     # ... and so many more for each budget. (not tuned)
     band_per_budget: int = 10
+    # A band that does not meet the bound is widened by this factor. (not tuned)
+    band_growth: int = 8
     # Once a feasible selection is known, the band does not get wider than this. (not tuned)
     widest_band: int = 2000
     # Rounds of cuts against selections that exceed a budget by a rounding error, at most. (not tuned)
@@ -115,6 +117,10 @@ class CoreRelaxation:
     part: int = 8
     # Samples in doubt in the first core. The program of four times as many took ten times as long. (not kept)
     core: int = 250
+    # A core that does not close the gap grows by this factor. (not tuned)
+    core_growth: int = 2
+    # Outside the core samples may overspend; more of a budget costs so many times its price. (not tuned)
+    overspending: float = 4.0
     # At prices of a market a core has at most so many samples. (not tuned)
     widest_core: int = 16_000
     # Up to so many candidates the whole program takes seconds; then a core ... (not tuned)
@@ -125,6 +131,8 @@ class CoreRelaxation:
     tiny_price: float = 1e-6
     # Newton steps, at most. (not tuned)
     newton_steps: int = 5
+    # A Newton step that does not lower L is divided by this. (not tuned)
+    step_division: int = 4
     # Shortest part of a Newton step that is tried. (not tuned)
     shortest_step: float = 1e-3
     # Samples with smaller odds add nothing to the curvature. (not tuned)
@@ -133,6 +141,13 @@ class CoreRelaxation:
     doubtful: float = 40.0
     # ... and at prices of a market. (not tuned)
     less_doubtful: float = 10.0
+    # From one smoothing to the next, so many times fewer samples are in doubt ... (not tuned)
+    doubt_division: int = 4
+    # ... down to this part of the first core: 1 / 20. (not tuned)
+    doubt_end: int = 20
+    # Least estimated price of all of a budget, as a part of all worths over the number of budgets: at prices of 0 all
+    # candidates of a sample are alike. (not tuned)
+    first_prices: float = 1e-3
     # Samples that are decided by so many widths of a rounded corner are left out of a step. (not tuned)
     far: float = 10.0
     # Turns of the search for the prices that are 0, at most. (not tuned)

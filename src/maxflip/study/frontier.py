@@ -111,7 +111,6 @@ def frontier(
         engine: who does the work.
         watch: who is told.
     """
-
     ascending = ascending_scales(scales)
     if plan is not None:
         _check_plan(problem, plan)

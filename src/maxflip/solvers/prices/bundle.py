@@ -20,10 +20,10 @@ from maxflip._util.types import Floats
 from maxflip.select.milp import Program, relax
 from maxflip.solvers.prices.settings import PLANES
 
-Evaluate = Callable[[Floats], tuple[float, Floats]]
+Dual = Callable[[Floats], tuple[float, Floats]]
 
 
-def minimise(evaluate: Evaluate, start: Floats) -> tuple[Floats, Floats]:
+def minimise(evaluate: Dual, start: Floats) -> tuple[Floats, Floats]:
     """(K, m), (K, m): the prices tried, the best ones first, and what is drawn at them, A_k / B.
 
     evaluate: prices q (m,), what all of each budget is worth -> D, and its slope 1 - A / B (m,)   start (m,): q

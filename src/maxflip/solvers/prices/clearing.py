@@ -148,7 +148,7 @@ def _newton_step(
     for halvings in range(CLEARING.halvings):
         there = np.maximum(q * np.exp(length * direction), lowest)
         dual = at(there, softness)
-        if dual.value < here.value + 1e-4 * length * min(0.0, float(slope @ direction)):
+        if dual.value < here.value + CLEARING.sufficient_fall * length * min(0.0, float(slope @ direction)):
             return there, dual, halvings > 0
         length /= 2
     return None

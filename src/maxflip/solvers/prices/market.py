@@ -295,7 +295,7 @@ class Market:
     def _counts(self) -> NDArray[np.bool_]:
         """Which of the traded budgets have a price clearly above the lowest one that `clear` gives."""
         worth_all = self.prices[self.traded] * self.amounts[self.traded]
-        return np.asarray(worth_all > 10 * CLEARING.lowest * self.typical_worth)
+        return np.asarray(worth_all > CLEARING.low * CLEARING.lowest * self.typical_worth)
 
     def ranges(self) -> dict[str, tuple[float, float]]:
         """By budget: between which amounts its price moves by at most a tenth, as far as the model's curvature knows.

@@ -50,6 +50,8 @@ class Stages:
     gap_to_mend_again: float = 2e-3
     # ... and before finishing. (not tuned)
     gap_to_finish: float = 1e-3
+    # Rounds of the market after each stage, at most. (not tuned)
+    rounds_between: int = 2
     # With more gradients, the directions of others are not tried a second time. (gradients)
     followed: int = 55
     # With more gradients, flips are not finished. With fewer, finishing is repeated ... (gradients)
@@ -125,12 +127,16 @@ class Clearing:
     insertions: int = 6
     # None between softnesses closer than this factor. (kinds)
     insertion_factor: float = 1.05
+    # A step is halved until D falls by this part of what its slope promises. (standard: Armijo)
+    sufficient_fall: float = 1e-4
     # Halvings of a Newton step, at most. (not tuned)
     halvings: int = 12
     # A price changes by at most a factor of e to this power in a step. (not tuned)
     longest_step: float = 2.0
     # x typical worth: the lowest price makes the whole budget worth this much. (not tuned)
     lowest: float = 1e-7
+    # A price below so many times that one is as good as none. (not tuned)
+    low: float = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -146,7 +146,7 @@ class Prices:
             before = market.value
             mended()
             won = market.value - before
-            market.equilibrate(2)
+            market.equilibrate(STAGES.rounds_between)
             return won
 
         def again() -> None:
@@ -221,7 +221,7 @@ class Prices:
             for gap, mended in ((STAGES.gap_to_follow, market.follow), (STAGES.gap_to_mend_again, market.touch_up)):
                 generation.run(gap)
                 mended()
-                market.equilibrate(2)
+                market.equilibrate(STAGES.rounds_between)
             generation.run(STAGES.gap_to_finish)
         return market.prices, part * market.gradients_per_sample
 
