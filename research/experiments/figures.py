@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -24,6 +23,7 @@ from research.experiments.hold import picture
 from research.experiments.hold.points import read as read_held
 from research.experiments.protocol import BUDGETS, SHARES
 from research.experiments.styles import STYLES, marker_size
+from research.pictures import save
 
 PANELS = (
     ("count", "(a) samples flipped, |S~|"),
@@ -50,16 +50,10 @@ def draw_all(results: Path = FOLDER, pictures: Path = Path("docs/pictures")) -> 
     for file, draw in DRAWN.items():
         if (results / f"{file}.parquet").is_file():
             for name, figure in draw(results):
-                drawn.append(_saved(figure, pictures / f"{name}.svg"))
+                drawn.append(save(figure, pictures / f"{name}.svg"))
     if held := read_held(results):
         drawn.append(picture.draw(held, pictures / picture.PICTURE.name))
     return drawn
-
-
-def _saved(figure: Figure, path: Path) -> Path:
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "maxflip"}):
-        figure.savefig(path, metadata={"Date": None})
-    return path
 
 
 MOST = "estimate of the most"
