@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from maxflip._util.faults import Fault
 from maxflip._util.frozen import Frozen
 from maxflip._util.types import Floats, Mask, Rows
 from maxflip.data.slots import Slots
@@ -126,7 +127,7 @@ class Layout(ABC, Frozen):
         """Why budgets cannot be functions; functions: what messages call them"""
 
     @abstractmethod
-    def read_steps(self, steps: Any, where: Callable[[int], str]) -> tuple[Mask, list[str]]:
+    def read_steps(self, steps: Any, where: Callable[[int], str]) -> tuple[Mask, list[Fault]]:
         """The argument `steps` of a Problem: which values may change at all, as `values`; and its faults.
 
         where(j): names a sample

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from maxflip._util.faults import Fault, about, wrong
 from maxflip._util.frozen import read_only
 from maxflip._util.messages import counted, shown
 from maxflip._util.types import Floats, Mask, Rows
@@ -120,7 +121,7 @@ class SequenceLayout(Layout):
     def function_faults(self, functions: Sequence[str]) -> list[str]:
         return [f"{name}: budgets that are functions are for tables, not for sequences." for name in functions]
 
-    def read_steps(self, steps: Any, where: Callable[[int], str]) -> tuple[Mask, list[str]]:
+    def read_steps(self, steps: Any, where: Callable[[int], str]) -> tuple[Mask, list[Fault]]:
         """steps: "all", "last 3", or a mask (T_j,) or (T_j, F) for each"""
         everywhere = np.ones(self.values.shape, dtype=bool)
         if steps is None or (isinstance(steps, str) and steps == "all"):
@@ -129,11 +130,11 @@ class SequenceLayout(Layout):
         if isinstance(steps, str):
             last = LAST.fullmatch(steps)
             if last is None:
-                return everywhere, [f"steps = {shown(steps)}: must be {wanted}"]
+                return everywhere, [wrong("steps", steps, f"must be {wanted}")]
             from_end = self.lie.begin[1:][self.lie.owner] - np.arange(len(self.values))
             return everywhere & (from_end <= int(last[1]))[:, None], []
         if not hasattr(steps, "__len__") or len(steps) != len(self):
-            return everywhere, [f"steps: got {shown(steps)}; wanted {wanted}"]
+            return everywhere, [about("steps", f"got {shown(steps)}; wanted {wanted}")]
         faults, parts, width = [], [], self.values.shape[1]
         for j, given in enumerate(steps):
             length = int(self.lie.lengths[j])
@@ -143,8 +144,11 @@ class SequenceLayout(Layout):
                 mask = np.empty(0, dtype=object)
             if mask.dtype != bool or mask.shape not in ((length,), (length, width)):
                 faults.append(
-                    f"steps: {where(j)}: {mask.dtype} of shape {mask.shape}; wanted true or false for each of its "
-                    f"steps, ({length},), or values, ({length}, {width})."
+                    about(
+                        "steps",
+                        f"{where(j)}: {mask.dtype} of shape {mask.shape}; wanted true or false for each of its steps, "
+                        f"({length},), or values, ({length}, {width}).",
+                    )
                 )
             else:
                 parts.append(np.broadcast_to(mask if mask.ndim == 2 else mask[:, None], (length, width)))

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from maxflip._util.faults import Fault, wrong
 from maxflip._util.frozen import read_only
-from maxflip._util.messages import shown
 from maxflip._util.parallel import filled
 from maxflip._util.types import Floats, Mask, Rows
 from maxflip.data.layout import AskedOfSequences, Layout
@@ -85,10 +85,10 @@ class TableLayout(Layout):
     def function_faults(self, functions: Sequence[str]) -> list[str]:
         return []
 
-    def read_steps(self, steps: Any, where: Callable[[int], str]) -> tuple[Mask, list[str]]:
+    def read_steps(self, steps: Any, where: Callable[[int], str]) -> tuple[Mask, list[Fault]]:
         everywhere = np.broadcast_to(np.True_, self.values.shape)
         wanted = "only sequences have steps; this cohort is a table."
-        return everywhere, [] if steps is None else [f"steps = {shown(steps)}: {wanted}"]
+        return everywhere, [] if steps is None else [wrong("steps", steps, wanted)]
 
     def steps_in_words(self, steps: Any) -> str:
         return ""

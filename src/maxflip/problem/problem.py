@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from maxflip._util.faults import Fault, about
 from maxflip._util.frozen import Frozen, read_only
 from maxflip._util.parallel import filled
 from maxflip._util.types import Floats, Rows
@@ -129,21 +130,21 @@ class Problem(Frozen):
         )
         boundaries, more = read_limits(limits, directions, people, terms.changeable)
         faults += more
-        values, more = read_worth(worth, people)
-        faults += more
+        values, of_worth = read_worth(worth, people)
+        faults += of_worth
         picked, barred, more = read_picks(include, exclude, people)
         faults += more
         allowed, more = people.layout.read_steps(steps, people.where)
-        faults += more + people.layout.classifier_faults(classifier)
+        faults += [*more, *people.layout.classifier_faults(classifier)]
         requirements, more = read_must_hold(must_hold, people.features, terms.changeable)
-        faults += more + overflow_faults(people, classifier)
+        faults += [*more, *overflow_faults(people, classifier)]
         if faults:
             raise ProblemError(faults)
 
         slots = people.layout.slots([people.features.index(name) for name in terms.drawing], allowed)
         sample = people.layout.trial(slots, people.order, classifier.batch_size)
         probed = probe(classifier, sample, people.where, terms.required)
-        wanted, distributions, faults = read_target(target, people, probed.classes, classifier.classes)
+        wanted, distributions, target_faults = read_target(target, people, probed.classes, classifier.classes)
         settle = partial(object.__setattr__, self)
         settle("classifier", classifier)
         settle("cohort", people)
@@ -158,7 +159,7 @@ class Problem(Frozen):
         settle("facts", Facts(classifier, people))
         doubts = input_notices(classifier, people)
         settle("lasting_notices", (*_notices(self, steps), *probed.notices, *doubts))
-        self._settle_terms(terms, Goal(wanted, 0.0, False, distributions, classifier.is_decision), faults)
+        self._settle_terms(terms, Goal(wanted, 0.0, False, distributions, classifier.is_decision), [*target_faults])
 
     def changed(
         self,
@@ -181,8 +182,11 @@ class Problem(Frozen):
         )
         faults += more
         faults += [
-            f"budgets: the feature {name!r} draws on no budget of this problem, so it has no place for changes. "
-            "Make a new Problem."
+            about(
+                "budgets",
+                f"the feature {name!r} draws on no budget of this problem, so it has no place for changes. Make a new "
+                "Problem.",
+            )
             for name in sorted(terms.drawing)
             if not self.slots.has_room_for(self.cohort.features.index(name))
         ]
@@ -207,7 +211,7 @@ class Problem(Frozen):
             object.__setattr__(other, part.name, getattr(self, part.name))
         return other
 
-    def _settle_terms(self, terms: Terms, goal: Goal, faults: list[str]) -> None:
+    def _settle_terms(self, terms: Terms, goal: Goal, faults: list[str | Fault]) -> None:
         """Take on these terms, of a problem whose other parts are settled: the last part of making one.
 
         goal: its wanted classes   faults: those known so far; with those found here they become one ProblemError

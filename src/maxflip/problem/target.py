@@ -13,40 +13,47 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maxflip._util.faults import Fault, about, wrong
 from maxflip._util.messages import did_you_mean, listed, shown
 
 
-def requirement_faults(margin: Any, threshold: Any, is_decision: bool = False) -> list[str]:
+def requirement_faults(margin: Any, threshold: Any, is_decision: bool = False) -> list[Fault]:
     """Exactly one of the two, inside its interval."""
     if (margin is None) == (threshold is None):
         got = "both" if margin is not None else "neither"
-        return [f"goal: give margin or threshold, one of the two; got {got}."]
+        return [about("goal", f"give margin or threshold, one of the two; got {got}.")]
     if is_decision and threshold is not None:
         return [
-            f"threshold = {shown(threshold)}: a threshold is a probability, and this classifier gives decision values. "
-            "Give a margin, in the units of its decision values; or calibrate the model."
+            wrong(
+                "threshold",
+                threshold,
+                "a threshold is a probability, and this classifier gives decision values. Give a margin, in the units "
+                "of its decision values; or calibrate the model.",
+            )
         ]
     name, value, low_open = ("margin", margin, False) if margin is not None else ("threshold", threshold, True)
     interval = "(0, 1)" if low_open else "[0, 1)"
     is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
     if is_decision:
         fits = is_number and 0 <= value < math.inf
-        return [] if fits else [f"margin = {shown(value)}: must be a finite number >= 0, in units of decision values."]
+        return [] if fits else [wrong("margin", value, "must be a finite number >= 0, in units of decision values.")]
     if not is_number or not (0 < value < 1 or (value == 0 and not low_open)):
-        return [f"{name} = {shown(value)}: must lie in {interval}; it is a probability."]
+        return [wrong(name, value, f"must lie in {interval}; it is a probability.")]
     return []
 
 
-def resolve_target(target: Any, n: int, k: int, names: tuple[str, ...] | None) -> tuple[Any, Any, list[str]]:
+def resolve_target(target: Any, n: int, k: int, names: tuple[str, ...] | None) -> tuple[Any, Any, list[Fault]]:
     """(wanted mask, label distributions or None, faults) from a column, name, set, one per sample, or (n, k) array."""
     if isinstance(target, (str, int, np.integer)) and not isinstance(target, bool):
         column, fault = _column(target, k, names)
-        return _one_hot([[column]], k), None, [f"target: {fault}"] if fault else []
+        return _one_hot([[column]], k), None, [about("target", fault)] if fault else []
     if isinstance(target, AbstractSet):
         found = [_column(t, k, names) for t in sorted(target, key=str)]
-        faults = [f"target: {fault}" for _, fault in found if fault]
+        faults = [about("target", fault) for _, fault in found if fault]
         if not target or (not faults and len({c for c, _ in found}) >= k):
-            faults.append(f"target: {len(target)} of {k} classes wanted; want at least one and leave one unwanted.")
+            faults.append(
+                about("target", f"{len(target)} of {k} classes wanted; want at least one and leave one unwanted.")
+            )
         return _one_hot([[c for c, _ in found]], k), None, faults
     if hasattr(target, "detach"):
         target = target.detach().cpu().numpy()
@@ -55,7 +62,7 @@ def resolve_target(target: Any, n: int, k: int, names: tuple[str, ...] | None) -
         return _distributions(array, n, k) if array.ndim == 2 else _per_sample(array, n, k, names)
     classes = f" The classes are {listed(names)}." if names else ""
     wanted = f"wanted an output column (0 to {k - 1}), a class name (a text), a set, or one per sample."
-    return None, None, [f"target: got {shown(target)}; {wanted}{classes}"]
+    return None, None, [about("target", f"got {shown(target)}; {wanted}{classes}")]
 
 
 def _column(target: Any, k: int, names: tuple[str, ...] | None) -> tuple[int, str]:
@@ -84,12 +91,12 @@ def _one_hot(columns: list[list[int]], k: int) -> NDArray[np.bool_]:
     return wanted
 
 
-def _per_sample(array: NDArray[Any], n: int, k: int, names: tuple[str, ...] | None) -> tuple[Any, Any, list[str]]:
+def _per_sample(array: NDArray[Any], n: int, k: int, names: tuple[str, ...] | None) -> tuple[Any, Any, list[Fault]]:
     if array.ndim != 1 or len(array) != n:
         return (
             None,
             None,
-            [f"target: shape {array.shape}; wanted one per sample, ({n},), or distributions, ({n}, {k})."],
+            [about("target", f"shape {array.shape}; wanted one per sample, ({n},), or distributions, ({n}, {k}).")],
         )
     if array.dtype.kind == "f" and np.all(array == np.floor(array)):
         array = array.astype(np.int64)
@@ -97,23 +104,23 @@ def _per_sample(array: NDArray[Any], n: int, k: int, names: tuple[str, ...] | No
     for value in array.tolist():
         if value not in columns:
             columns[value] = _column(value, k, names)
-    faults = [f"target: {fault}" for _, fault in columns.values() if fault]
+    faults = [about("target", fault) for _, fault in columns.values() if fault]
     wanted = np.zeros((n, k), dtype=bool)
     wanted[np.arange(n), [columns[v][0] for v in array.tolist()]] = True
     return wanted, None, faults
 
 
-def _distributions(array: NDArray[Any], n: int, k: int) -> tuple[Any, Any, list[str]]:
+def _distributions(array: NDArray[Any], n: int, k: int) -> tuple[Any, Any, list[Fault]]:
     """The paper's label vectors: the wanted class is the likeliest (the first of equals)."""
     if array.shape != (n, k):
-        return None, None, [f"target: shape {array.shape}; label distributions must be ({n}, {k})."]
+        return None, None, [about("target", f"shape {array.shape}; label distributions must be ({n}, {k}).")]
     values = array.astype(np.float64)
     bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)).all(axis=1) | (np.abs(values.sum(axis=1) - 1) > 1e-6))
     if len(bad):
         return (
             None,
             None,
-            [f"target: row {bad[0] + 1} is no distribution (>= 0, sum 1); {len(bad)} such rows."],
+            [about("target", f"row {bad[0] + 1} is no distribution (>= 0, sum 1); {len(bad)} such rows.")],
         )
     wanted = np.zeros((n, k), dtype=bool)
     wanted[np.arange(n), values.argmax(axis=1)] = True

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from maxflip._util.faults import Fault, about
 from maxflip._util.frozen import FrozenMap
 from maxflip._util.messages import did_you_mean, shown
 from maxflip.data.cohort import Cohort
@@ -32,9 +33,9 @@ class Terms:
 
 def read_terms(
     classifier: Classifier, cohort: Cohort, *, budgets: Any, thrift: Any, margin: Any, threshold: Any
-) -> tuple[Terms, list[str]]:
+) -> tuple[Terms, list[str | Fault]]:
     """The arguments of a Problem, and their faults. Where there are any, the terms are for finding more faults only."""
-    faults = requirement_faults(margin, threshold, classifier.is_decision)
+    faults: list[str | Fault] = [*requirement_faults(margin, threshold, classifier.is_decision)]
     required = 0.0 if faults else float(threshold if threshold is not None else margin)
     settled, budget_faults = read_budgets(budgets, cohort.features)
     drawing = frozenset(features_that_draw(settled))
@@ -44,7 +45,7 @@ def read_terms(
     faults += size_faults(cohort, drawing)
     if not budget_faults and not drawing:
         faults.append(
-            "budgets: no feature draws on a budget, so nothing can change. Give at least one feature a budget."
+            about("budgets", "no feature draws on a budget, so nothing can change. Give at least one feature a budget.")
         )
     # A budget that is wrong may be the one that a feature was to draw on.
     changeable = frozenset(cohort.features) if budget_faults else drawing
@@ -52,16 +53,17 @@ def read_terms(
     return terms, faults
 
 
-def with_replaced(known: Mapping[str, Budget], budgets: Any) -> tuple[dict[str, Budget], list[str]]:
+def with_replaced(known: Mapping[str, Budget], budgets: Any) -> tuple[dict[str, Budget], list[str | Fault]]:
     """Known budgets with these in their places, and faults. One of which only a number is given keeps cost and uses."""
     if budgets is not None and not isinstance(budgets, Mapping):
-        return dict(known), [f"budgets: got {shown(budgets)}; wanted {{name: amount or Budget(...)}}."]
-    found, faults = dict(known), []
+        return dict(known), [about("budgets", f"got {shown(budgets)}; wanted {{name: amount or Budget(...)}}.")]
+    found = dict(known)
+    faults: list[str | Fault] = []
     for name, given in (budgets or {}).items():
         if isinstance(given, Budget):
             found[name] = given
         elif name in known:
             found[name] = Budget(given, known[name].uses, known[name].cost)
         else:
-            faults.append(f"budgets: the problem has no budget {name!r}.{did_you_mean(str(name), known)}")
+            faults.append(about("budgets", f"the problem has no budget {name!r}.{did_you_mean(str(name), known)}"))
     return found, faults

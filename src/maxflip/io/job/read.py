@@ -15,18 +15,19 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from maxflip._util.events import Watch
-from maxflip._util.messages import listed, shown
+from maxflip._util.faults import Fault, Place, about, missing, wrong
+from maxflip._util.messages import listed
 from maxflip._util.types import Floats, Scores
 from maxflip.data.cohort import Cohort
 from maxflip.errors import InputError, MaxflipError, ModelError, ProblemError
 from maxflip.io.cohort.cells import Amount, Category, Extra, Label, Limit
 from maxflip.io.cohort.sequences import Columns, read_sequences, read_static
 from maxflip.io.cohort.tables import Reading, Table, read_cohort, read_table
+from maxflip.io.job.places import lines_of, told
 from maxflip.io.job.rules import (
     budget_faults,
     cohort_faults,
     goal_faults,
-    job_key,
     limit_faults,
     missing_columns,
     model_faults,
@@ -73,6 +74,7 @@ class Job:
     """
 
     file: Opened
+    lines: Mapping[Place, int] = field(default_factory=dict)  # where each key stands in the file
     origins: dict[str, Origin] = field(default_factory=dict)
     cohort: CohortForm
     model: ModelForm
@@ -231,9 +233,8 @@ class Job:
             limits = {name: _sides(limit, reading) for name, limit in self.limits.items()}
             directions = {name: limit.direction for name, limit in self.limits.items() if limit.direction is not None}
         if self.groups is not None and self.groups > len(people):
-            raise ProblemError(
-                f"{self.source}: solver.groups = {self.groups}: there are only {len(people)} sequences to divide."
-            )
+            fault = wrong(("solver", "groups"), self.groups, f"there are only {len(people)} sequences to divide.")
+            raise ProblemError([told(fault, self.source, self.lines)])
         try:
             return Problem(
                 classifier=classifier,
@@ -252,15 +253,9 @@ class Job:
                 must_hold=self.must_hold,
             )
         except ProblemError as error:
-            raise ProblemError([self._placed(sentence, people.source) for sentence in error.problems]) from error
+            raise ProblemError([told(fault, self.source, self.lines) for fault in error.faults]) from error
         except ModelError as error:
             raise ModelError([f"{self.model_file}: {sentence}" for sentence in error.problems]) from error
-
-    def _placed(self, sentence: str, cohort_source: str) -> str:
-        """With the file that the sentence is about in front, and keys as the job spells them."""
-        if sentence.startswith(f"{cohort_source}: "):
-            return sentence
-        return f"{self.source}: {job_key(sentence)}"
 
 
 def _sides(limit: LimitForm, reading: Reading) -> Literal["observed"] | tuple[Any, Any]:
@@ -285,18 +280,23 @@ def read_job(path: str | Path) -> Job:
     """The job at `path`; all its faults in one InputError."""
     source = str(path)
     file = read_file(path, source, LARGEST + 1)
+    lines: Mapping[Place, int] = {}
     try:
-        return _checked(parse_toml(file.data), file)
+        tables = parse_toml(file.data)
+        lines = lines_of(file.data.decode(), tables)
+        return _checked(tables, file, lines)
     except InputError as error:
-        raise InputError([f"{source}: {sentence}" for sentence in error.problems]) from error.__cause__
+        raise InputError([told(fault, source, lines) for fault in error.faults]) from error.__cause__
 
 
-def _checked(tables: dict[str, Any], file: Opened) -> Job:
+def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -> Job:
     folder = file.path.parent
     if "format" in tables and (type(tables["format"]) is not int or tables["format"] != FORMAT):
-        raise InputError(f"format = {shown(tables['format'])}: this version of maxflip reads format = {FORMAT}.")
-    faults = [] if "format" in tables else [f"format is missing. Begin the file with format = {FORMAT}."]
-    faults += unknown_keys(tables, _KEYS, "")
+        raise InputError([wrong("format", tables["format"], f"this version of maxflip reads format = {FORMAT}.")])
+    faults: list[str | Fault] = []
+    if "format" not in tables:
+        faults.append(missing("format", f"is missing. Begin the file with format = {FORMAT}."))
+    faults += unknown_keys(tables, _KEYS, ())
     faults += [f"[{name}] is missing; it says {what}." for name, what in _TABLES.items() if name not in tables]
     cohort = fill(CohortForm, tables.get("cohort"), ("cohort",), faults, folder)
     model = fill(ModelForm, tables.get("model"), ("model",), faults, folder)
@@ -319,9 +319,9 @@ def _checked(tables: dict[str, Any], file: Opened) -> Job:
     faults += model_faults(model) if model else ()
     faults += goal_faults(goal, model) if goal else ()
     given = tables.get("budgets")
-    wrong = list(budget_faults(budgets, features)) if budgets or not given else []
-    faults += wrong
-    some_budget_is_wrong = bool(wrong) or (isinstance(given, dict) and len(budgets) < len(given))
+    of_budgets = list(budget_faults(budgets, features)) if budgets or not given else []
+    faults += of_budgets
+    some_budget_is_wrong = bool(of_budgets) or (isinstance(given, dict) and len(budgets) < len(given))
     faults += limit_faults(limits, features, None if some_budget_is_wrong else budgets)
     faults += must_hold_faults(holding, features, None if some_budget_is_wrong else budgets) if holding else ()
     faults += per_sample_faults(cohort, goal, limits, report) if cohort else ()
@@ -334,6 +334,7 @@ def _checked(tables: dict[str, Any], file: Opened) -> Job:
         raise InputError(faults)
     return Job(
         file=file,
+        lines=lines,
         cohort=cohort,
         model=model,
         goal=goal,
@@ -357,24 +358,32 @@ def _columns(cohort: Path) -> tuple[str, ...]:
         return ()
 
 
-def _solver(form: SolverForm, faults: list[str]) -> Solver | None:
+def _solver(form: SolverForm, faults: list[str | Fault]) -> Solver | None:
     from maxflip.solvers import SOLVERS
 
     kind: Any = SOLVERS[form.name]
-    unknown = unknown_keys(form.options, [option.name for option in fields(kind)], "solver.options")
+    unknown = unknown_keys(form.options, [option.name for option in fields(kind)], ("solver", "options"))
     faults += unknown
     make = kind if form.preset is None else getattr(kind, form.preset, None)
     if make is None:
         having = listed(name for name, other in SOLVERS.items() if hasattr(other, form.preset or ""))
-        faults.append(f"solver.preset = {form.preset!r}: {form.name!r} has no presets, only {having}. Leave it out.")
+        says = f"{form.name!r} has no presets, only {having}. Leave it out."
+        faults.append(wrong(("solver", "preset"), form.preset, says))
     if unknown or make is None:
         return None
     try:
         solver: Solver = make(**form.options)
     except InputError as error:
-        faults += [p.replace(f"{kind.__name__}.", "solver.options.", 1) for p in error.problems]
+        faults += [_of_options(fault) for fault in error.faults]
         return None
     except TypeError as error:  # an option of a type that the solver cannot even compare
-        faults.append(f"solver.options: {error}.")
+        faults.append(about(("solver", "options"), f"{error}."))
         return None
     return solver
+
+
+def _of_options(fault: str | Fault) -> str | Fault:
+    """A fault of a solver's option, where the job has it."""
+    if isinstance(fault, str):
+        return fault
+    return replace(fault, places=tuple(("solver", "options", *place[1:]) for place in fault.places))
