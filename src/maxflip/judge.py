@@ -13,6 +13,7 @@ import torch
 
 from maxflip._util.engine import Engine
 from maxflip._util.events import Notice, Watch
+from maxflip._util.frozen import read_only
 from maxflip._util.messages import listed
 from maxflip._util.parallel import each, filled, lowest
 from maxflip._util.types import Floats, Mask, Rows
@@ -40,23 +41,36 @@ class Standing:
 
 
 def standing(problem: Problem, engine: Engine, watch: Watch) -> Standing:
-    rows = problem.cohort.order
-    parts = engine.map(
-        lambda chunk: _evaluate(problem, chunk, None),
-        problem.chunks(rows, problem.classifier.batch_size),
-        stage="Reading the cohort",
-        watch=watch,
-    )
-    confidence = np.empty(len(problem))
-    likeliest_wanted = np.empty(len(problem), dtype=bool)
-    confidence[rows] = np.concatenate([c for c, _ in parts])
-    likeliest_wanted[rows] = np.concatenate([w for _, w in parts])
+    confidence, likeliest_wanted = _at_start(problem, engine, watch)
     unusable = ~np.isfinite(confidence)
     already = ~unusable & (confidence >= problem.goal.required)
     there = problem.cohort.ids[problem.include[already[problem.include]]]
     if len(there):
         watch(Notice(f"include: already in the wanted class, so there is nothing to change: {listed(there)}."))
     return Standing(confidence, already, unusable, ~unusable & ~already & likeliest_wanted)
+
+
+def _at_start(problem: Problem, engine: Engine, watch: Watch) -> tuple[Floats, Mask]:
+    """What the model says of everyone before any change, as `_evaluate`; it is asked once for a problem's `facts`.
+
+    The first and the last batch are asked each time: a model that was trained in between says something else there.
+    """
+    rows, chunks = problem.cohort.order, problem.chunks(problem.cohort.order, problem.classifier.batch_size)
+    known = problem.facts.at_start.get(problem.goal.is_threshold)
+    if known is not None and all(_still_holds(problem, chunk, known) for chunk in chunks[:: max(1, len(chunks) - 1)]):
+        return known
+    parts = engine.map(lambda chunk: _evaluate(problem, chunk, None), chunks, stage="Reading the cohort", watch=watch)
+    confidence = np.empty(len(problem))
+    likeliest_wanted = np.empty(len(problem), dtype=bool)
+    confidence[rows] = np.concatenate([c for c, _ in parts])
+    likeliest_wanted[rows] = np.concatenate([w for _, w in parts])
+    problem.facts.at_start[problem.goal.is_threshold] = read_only(confidence), read_only(likeliest_wanted)
+    return confidence, likeliest_wanted
+
+
+def _still_holds(problem: Problem, rows: Rows, known: tuple[Floats, Mask]) -> bool:
+    now = _evaluate(problem, rows, None)
+    return all(np.array_equal(a, b[rows], equal_nan=True) for a, b in zip(now, known, strict=True))
 
 
 def _scores(problem: Problem, rows: Rows, changes: Floats | None) -> torch.Tensor:

@@ -218,6 +218,11 @@ class Cohort(Frozen):
     def row_of(self) -> dict[str, int]:
         return {text: j for j, text in enumerate(self.ids.tolist())}
 
+    @cached_property
+    def largest(self) -> Floats:
+        """(F,): the size of the largest value of each feature; 0 where nothing was measured"""
+        return read_only(np.asarray(np.nan_to_num(np.abs(self.values)).max(axis=0)))
+
     def where(self, row: int) -> str:
         """'row 17 (id P-0042)', or 'row 17' where rows have no ids of their own; counted from 1."""
         return f"{self.layout.numbered} {row + 1}" + (

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from maxflip.data.inputs import Inputs
     from maxflip.data.sample import Sample
 
+PADDING = (
+    " Of sequences, see what it makes of padding: read the state of step length - 1, not of the last one, and keep "
+    "steps beyond a sequence's length out of means and attention."
+)
 STEPS_PER_ROW = 4  # a batch of sequences has so many times as many steps as one of a table has rows
 
 
@@ -216,7 +220,7 @@ class SequenceLayout(Layout):
         def inputs(device: torch.device) -> Inputs:
             return self.inputs(slots, rows, everywhere, device, size=None, batch_size=batch_size)
 
-        return Sample(inputs, rows, self.spread(order, slots.feature), size)
+        return Sample(inputs, rows, self.spread(order, slots.feature), size, PADDING)
 
     def inputs(
         self, slots: Slots, rows: Rows, columns: Rows, device: torch.device, *, size: int | None, batch_size: int

@@ -19,12 +19,14 @@ class Sample:
     """Some rows to try a model on: `inputs(device)`, at which the changes of all slots are looked at; their numbers.
 
     step (K,): a change of a typical size   size: of the largest value
+    hint: what to see to where a model's answer for one row depends on others
     """
 
     inputs: Callable[[torch.device], Inputs]
     rows: Rows
     step: Floats
     size: float
+    hint: str = ""
 
     @classmethod
     def of_table(cls, values: Floats, order: Rows | None = None) -> Sample:

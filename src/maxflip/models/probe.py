@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 
 from maxflip._util.messages import first_line
-from maxflip.data.inputs import Batch, Given, Inputs
+from maxflip.data.inputs import Given, Inputs
 from maxflip.data.sample import Sample
 from maxflip.errors import ModelError
 from maxflip.models.base import Classifier, Member
@@ -29,10 +29,6 @@ NOTABLE = 10.0  # times the usual guard: worth a word
 BISECTIONS = 40
 CHANGED = 8.0  # units of rounding by which an output must move to have changed: a saturated softmax moves by less
 NO_GRADIENT = "Gradients must reach the input: remove detach(), no_grad() and rounding from the model."
-PADDING = (
-    " Of sequences, see what it makes of padding: read the state of step length - 1, not of the last one, and keep "
-    "steps beyond a sequence's length out of means and attention."
-)
 GUARDS = {torch.float64: 1e-9, torch.float32: 1e-6}  # of probabilities; of decision values, relative to their size
 IN_OWN_UNITS = (
     "The model gives decision values, not probabilities: the margin and every confidence are in the model's own units. "
@@ -108,7 +104,7 @@ def _probe_member(member: Member, sample: Sample, required: float, where: Callab
         try:
             _check_answers(member, inputs)
             out, notices = _check_calls(member, inputs, lambda j: where(int(sample.rows[j])))
-            rounding = _rounding_between_batches(member, inputs, sample.size, required)
+            rounding = _rounding_between_batches(member, inputs, sample, required)
             _check_gradient(member, inputs, out, torch.tensor(sample.step, device=member.device))
         finally:
             altered = found.put_back()
@@ -279,7 +275,7 @@ def _has_gradient(
     return gradient is not None and bool(((gradient.abs() * step).sum(dim=1) > visible).any())
 
 
-def _rounding_between_batches(member: Member, inputs: Inputs, largest: float, required: float) -> Rounding:
+def _rounding_between_batches(member: Member, inputs: Inputs, sample: Sample, required: float) -> Rounding:
     """What is safe for the dtype, and four times what was seen between batches."""
     seen, largest_score = _apart_in_batches(member.scores, inputs)
     eps = torch.finfo(member.dtype).eps
@@ -287,12 +283,12 @@ def _rounding_between_batches(member: Member, inputs: Inputs, largest: float, re
     if seen > ROUNDING * eps * size:
         # Large logits round by large amounts, and so do sums of large inputs that cancel; that is no coupling of rows.
         in_output, output_size = _apart_in_batches(member.raw, inputs)
-        if in_output > ROUNDING * eps * max(output_size, largest):
+        if in_output > ROUNDING * eps * max(output_size, sample.size):
             kind = "decision values" if member.is_decision else "probabilities"
             raise ModelError(
                 f"a row's output depends on the other rows of its batch ({kind} differ by {seen:.2g}). Batch "
                 "statistics or a ranking over the batch cannot be used: a flip must hold for a person alone."
-                + (PADDING if isinstance(inputs.at(slice(0, 1)), Batch) else "")
+                + sample.hint
             )
     at_the_line = 0.0 if member.is_decision else min(_apart_at_the_line(member, inputs), AT_THE_LINE)
     return Rounding(

@@ -245,13 +245,12 @@ def overflow_faults(cohort: Cohort, classifier: Classifier) -> list[Fault]:
 
 def size_faults(cohort: Cohort, weighed: Collection[str]) -> list[Fault]:
     """Columns that may change, with values whose squares are beyond float64. Frozen ones may be of any size."""
-    largest = np.nan_to_num(np.abs(cohort.values)).max(axis=0)
     return [
         within(
             cohort.source,
             f"column {name!r} has values as large as {size:.3g} and draws on a budget; a column that may change must "
             f"stay below {HUGE:.0e}. Use another unit, or give it no budget.",
         )
-        for name, size in zip(cohort.features, largest.tolist(), strict=True)
+        for name, size in zip(cohort.features, cohort.largest.tolist(), strict=True)
         if name in weighed and size >= HUGE
     ]
