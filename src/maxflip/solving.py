@@ -29,8 +29,9 @@ from maxflip.plan.bracket import Ceiling, most_allowed, most_worth
 from maxflip.plan.holding import holds_of
 from maxflip.plan.plan import Fate, Places, Plan, Status
 from maxflip.plan.pool import Pool
-from maxflip.problem.describe import asked
+from maxflip.plan.used import SolverUsed
 from maxflip.problem.problem import Problem
+from maxflip.problem.question import Question
 from maxflip.problem.sanity import outcome_notices
 from maxflip.select.choose import choice, choose
 from maxflip.select.scarcity import true_prices
@@ -61,9 +62,7 @@ def solve(
             from nothing.
         engine: who does the work; None: this process.
         watch: function that is told what happens (maxflip.Event); None: nobody.
-        allocation: "joint": all samples share every budget; "proportional" (the paper, for sequences): each group has
-            a part of every budget of its own.
-        groups: of a proportional allocation: how many, of similar lengths, or one label per sample, (n,); None: none.
+        allocation, groups: "proportional" and groups are short for the solver Grouped(solver, groups).
     """
     _check_arguments(problem, solver, seed, start, engine, watch)
     _check_allocation(allocation, groups)
@@ -73,21 +72,22 @@ def solve(
     for text in problem.notices:
         tell(Notice(text))
     used = solver if solver is not None else Prices()
+    if groups is not None:
+        used = Grouped(used, groups)
     worker = engine or Local(torch.get_num_threads())
     with _at_work(problem, worker):
         where = judge.standing(problem, worker, tell)
         earlier = None if start is None else _Earlier.of(problem, where, start)
         run = Run(Streams(seed), tell, worker, where, start, None if earlier is None else earlier.pool)
-        alone = used if allocation == "joint" else Grouped(used, read_groups(groups, problem.cohort))
         must = problem.include[~where.already[problem.include]]
         before = [] if earlier is None else earlier.selections
-        stands = [some for some in before if _allowed(problem, run, alone, must, some)]
+        stands = [some for some in before if _allowed(problem, run, used, must, some)]
         run = replace(run, won=max((_worth(problem, some) for some in stands), default=0.0))
-        proposal = _finite(alone.propose(problem, run))
+        proposal = _finite(used.propose(problem, run))
         offered = _admitted(problem, Pool.of(problem, proposal.rows, proposal.changes))
         found = offered if earlier is None else in_order(problem, Pool.union([offered, earlier.pool]))
         # Groups that have parts of the budgets to themselves chose already; flips of an earlier plan would mix them.
-        if isinstance(alone, Grouped):
+        if isinstance(used, Grouped):
             shared = offered
         else:
             shared = evened(problem, found, run.candidates_wanted(problem), where.confidence)
@@ -104,7 +104,13 @@ def solve(
         proposal = replace(proposal, notices=(*proposal.notices, *chosen.notices))
         proposal = _with_true_prices(problem, proposal, shared, selection)
         plan = _plan(problem, run, proposal, selection, pool)
-    return replace(plan, solver=repr(used), seconds=time.monotonic() - began)
+    return replace(plan, solver=_used(problem, used), seconds=time.monotonic() - began)
+
+
+def _used(problem: Problem, solver: Solver) -> SolverUsed:
+    if isinstance(solver, Grouped):
+        return SolverUsed.of(solver.solver, len(np.unique(read_groups(solver.groups, problem.cohort))))
+    return SolverUsed.of(solver)
 
 
 def choose_again(
@@ -130,7 +136,7 @@ def choose_again(
     worker = engine or Local(torch.get_num_threads())
     with _at_work(problem, worker):
         fates = plan.fates.astype(str)
-        must = problem.include[fates[problem.include] != Fate.ALREADY.value]
+        must = problem.include[fates[problem.include] != Fate.ALREADY]
         choices = [_mapped(problem, other.picked, other)[0] for other in others]
         choices = [known for known in choices if problem.bill(known.rows, known.changes).fits()]
         if pool is None:
@@ -331,14 +337,14 @@ def _plan(problem: Problem, run: Run, proposal: Proposal, selection: _Selection,
         bound=bound if proposal.bound is not None or bound == worth else None,
         estimate=None if proposal.estimate is None else min(plain, max(worth, proposal.estimate)),
         status=_status(worth, bound, is_known=proposal.bound is not None or proposal.estimate is not None),
-        solver="",
+        solver=SolverUsed(""),
         seed=run.streams.seed,
         seconds=0.0,
         guard=problem.guard,
         notices=(*problem.notices, *proposal.notices, *doubts),
         trace=proposal.trace,
         versions=_versions(),
-        question=asked(problem),
+        question=Question.of(problem),
         made=datetime.now(UTC).isoformat(timespec="seconds"),
         include=problem.include,
         exclude=problem.exclude,
@@ -365,8 +371,8 @@ def _selected(problem: Problem, selection: _Selection) -> dict[str, Any]:
 def _replaced(problem: Problem, plan: Plan, selection: _Selection) -> Plan:
     """The plan with another selection."""
     fates = plan.fates.copy()
-    fates[plan.selected] = Fate.LEFT_OUT.value
-    fates[selection.rows] = Fate.FLIPPED.value
+    fates[plan.selected] = Fate.LEFT_OUT
+    fates[selection.rows] = Fate.FLIPPED
     return replace(plan, fates=fates, **_selected(problem, selection))
 
 
@@ -375,8 +381,8 @@ def _with_shared(problem: Problem, plan: Plan, pool: Pool, ceilings: Sequence[Ce
     fates = plan.fates.copy()
     found = np.zeros(len(fates), dtype=bool)
     found[pool.rows] = True
-    lost = (fates == Fate.NOT_FOUND.value) | ((fates == Fate.UNUSABLE.value) & np.isfinite(plan.confidence_before))
-    fates[found & lost] = Fate.LEFT_OUT.value
+    lost = (fates == Fate.NOT_FOUND) | ((fates == Fate.UNUSABLE) & np.isfinite(plan.confidence_before))
+    fates[found & lost] = Fate.LEFT_OUT
     shared = (*plan.ceilings, *(c for c in ceilings if c.proved and c not in plan.ceilings))
     amounts = {name: budget.amount for name, budget in problem.budgets.items()}
     most = most_allowed(shared, amounts, problem.worth) if any(c.proved for c in shared) else math.inf
@@ -411,7 +417,7 @@ def _where_changed(problem: Problem, rows: Rows, changes: Floats) -> Floats:
     )
 
 
-_FATES = np.array([fate.value for fate in Fate], dtype=object)
+_FATES = np.array(list(Fate), dtype=object)
 _CODE = {fate: code for code, fate in enumerate(Fate)}
 Codes = NDArray[np.int8]
 
@@ -431,7 +437,7 @@ def _fates(problem: Problem, proposal: Proposal, where: judge.Standing, known: R
 
 def _plain_bound(problem: Problem, fates: NDArray[np.object_]) -> float:
     """Nobody outside these can be won, and count budgets cap how many."""
-    lost = (fates == Fate.ALREADY.value) | (fates == Fate.UNREACHABLE.value)
+    lost = (fates == Fate.ALREADY) | (fates == Fate.UNREACHABLE)
     lost[problem.exclude] = True
     caps = problem.ledger.amounts[problem.ledger.count > 0]
     return most_worth(problem.worth[~lost], float(caps.min(initial=np.inf)))

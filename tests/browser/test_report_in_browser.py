@@ -13,6 +13,7 @@ import pytest
 
 from maxflip.plan.plan import Fate, Places, Plan, Status
 from maxflip.problem.budgets import Budget
+from maxflip.problem.question import Lever, Question
 from maxflip.study.groups import Group, Groups
 from maxflip.study.insight import Insight, Outlook, Plausibility
 from tests.browser.conftest import Open, Opened, missing
@@ -33,7 +34,7 @@ def clinic(**given: Any) -> Plan:
     settings: dict[str, Any] = {
         "confidence_before": np.concatenate([-steps / 100, np.linspace(-0.99, -0.3, COUNT)]),
         "confidence_after": np.full(COUNT, 0.1 + 1e-6),
-        "question": {"Wanted class": "'stable'", "Confidence": "margin 0.1: ahead", "May change": "'bmi' freely"},
+        "question": Question(("stable",), "margin", 0.1, (Lever("bmi"),)),
         "budgets": {
             "bmi": Budget(900.0, {"bmi": 1.0}),
             "bp": Budget(20_000.0, {"bp": 1.0}),

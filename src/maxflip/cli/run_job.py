@@ -20,7 +20,7 @@ from maxflip.io.plan_folder import check_target, staged, write_plan
 from maxflip.models import Classifier
 from maxflip.plan.plan import Plan
 from maxflip.problem.problem import Problem
-from maxflip.solvers.grouped import Grouped, read_groups
+from maxflip.solvers.grouped import Grouped
 from maxflip.solving import solve
 from maxflip.study.insight import Insight, People
 from maxflip.study.look import look
@@ -45,9 +45,12 @@ class _Answer:
     signal: BaseException | None = None
 
 
-def run_job(path: Path, folder: Path, *, overwrite: bool, watch: Watch, people: People | None = None) -> Released:
-    """people: what the report shows of single samples; None: what the job says"""
-    job = read_job(path)
+def run_job(
+    asked: Path | Job, folder: Path, *, overwrite: bool, watch: Watch, people: People | None = None
+) -> Released:
+    """asked: a job file, or what was read from it   people: what the report shows of single samples; None: what the job
+    says"""
+    job = asked if isinstance(asked, Job) else read_job(asked)
     check_target(folder, overwrite=overwrite)
     answer = _solve(job, watch)
     with staged(folder, overwrite=overwrite) as stage:
@@ -103,7 +106,7 @@ def _looked(
     signal: BaseException | None = None
     scales, solver = job.scales(len(problem)), job.solver
     if job.groups is not None:
-        solver = Grouped(solver, read_groups(job.groups, problem.cohort))
+        solver = Grouped(solver, job.groups)
     try:
         insight = look(problem, plan, scales=None, group=group, reference=reference, judges=judges)
         if scales is not None:

@@ -11,10 +11,10 @@ from pathlib import Path
 import maxflip_wall
 from maxflip._util.events import Notice, Watch, silent
 from maxflip._util.messages import listed, shown
+from maxflip._util.types import Scores
 from maxflip.data.cohort import Cohort
 from maxflip.errors import InputError, MaxflipError, ModelError, ProblemError, as_ours
 from maxflip.models import Classifier, SklearnClassifier, TorchClassifier
-from maxflip.models.base import Scores
 from maxflip.networks.store import parse_network
 
 

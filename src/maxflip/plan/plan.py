@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
@@ -20,8 +21,10 @@ from maxflip.errors import InputError
 from maxflip.plan.bracket import Bracket, Ceiling, Offers, most_allowed, most_worth
 from maxflip.plan.holds import Holds
 from maxflip.plan.pool import Pool, no_rows
+from maxflip.plan.used import SolverUsed
 from maxflip.problem.budgets import Budget, Ledger
 from maxflip.problem.must_hold import Requirement
+from maxflip.problem.question import Question
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,7 +67,6 @@ class Status(StrEnum):
     OPTIMAL = "optimal"
     OPEN = "open"
     FEASIBLE = "feasible"
-    LIMIT = "limit"
 
     @property
     def sentence(self) -> str:
@@ -77,7 +79,6 @@ _SENTENCES = {
         "Valid plan; that none can do better is not proved. plan.gap is its distance to the bound or estimate."
     ),
     Status.FEASIBLE: "Valid plan; how far it is from the best possible is not known.",
-    Status.LIMIT: "Valid plan; a limit you set ended the run before it was done.",
 }
 
 
@@ -103,7 +104,7 @@ class Plan:
         selected: row numbers of those flipped, ascending, (count,).
         moves: the change of each of K slots, (count, K): of each feature of a table, where K = F.
         before: the values that change, NaN elsewhere, (count, K).
-        fates: what became of each, (n,).
+        fates: the Fate of each, (n,).
         worths: what each counts, (n,).
         confidence_before: (n,).
         confidence_after: (count,).
@@ -114,7 +115,7 @@ class Plan:
         bound: no plan is worth more: proved; or None.
         estimate: about what the best plan is worth, not proved; or None.
         status: how good the plan is known to be.
-        solver: what was solved with, as Python would write it.
+        solver: what it was made with: name, options, groups.
         seed: of the run.
         seconds: how long it took.
         guard: by so much more than asked every flip passes.
@@ -123,7 +124,7 @@ class Plan:
         notices: sentences about what was asked.
         trace: how the solver went on, column by column.
         versions: of maxflip, Python, torch and numpy.
-        question: what was asked, in words.
+        question: what was asked: wanted classes, confidence, features that may change; None: not known.
         made: when, ISO 8601.
         inputs: SHA-256 of the files it was made from.
         include: row numbers of those that had to be picked.
@@ -151,7 +152,7 @@ class Plan:
     bound: float | None
     estimate: float | None
     status: Status
-    solver: str
+    solver: SolverUsed
     seed: int
     seconds: float
     guard: float
@@ -160,7 +161,7 @@ class Plan:
     notices: tuple[str, ...] = ()
     trace: Columns = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
-    question: Mapping[str, str] = field(default_factory=dict)  # what was asked, in words
+    question: Question | None = None
     made: str = ""  # when, ISO 8601
     inputs: Mapping[str, str] = field(default_factory=dict)  # "cohort", "model", "job" -> SHA-256 of the file
     include: Rows = field(default_factory=no_rows)
@@ -233,6 +234,19 @@ class Plan:
     def flips(self) -> Pool:
         """Those of `picked`, and behind them all others of the pool."""
         return self.picked if self.pool is None else Pool.union([self.picked, self.pool])
+
+    def answers(self, problem: Problem) -> bool:
+        """Whether it answers this question, with whatever amounts of the budgets: the same samples, worths, goal and
+        limits."""
+        include, exclude = problem.include, problem.exclude
+        return (
+            np.array_equal(self.all_ids, problem.cohort.ids)
+            and np.array_equal(self.worths, problem.worth)
+            and np.array_equal(self.include, include)
+            and np.array_equal(self.exclude, exclude)
+            and self.must_hold == problem.scenarios.requirements
+            and self.question == Question.of(problem)
+        )
 
     def moves_in(self, problem: Problem) -> tuple[Rows, Floats]:
         """The flips of samples that the problem has too, by id: rows (c,), and changes (c, K) of its own slots.
@@ -318,18 +332,17 @@ class Plan:
 
         everyone: also those who are out of reach at the plan's budgets, of which some freeze features
         """
-        lost = self.fates == Fate.ALREADY.value
+        lost = self.fates == Fate.ALREADY
         if not everyone:
-            lost |= self.fates == Fate.UNREACHABLE.value
+            lost |= self.fates == Fate.UNREACHABLE
         lost[self.exclude] = True
         caps = [amounts[name] for name, budget in self.budgets.items() if budget.cost == "count"]
         return most_worth(self.worths[~lost], min(caps, default=math.inf))
 
     def fate_counts(self) -> dict[Fate, int]:
         """How many samples have each fate; 0 where nobody has."""
-        values, counts = np.unique(self.fates.astype(str), return_counts=True)
-        seen = dict(zip(values.tolist(), counts.tolist(), strict=True))
-        return {fate: int(seen.get(fate.value, 0)) for fate in Fate}
+        seen = Counter(self.fates.tolist())
+        return {fate: seen[fate] for fate in Fate}
 
     @cached_property
     def ledger(self) -> Ledger:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import math
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +14,6 @@ from maxflip.report.numbers import number, whole
 from maxflip.report.texts import isolated
 
 NOTHING = 1e-6
-
-_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -63,28 +59,14 @@ def answer(plan: Plan) -> Answer:
 
 
 def wanted(plan: Plan) -> Markup:
-    """The wanted class by its name, where it is one and has one.
-
-    `question` quotes it then, as Python does; other sentences there stand for several classes, or for an output
-    without a name.
-    """
-    quoted = plan.question.get("Wanted class", "")
-    if not _QUOTED.fullmatch(quoted):
-        return Markup("in the wanted class")
-    try:
-        name = ast.literal_eval(quoted)
-    except (SyntaxError, ValueError):
-        name = quoted[1:-1]
-    return Markup("“{}”").format(isolated(one_line(name), 80))
+    """The wanted class by its name, where it is one and has one."""
+    name = None if plan.question is None else plan.question.wanted_name
+    return Markup("in the wanted class") if name is None else Markup("“{}”").format(isolated(one_line(name), 80))
 
 
 def asked_confidence(plan: Plan) -> float | None:
     """What the confidence has to reach; None where the plan does not say."""
-    found = re.match(r"(?:margin|threshold) ([^\s:]+):", plan.question.get("Confidence", ""))
-    try:
-        return float(found[1]) if found else None
-    except ValueError:
-        return None
+    return None if plan.question is None else plan.question.required
 
 
 def has_worths(plan: Plan) -> bool:
@@ -128,7 +110,7 @@ def _details(plan: Plan) -> Markup:
     details = [together] if together else []
     if has_worths(plan) and plan.count:
         who = "This one person is" if plan.count == 1 else f"The {whole(plan.count)} together are"
-        open_worth = math.fsum(plan.worths[plan.fates.astype(str) != Fate.ALREADY.value])
+        open_worth = math.fsum(plan.worths[plan.fates.astype(str) != Fate.ALREADY])
         details.append(
             f"{who} worth {number(plan.worth, 6)}; "
             f"all who were not there yet are worth {number(open_worth, 6)} together."
@@ -177,8 +159,6 @@ def _claims(plan: Plan) -> tuple[Claim, ...]:
         claims.append(Claim("estimated", "Not proved", _estimate(plan, plan.estimate)))
     if not claims:
         claims.append(Claim("unknown", "Not known", plan.status.sentence))
-    elif plan.status is Status.LIMIT:
-        claims.append(Claim("unknown", "Note", "A limit that was set ended the run before it was done."))
     return tuple(claims)
 
 

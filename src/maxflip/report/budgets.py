@@ -143,7 +143,7 @@ def _tenth(plan: Plan, name: str) -> Markup:
 def _left(plan: Plan) -> float:
     """What all are worth who are not in the wanted class after the plan."""
     kinds = plan.fates.astype(str)
-    return math.fsum(plan.worths[(kinds != Fate.ALREADY.value) & (kinds != Fate.FLIPPED.value)])
+    return math.fsum(plan.worths[(kinds != Fate.ALREADY) & (kinds != Fate.FLIPPED)])
 
 
 def _holds(plan: Plan, name: str) -> Markup:

@@ -73,10 +73,10 @@ class Risk:
 def risk(plan: Plan, fewest: int = 1) -> Risk | None:
     """None where one of the sides has next to nobody. No bar stands for fewer than `fewest` people."""
     kinds, before = plan.fates.astype(str), plan.confidence_before
-    is_picked = kinds == Fate.FLIPPED.value
+    is_picked = kinds == Fate.FLIPPED
     known = np.isfinite(before)
     picked = before[is_picked & known]
-    others = before[~is_picked & (kinds != Fate.ALREADY.value) & known]
+    others = before[~is_picked & (kinds != Fate.ALREADY) & known]
     if min(len(picked), len(others)) < FEWEST:
         return None
     low, high = float(min(picked.min(), others.min())), float(max(picked.max(), others.max()))

@@ -8,12 +8,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from maxflip._util.messages import listed
 from maxflip.plan.plan import Plan
+from maxflip.problem.describe import in_words
 from maxflip.study.insight import People
 
 FEWEST = 5  # people: what fewer have in common is theirs alone
 
-_ABOUT_IDS = ("Must be picked", "Must not be picked")
+HIDDEN = "people named in the job; not shown here"
 
 
 def pseudonyms(count: int) -> tuple[NDArray[np.int64], list[str]]:
@@ -29,13 +31,14 @@ def pseudonyms(count: int) -> tuple[NDArray[np.int64], list[str]]:
 
 
 def question(plan: Plan, people: People) -> Mapping[str, str]:
-    """What was asked, without the ids of those who were named."""
-    if people == "full":
-        return plan.question
-    return {
-        about: "people named in the job; not shown here" if about in _ABOUT_IDS else words
-        for about, words in plan.question.items()
-    }
+    """What was asked in words, without the ids of those who were named."""
+    if plan.question is None:
+        return {}
+    named = [
+        (listed(plan.all_ids[rows]) if people == "full" else HIDDEN) if len(rows) else ""
+        for rows in (plan.include, plan.exclude)
+    ]
+    return in_words(plan.question, plan.must_hold, *named)
 
 
 def notices(plan: Plan, people: People) -> Sequence[str]:

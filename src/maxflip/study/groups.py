@@ -152,12 +152,12 @@ def _kinds(texts: NDArray[Any]) -> tuple[NDArray[np.int64], list[str]]:
 def _group(plan: Plan, name: str, inside: NDArray[np.bool_]) -> Group:
     fates, confidence = plan.fates[inside], plan.confidence_before[inside]
     known = confidence[np.isfinite(confidence)]
-    picked = int((fates == Fate.FLIPPED.value).sum())
+    picked = int((fates == Fate.FLIPPED).sum())
     return Group(
         name=name,
         size=int(inside.sum()),
-        already=int((fates == Fate.ALREADY.value).sum()),
-        reachable=picked + int((fates == Fate.LEFT_OUT.value).sum()),
+        already=int((fates == Fate.ALREADY).sum()),
+        reachable=picked + int((fates == Fate.LEFT_OUT).sum()),
         picked=picked,
         confidence=math.fsum(known) / len(known) if len(known) else None,
     )

@@ -81,7 +81,7 @@ def plausibility_of(
 
 
 def _passing(problem: Problem, plan: Plan, of_this_kind: NDArray[np.bool_]) -> Rows:
-    there = of_this_kind & (plan.fates == Fate.ALREADY.value)
+    there = of_this_kind & (plan.fates == Fate.ALREADY)
     return np.asarray(problem.cohort.order[there[problem.cohort.order]])
 
 

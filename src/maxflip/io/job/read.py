@@ -1,6 +1,7 @@
 """The job file of docs/formats.md: parsed, checked, and turned into a Problem and a Solver.
 
-What can be known from the file alone is said at once and all together, before a cohort or a model is opened.
+What can be known from the file alone is said at once and all together, before a cohort or a model is opened, and
+before torch is loaded, which takes a second: whatever needs it is imported where it is used.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from maxflip._util.events import Watch
 from maxflip._util.messages import listed, shown
-from maxflip._util.types import Floats
+from maxflip._util.types import Floats, Scores
 from maxflip.data.cohort import Cohort
 from maxflip.errors import InputError, MaxflipError, ModelError, ProblemError
 from maxflip.io.cohort.cells import Amount, Category, Extra, Label, Limit
@@ -50,14 +51,13 @@ from maxflip.io.job.schema import (
 )
 from maxflip.io.job.toml import LARGEST, parse_toml
 from maxflip.io.opening import Opened, Origin, read_file
-from maxflip.models import Classifier, TorchClassifier
-from maxflip.models.base import Scores
-from maxflip.models.files import load_classifier, load_judge, load_sequence_classifier, read_model
 from maxflip.problem.budgets import Budget
 from maxflip.problem.must_hold import Requirement, from_table
-from maxflip.problem.problem import Problem
-from maxflip.solvers import SOLVERS, Solver
-from maxflip.study.outlook import SCALES
+
+if TYPE_CHECKING:
+    from maxflip.models import Classifier, TorchClassifier
+    from maxflip.problem.problem import Problem
+    from maxflip.solvers import Solver
 
 FORMAT = 1
 LARGE = 5000  # samples: of more, what other budgets buy is not asked unless the job says so
@@ -120,12 +120,16 @@ class Job:
 
     def scales(self, cohort: int) -> Sequence[float] | None:
         """What the budgets of a cohort of this size are multiplied by for the report; None: the report does without."""
+        from maxflip.study.outlook import SCALES
+
         asked = self.report.frontier
         if asked is None:
             asked = cohort <= LARGE
         return (SCALES if asked else None) if isinstance(asked, bool) else asked
 
     def load_classifier(self, watch: Watch) -> TorchClassifier:
+        from maxflip.models.files import load_classifier, load_sequence_classifier, read_model
+
         model = Opened(self.model_file, str(self.model_file), read_model(self.model_file))
         self._note("model", model.source, model.origin())
         says: dict[str, Any] = {"data": model.data, "output": self.output, "classes": self.classes}
@@ -182,6 +186,8 @@ class Job:
 
     def load_judges(self, problem: Problem) -> dict[str, Classifier] | None:
         """The other models that the report asks about the flips, by their files."""
+        from maxflip.models.files import load_judge
+
         if self.report.judges is None:
             return None
         asked, people, folder = problem.classifier, problem.cohort, self.path.parent
@@ -213,6 +219,8 @@ class Job:
         )
 
     def problem(self, reading: Reading, classifier: Classifier) -> Problem:
+        from maxflip.problem.problem import Problem
+
         people, goal = reading.cohort, self.goal
         per_sample = (
             None if goal.target_column is None else reading.columns[Label(goal.target_column, self.classes or ())]
@@ -319,7 +327,9 @@ def _checked(tables: dict[str, Any], file: Opened) -> Job:
     faults += per_sample_faults(cohort, goal, limits, report) if cohort else ()
     faults += report_faults(report, cohort) if report and cohort else ()
     faults += solver_faults(solving, cohort) if solving else ()
-    solver = _solver(solving, faults) if solving else None
+    solver = None
+    if solving and (solving.options or solving.preset or not faults):  # else there is nothing to find, nor to make
+        solver = _solver(solving, faults)
     if faults or not (cohort and model and goal and budgets and solving and solver and report and holding):
         raise InputError(faults)
     return Job(
@@ -348,6 +358,8 @@ def _columns(cohort: Path) -> tuple[str, ...]:
 
 
 def _solver(form: SolverForm, faults: list[str]) -> Solver | None:
+    from maxflip.solvers import SOLVERS
+
     kind: Any = SOLVERS[form.name]
     unknown = unknown_keys(form.options, [option.name for option in fields(kind)], "solver.options")
     faults += unknown
