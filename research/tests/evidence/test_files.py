@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import importlib.util
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from research.evidence import files
-from research.evidence.files import Made, commit, made_here, read, write
+from research.evidence.files import FOLDER, Made, commit, made_here, read, write
 
 
 def test_a_result_file_says_how_it_was_made(tmp_path: Path) -> None:
@@ -72,3 +74,11 @@ def test_files_that_differ_from_the_commit_are_told(tmp_path: Path, monkeypatch:
     assert commit() == git("rev-parse", "--short", "HEAD").strip()
     (tmp_path / "code.py").write_text("2")
     assert commit() == git("rev-parse", "--short", "HEAD").strip() + "-dirty"
+
+
+def test_the_command_that_a_result_file_names_is_there() -> None:
+    for path in sorted(FOLDER.glob("*.parquet")):
+        command = read(path.stem)[1].command
+        found = re.match(r"python -m (research\.[\w.]+)", command)
+        assert found, f"{path.stem}: {command}"
+        assert importlib.util.find_spec(found[1]) is not None, command
