@@ -23,7 +23,7 @@ AXE = Path(__file__).parents[2] / ".tools" / "axe.min.js"
 COUNT = 60
 SECTIONS = (
     *("What was asked", "Where the budgets went", "What more or less of all budgets buys", "Which features change"),
-    *("The people picked", "What became of everyone", "Do they look like real people?", "By group: ward"),
+    *("The people picked", "Everyone in the cohort", "Do they look like real people?", "By group: ward"),
     *("How it was made", "Who was near, who was far"),
 )
 
@@ -96,7 +96,7 @@ def stays() -> Plan:
 
 def test_it_opens_without_a_word_and_asks_nobody(open_report: Open) -> None:
     opened = open_report(clinic(), everything())
-    assert opened.page.title() == "Plan: 60 of 120 are predicted “stable” after the change"
+    assert opened.page.title() == "Plan: 60 of 120 change to “stable”"
     assert len(opened.rows()) == 25
 
 
@@ -171,7 +171,7 @@ def test_one_person_by_mouse(open_report: Open) -> None:
     view = page.get_by_role("dialog", name="P-9")
     assert view.is_visible()
     text = view.inner_text()
-    assert "Confidence −0.100 before, 0.100 after the change; 0.1 was asked for." in text
+    assert "Confidence: −0.100 → 0.100 (0.1 required)." in text
     assert re.search(r"bmi\s+kg/m²\s+31.2\s+30.2\s+−1.0", text)
     assert re.search(r"bp\s+mmHg\s+31\s+56\s+\+25", text)
     assert re.search(r"bmi\s+0.1%", text)

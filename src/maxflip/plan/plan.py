@@ -75,10 +75,8 @@ class Status(StrEnum):
 
 _SENTENCES = {
     Status.OPTIMAL: "Valid plan, and no plan can be worth more.",
-    Status.OPEN: (
-        "Valid plan; that none can do better is not proved. plan.gap is its distance to the bound or estimate."
-    ),
-    Status.FEASIBLE: "Valid plan; how far it is from the best possible is not known.",
+    Status.OPEN: ("Valid plan; not proved to be the best. plan.gap is its distance to the bound or estimate."),
+    Status.FEASIBLE: "Valid plan; its distance from the best possible is not known.",
 }
 
 
