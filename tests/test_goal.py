@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from maxflip.problem.goal import Goal, requirement_faults, resolve_target
+from maxflip.problem.goal import Goal
+from maxflip.problem.target import requirement_faults, resolve_target
 
 
 @pytest.mark.parametrize("classes", [2, 3, 6])

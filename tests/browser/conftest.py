@@ -10,10 +10,10 @@ from typing import Any, NoReturn
 import pytest
 from playwright.sync_api import Browser, Page
 
-from evidence.chromium import chromium, installed
 from maxflip.plan.plan import Plan
 from maxflip.report import render
 from maxflip.study.insight import Insight
+from tests.chromium import chromium, installed
 
 
 def missing(what: str) -> NoReturn:

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 from maxflip import InputError, Nearest, OutputError, Prices, ProblemError, TorchClassifier, solve
 from maxflip.io.job.read import Job, read_job
+from maxflip.io.job.schema import SOLVER_NAMES
+from maxflip.solvers import SOLVERS
 
 PEOPLE = "pid,age,bmi,bp,wanted,value,low\n007,61,27.5,120,stable,1,20\nP-2,48,31,111,0,2.5,\nP-3,70,22,140,1,3,18.5\n"
 JOB = """\
@@ -91,6 +93,10 @@ def told(folder: Path, text: str | bytes) -> list[str]:
 
 def faults(folder: Path, *changes: tuple[str, str]) -> list[str]:
     return told(folder, edited(*changes))
+
+
+def test_every_solver_has_its_name_in_a_job() -> None:
+    assert tuple(SOLVERS) == SOLVER_NAMES
 
 
 def test_a_misspelt_column_is_named_and_not_those_who_spell_it_right(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from maxflip.errors import InputError, OutputError, VerifyError, as_ours
 from maxflip.io.changes import changes_table, pool_table, pooled, slotted
 from maxflip.io.insight_file import insight_bytes, parse_insight
 from maxflip.io.job.write import relative_path, write_job
-from maxflip.io.opening import missing_file
+from maxflip.io.opening import Origin, missing_file
 from maxflip.io.summary import FORMAT, read_summary, summary_table
 from maxflip.plan.plan import Fate, Plan
 from maxflip.problem.problem import Problem
@@ -72,7 +72,9 @@ def save_plan(
     target = Path(folder)
     check_target(target, overwrite=overwrite)
     with staged(target, overwrite=overwrite) as stage:
-        write_plan(plan, stage, {name: Path(path) for name, path in (inputs or {}).items()}, insight, people, pool=pool)
+        paths = {name: Path(path) for name, path in (inputs or {}).items()}
+        job = paths.pop("job").read_bytes() if paths else None
+        write_plan(plan, stage, _origins(paths), insight, people, job=job, pool=pool)
 
 
 def save_asked(
@@ -102,7 +104,7 @@ def save_asked(
         )
     check_target(target, overwrite=overwrite)
     with staged(target, overwrite=overwrite) as stage:
-        write_plan(plan, stage, write_job(problem, plan, file, stage), insight, people, pool=pool)
+        write_plan(plan, stage, _origins(write_job(problem, plan, file, stage)), insight, people, pool=pool)
         _audited(stage)
 
 
@@ -130,17 +132,21 @@ def _audited(stage: Path) -> None:
 def write_plan(
     plan: Plan,
     folder: Path,
-    inputs: Mapping[str, Path],
+    inputs: Mapping[str, Origin],
     insight: Insight | None = None,
     people: People = "full",
     *,
+    job: bytes | None = None,
     pool: bool = False,
 ) -> None:
-    """All files of a plan into an existing folder, with a copy of the job where there is one; pool: its flips too"""
-    if "job" in inputs:
-        put_bytes(folder / "job.toml", inputs["job"].read_bytes())
-        inputs = {**inputs, "job": folder / "job.toml"}
-    stated = {name: _input(folder, inputs[name]) for name in INPUTS if name in inputs} or None
+    """All files of a plan into an existing folder, which states of its `inputs` what was read of them.
+
+    job: the text of its job, to be copied; None where it stands in the folder   pool: its flips too
+    """
+    if job is not None:
+        put_bytes(folder / "job.toml", job)
+        inputs = {**inputs, "job": Origin(folder / "job.toml", hashlib.sha256(job).hexdigest())}
+    stated = {name: _stated(folder, inputs[name]) for name in INPUTS if name in inputs} or None
     plan = replace(plan, inputs={name: entry["sha256"] for name, entry in (stated or {}).items()})
     put_bytes(folder / "plan.parquet", _parquet(changes_table(plan)))
     put_bytes(folder / "fates.parquet", _parquet(_fates_table(plan)))
@@ -320,10 +326,17 @@ def _fates_table(plan: Plan) -> pa.Table:
     )
 
 
-def _input(folder: Path, path: Path) -> dict[str, str]:
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return {"path": relative_path(folder, path), "sha256": digest}
+def _stated(folder: Path, origin: Origin) -> dict[str, str]:
+    return {"path": relative_path(folder, origin.path), "sha256": origin.sha256}
+
+
+def _origins(paths: Mapping[str, Path]) -> dict[str, Origin]:
+    """Of files as they are on disk: of a plan that was made in Python nothing else is known."""
+    found = {}
+    for name, path in paths.items():
+        with path.open("rb") as file:
+            found[name] = Origin(path, hashlib.file_digest(file, "sha256").hexdigest())
+    return found
 
 
 def _assemble(

@@ -20,8 +20,8 @@ from maxflip.errors import ProblemError
 from maxflip.models import Classifier
 from maxflip.problem.budget_functions import ROWS, STEPS, FunctionCost, probe
 from maxflip.problem.budgets import COSTS, HUGE, Budget
-from maxflip.problem.goal import resolve_target
 from maxflip.problem.limits import Limits
+from maxflip.problem.target import resolve_target
 
 SMALLEST_WORTH, LARGEST_WORTH = 1e-100, 1e100  # but for 0: squares and quotients of others are no float64
 

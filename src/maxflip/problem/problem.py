@@ -39,10 +39,11 @@ from maxflip.problem.arguments import (
 from maxflip.problem.budget_functions import FunctionCost, as_squares
 from maxflip.problem.budgets import Bill, Budget, Ledger
 from maxflip.problem.describe import html_of
-from maxflip.problem.goal import Goal, requirement_faults
+from maxflip.problem.goal import Goal
 from maxflip.problem.limits import Limits, read_limits
 from maxflip.problem.must_hold import Requirement, Scenarios, read_must_hold, scenarios_of
 from maxflip.problem.sanity import input_notices
+from maxflip.problem.target import requirement_faults
 
 AGREE_ON = 256  # samples on which a linear form is compared with the model
 STEPS_PER_ROW = 4  # a batch of sequences has so many times as many steps as one of a table has rows

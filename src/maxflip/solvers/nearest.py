@@ -15,9 +15,8 @@ from maxflip._util.types import Floats
 from maxflip.errors import InputError
 from maxflip.problem.problem import Problem
 from maxflip.search import FeaturePrices, cheapest_flips
+from maxflip.search.settings import PRICING
 from maxflip.solvers.base import Proposal, Run, check_whole_option
-
-SMALLEST = 1e-100  # budgets below this have the price of this one: 1 / 5e-324 is no number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +71,7 @@ class Nearest:
         if self.prices == "unit":
             return np.ones(len(ledger.names))
         if isinstance(self.prices, str):
-            return np.where(ledger.amounts > 0, 1.0 / np.maximum(ledger.amounts, SMALLEST), 0.0)
+            return np.where(ledger.amounts > 0, 1.0 / np.maximum(ledger.amounts, PRICING.smallest_budget), 0.0)
         unknown = [n for n in self.prices if n not in ledger.names]
         faults = [f"Nearest.prices: no budget is called {n!r}.{did_you_mean(n, ledger.names)}" for n in unknown]
         faults += [

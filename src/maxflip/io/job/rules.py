@@ -17,8 +17,8 @@ from maxflip.io.job.schema import (
     SolverForm,
     dotted,
 )
-from maxflip.problem.goal import requirement_faults, resolve_target
 from maxflip.problem.must_hold import from_table, read_must_hold
+from maxflip.problem.target import requirement_faults, resolve_target
 
 _KINDS = ("probabilities", "decision")
 

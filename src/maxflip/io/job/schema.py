@@ -12,13 +12,14 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationErr
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from maxflip._util.messages import did_you_mean, listed, shown
+from maxflip._util.types import Scores
 from maxflip.data.slots import LAST
 from maxflip.io.opening import is_url, missing_file
-from maxflip.models.base import Scores
 from maxflip.problem.budgets import Cost
-from maxflip.solvers import SOLVERS
 from maxflip.study.insight import People
 
+# The names of maxflip.solvers.SOLVERS, known without loading torch.
+SOLVER_NAMES = ("prices", "nearest", "ms", "bcms", "ccms", "kl")
 _RULES = {
     "model_type": "must be a table.",
     "dict_type": "must be a table.",
@@ -94,8 +95,8 @@ def _steps(value: Any) -> str:
 
 def _solver_name(value: Any) -> str:
     name = _text(value)
-    if name not in SOLVERS:
-        raise _wrong(f"must be one of {listed(SOLVERS)}.{did_you_mean(name, SOLVERS)}")
+    if name not in SOLVER_NAMES:
+        raise _wrong(f"must be one of {listed(SOLVER_NAMES)}.{did_you_mean(name, SOLVER_NAMES)}")
     return name
 
 

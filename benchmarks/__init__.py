@@ -1,1 +1,0 @@
-"""What the solvers and searches find and take, beside each other: `python -m benchmarks.NAME`."""
