@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from maxflip.plan.plan import Fate, Places, Plan, Status
+from maxflip.plan.used import SolverUsed
 from maxflip.problem.budgets import Budget
 from maxflip.problem.question import Lever, Question
 from maxflip.study.groups import Group, Groups
@@ -157,7 +158,7 @@ def test_small_and_large_changes_read_alike_too(open_report: Open) -> None:
         budgets={"bmi": Budget(np.inf, {"bmi": 1.0}, "absolute"), "bp": Budget(90.0, {"bp": 1.0})},
         confidence_before=np.array([-1e-9, 0.0005, 0.0015, -0.0005, -1234.5, 1e16, -0.5, 0.125, *[-0.5] * 3]),
         worths=np.array([1, 1e-7, 12345.678, 1.0005, 0.00012345, 3e20, 1, 1, 1, 1, 1]),
-        question={"Confidence": "margin 0.1: x"},
+        question=Question((), "margin", 0.1),
     )
     live, plain = open_report(plan), open_report(plan, script=False)
     rows = [one.page.locator("#people-table tbody tr").all_inner_texts() for one in (live, plain)]
@@ -334,10 +335,10 @@ def test_hostile_texts_run_nowhere_and_are_shown_as_they_are(open_report: Open) 
         units={f: texts[(i + 7) % k] for i, f in enumerate(texts)},
         budgets={f: Budget(4.0, {f: 1.0}) for f in texts},
         notices=texts,
-        question={"Wanted class": "'</script><script>alert(1)</script>'", **{f: f for f in texts}},
+        question=Question(("</script><script>alert(1)</script>",), "margin", 0.1, tuple(map(Lever, texts))),
         inputs=dict.fromkeys(texts, "x"),
         versions=dict.fromkeys(texts, "x"),
-        solver=texts[0],
+        solver=SolverUsed(texts[0]),
         trace={texts[0]: [texts[1]], "dual": [1.0]},
     )
     plan = dataclasses.replace(plan, all_ids=np.array([*texts, *plan.all_ids[k:]], dtype=object))

@@ -17,6 +17,7 @@ from maxflip.plan.bracket import Ceiling
 from maxflip.plan.plan import Fate, Places, Plan, Status
 from maxflip.plan.used import SolverUsed
 from maxflip.problem.budgets import Budget
+from maxflip.problem.question import Question
 from maxflip.report import render
 from maxflip.report.answer import headline
 from tests.report.plans import ATTRIBUTES, HOSTILE, TAGS, Page, make, read
@@ -25,7 +26,7 @@ from tests.report.plans import ATTRIBUTES, HOSTILE, TAGS, Page, make, read
 
 
 def test_the_answer_comes_first_and_the_warning_directly_after() -> None:
-    question = {"Wanted class": "'stable'", "Confidence": "margin 0.1: the wanted class is ahead"}
+    question = Question(("stable",), "margin", 0.1)
     text = read(make(others={Fate.ALREADY: 33, Fate.LEFT_OUT: 1965}, question=question, bound=4.2, status=Status.OPEN))
     parts = (
         "2 of 2,000 change to “stable”",
@@ -45,21 +46,37 @@ def test_the_answer_comes_first_and_the_warning_directly_after() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("wanted", "said"),
     [
-        ("'stable'", "of 5 change to “stable” "),
-        ('"it\'s fine"', "change to “it's fine” "),
-        (repr('it\'s "q" \\n'), 'change to “it\'s "q" \\n” '),
-        (repr("\u202ex"), r"change to “\u202ex” "),  # the title of the page has nothing to isolate it
-        (r"'\N{no such}'", r"change to “\N{no such}” "),
-        ("'a', 'b'", "predicted in the wanted class after"),
-        ("any of 'a', 'b'", "predicted in the wanted class after"),
-        ("output column 1", "predicted in the wanted class after"),
-        ("", "predicted in the wanted class after"),
+        (("stable",), "of 5 change to “stable” "),
+        (("it's fine",), "change to “it's fine” "),
+        (('it\'s "q" \n',), 'change to “it\'s "q" \\n” '),
+        (("\u202ex",), r"change to “\u202ex” "),  # the title of the page has nothing to isolate it
+        ((r"\N{no such}",), r"change to “\N{no such}” "),
+        (("a", "b"), "change to the wanted class "),
+        ((1,), "change to the wanted class "),
+        ((), "change to the wanted class "),
     ],
 )
-def test_the_wanted_class_goes_by_its_name_where_it_has_one(asked: str, said: str) -> None:
-    assert said in read(make(question={"Wanted class": asked}))
+def test_the_wanted_class_goes_by_its_name_where_it_has_one(wanted: tuple[str | int, ...], said: str) -> None:
+    assert said in read(make(question=Question(wanted, "margin", 0.1)))
+
+
+@pytest.mark.parametrize(
+    ("before", "below", "said"),
+    [
+        ([0.05, -0.2], 1, "2 of 5: 1 changes to “slow”; 1 more becomes confident enough"),
+        ([0.05, 0.02], 2, "2 of 5 become confident enough in “slow”"),
+        ([-0.1, -0.2], 0, "2 of 5 change to “slow”"),
+        ([0.05, -0.2], 3, "2 of 5 reach “slow” with the required confidence"),  # the counts do not agree
+    ],
+)
+def test_who_had_the_wanted_class_already_is_told_apart(before: list[float], below: int, said: str) -> None:
+    given: dict[str, Any] = {"confidence_before": np.array([*before, -0.3, -0.3, -0.3]), "below_margin": below}
+    assert said in read(make(question=Question(("slow",), "margin", 0.1), **given))
+    if below:
+        threshold = read(make(question=Question(("slow",), "threshold", 0.7), **given))
+        assert "2 of 5 reach “slow” with the required confidence" in threshold
 
 
 @pytest.mark.parametrize(
@@ -97,8 +114,8 @@ def test_one_person_is_singular() -> None:
             "Proved: No plan can reach more than 4 within these budgets and limits: at most 2 more.",
             "estimated maximum",
         ),
-        ({"bound": 2.0, "status": Status.OPTIMAL}, "is 2, and no plan can do better.", "at most"),
-        ({"bound": 2.9, "status": Status.OPEN}, "is 2, and no plan can do better.", "at most"),
+        ({"bound": 2.0, "status": Status.OPTIMAL}, "is 2; no plan can do better.", "at most"),
+        ({"bound": 2.9, "status": Status.OPEN}, "is 2; no plan can do better.", "at most"),
         ({"bound": 2.9, "status": Status.OPEN}, "this one is the best possible", "at most"),
         (
             {"estimate": 3.6, "status": Status.OPEN},
@@ -316,7 +333,7 @@ def test_features_say_for_how_many_and_by_how_much() -> None:
 
 
 def test_people_in_words() -> None:
-    text = read(make(question={"Confidence": "margin 0.1: x"}))
+    text = read(make(question=Question((), "margin", 0.1)))
     assert "P-0−0.2500.1250.0251.8%bmibmi 31.2 → 27.9 (−3.3 kg/m²)" in text
     assert "bp 31 → 43 (+12 mmHg)" in text
     assert "All 2 picked." in text
@@ -366,10 +383,12 @@ def test_how_it_was_made() -> None:
 
 def test_what_was_asked_is_said_with_when_and_from_what() -> None:
     digest = "ab" * 32
-    plan = make(question={"Wanted class": "'<slow>'"}, made="2026-01-31T12:00:00+00:00", inputs={"cohort": digest})
+    plan = make(
+        question=Question(("<slow>",), "margin", 0.1), made="2026-01-31T12:00:00+00:00", inputs={"cohort": digest}
+    )
     text = read(plan)
     assert (
-        "What was asked Wanted class'<slow>' Budgetsbmi 600 squared kg/m²; bp 600 squared mmHg Where the budgets went"
+        "May changenothing: every budget is 0 Budgetsbmi 600 squared kg/m²; bp 600 squared mmHg Where the budgets went"
     ) in text
     assert "Made2026-01-31T12:00:00+00:00" in text
     assert f"Inputscohort {digest} (SHA-256)" in text
@@ -393,10 +412,10 @@ def test_hostile_texts_stay_texts() -> None:
         budgets={f: Budget(4.0, {f: 1.0}) for f in features}
         | {"shared " + f: Budget(9.0, {f: 2.0}, "absolute") for f in features},
         notices=HOSTILE,
-        question={f: f for f in HOSTILE},
+        question=Question((HOSTILE[1],), "margin", 0.1),
         inputs={f: f for f in HOSTILE},
         versions={f: f for f in HOSTILE},
-        solver=HOSTILE[0],
+        solver=SolverUsed(HOSTILE[0]),
     )
     plan = dataclasses.replace(plan, all_ids=np.array([*HOSTILE, *plan.all_ids[k:]], dtype=object))
     page = Page(render(plan))
@@ -531,7 +550,7 @@ def test_of_very_many_changes_the_dearest_are_held_and_the_page_says_so() -> Non
     """1,000 people with 100 changes each: 30 of each, so that the page stays small."""
     features = tuple(f"f{i}" for i in range(100))
     page = Page(render(make(np.ones((1000, 100)), features=features, units={})))
-    assert "Of each person this page holds 30 changes at most" in page.text
+    assert "This page shows at most 30 changes per person" in page.text
     assert {len(c) for c in page.data["changes"]} == {90}
     assert set(page.data["more"]) == {70}
     assert "changes at most" not in read(make(np.ones((10, 100)), features=features, units={}))
