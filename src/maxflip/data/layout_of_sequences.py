@@ -44,7 +44,8 @@ class SequenceLayout(Layout):
     any_steps = "all"
     points_in_words = (
         "Euclidean distance over the last and the mean measured value of each feature, and the static "
-        "features, each in units of its spread in the cohort; what was never measured counts as the mean"
+        "features, each in units of its standard deviation in the cohort; a feature that was never measured counts "
+        "as the mean"
     )
 
     @property

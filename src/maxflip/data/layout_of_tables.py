@@ -34,7 +34,9 @@ class TableLayout(Layout):
     noun = "sample"
     numbered = "row"
     any_steps = None
-    points_in_words = "Euclidean distance over all features, frozen ones too, each in units of its spread in the cohort"
+    points_in_words = (
+        "Euclidean distance over all features, frozen ones too, each in units of its standard deviation in the cohort"
+    )
 
     def __len__(self) -> int:
         return len(self.values)

@@ -1,4 +1,4 @@
-"""Pool: flips that were found, kept so that a later question need not search for them again."""
+"""Pool: flips that were found, kept so that later solves need not search for them again."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def no_rows() -> Rows:
 
 @dataclass(frozen=True, eq=False)
 class Pool(Frozen):
-    """c flips, any number per sample.   rows (c,): the sample of each   changes (c, K): what it changes, by slot
+    """c flips, any number per sample.   rows (c,): the sample of each   changes (c, K): by slot
 
-    Where the slots lie, of sequences alone (None: slot k is feature k of a table):
+    Positions of the slots, for sequences only (None: slot k is feature k of a table):
     feature (K,)   step (c, K): the step of each slot, -1 where the sample has no such slot
     """
 
@@ -129,7 +129,7 @@ def _stacked(pools: Sequence[Pool]) -> Pool:
 
 
 def _side_by_side(pools: Sequence[Pool]) -> Pool:
-    """Of sequences: each pool has slots of its own, where the flips of others change nothing."""
+    """For sequences: each pool gets its own slots, in which the flips of other pools change nothing."""
     count, width = sum(map(len, pools)), sum(pool.changes.shape[1] for pool in pools)
     changes, step = np.zeros((count, width)), np.full((count, width), NOWHERE)
     flip = slot = 0

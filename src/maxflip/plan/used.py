@@ -11,13 +11,13 @@ from maxflip._util.frozen import FrozenMap
 
 @dataclass(frozen=True)
 class SolverUsed:
-    """A solver with its options. As a text it is what Python would write: "Prices(rounds=12, chunk=4096, effort=1.0)".
+    """A solver with its options. str() gives the Python expression, "Prices(rounds=12, chunk=4096, effort=1.0)".
 
     Attributes:
-        name: of its class.
-        options: {name: value}, all of them.
-        groups: how many groups had parts of every budget to themselves (a proportional allocation); None: all samples
-            shared every budget.
+        name: name of its class.
+        options: {name: value} of all options.
+        groups: number of groups with their own part of every budget (proportional allocation); None: all samples share
+            every budget.
     """
 
     name: str

@@ -22,13 +22,13 @@ from maxflip.plan.plan import Fate, Plan
 from maxflip.problem.problem import Problem
 from maxflip.study.insight import QUANTILES, Plausibility
 
-LEAST_REAL = 10  # rows of the wanted class: of fewer, nothing is typical
-MOST_REAL = 10_000  # rows that distances are taken to
-AT_A_TIME = 4_000_000  # distances
+LEAST_REAL = 10  # real samples of the wanted class needed for a comparison
+MOST_REAL = 10_000  # at most this many real samples are used, evenly spaced
+AT_A_TIME = 4_000_000  # distances computed per block
 
 
 def read_reference(reference: Any, cohort: Cohort) -> Cohort:
-    """As a Cohort with the features of the other one."""
+    """The reference as a Cohort with the features of `cohort`."""
     if not isinstance(reference, Cohort):
         faults = cohort.layout.frame_faults("reference", reference)
         if faults:
@@ -47,9 +47,9 @@ def plausibility_of(
 ) -> tuple[Plausibility | None, tuple[str, ...]]:
     if not plan.count:
         return None, ("Nobody is picked, so there is no changed sample to compare with real ones.",)
-    people = problem.cohort if reference is None else reference
+    origin = problem.cohort if reference is None else reference
     scale = _Scale.of(problem.cohort.layout)
-    real = scale.points(people.layout)
+    real = scale.points(origin.layout)
     before = scale.points(problem.cohort.layout)[plan.selected]
     after = scale.points(problem.cohort.layout.moved(plan.selected, plan.changes))
     wanted, kind = np.unique(problem.goal.wanted, axis=0, return_inverse=True)
@@ -66,8 +66,8 @@ def plausibility_of(
         used += len(chosen)
     if not among:
         return None, (
-            f"{people.source}: has fewer than {LEAST_REAL} samples in the wanted class, so nothing can be said about "
-            "how much the changed ones look like real ones.",
+            f"{origin.source}: has fewer than {LEAST_REAL} samples in the wanted class, too few to compare the changed "
+            "ones with.",
         )
     typical = dict(zip(QUANTILES, np.quantile(np.concatenate(among), QUANTILES).tolist(), strict=True))
     return Plausibility(
@@ -75,7 +75,7 @@ def plausibility_of(
         after=read_only(distances[1].copy()),
         typical=FrozenMap(typical),
         references=used,
-        source=people.source,
+        source=origin.source,
         measure=scale.words,
     ), ()
 
@@ -86,7 +86,7 @@ def _passing(problem: Problem, plan: Plan, of_this_kind: NDArray[np.bool_]) -> R
 
 
 def _passing_of(problem: Problem, reference: Cohort, classes: NDArray[np.bool_]) -> Rows:
-    """Which of these the model puts into the wanted classes as confidently as asked."""
+    """Rows of the reference that the model puts into the wanted classes with the required confidence."""
     goal = problem.goal
     asked = Problem(
         classifier=problem.classifier,
@@ -104,10 +104,10 @@ def _passing_of(problem: Problem, reference: Cohort, classes: NDArray[np.bool_])
 
 @dataclass(frozen=True, eq=False)
 class _Scale:
-    """Samples as points: each entry in units of its spread in the cohort, counted from its mean there."""
+    """Standardises samples: each entry minus its mean in the cohort, divided by its standard deviation there."""
 
     centre: Floats
-    spread: Floats
+    deviation: Floats
     words: str
 
     @classmethod
@@ -115,18 +115,18 @@ class _Scale:
         known = [column[~np.isnan(column)] for column in cohort.points.T]
         return cls(
             centre=np.array([values.mean() if len(values) else 0.0 for values in known]),
-            spread=np.array([float(spread_of(values[:, None])[0]) if len(values) else 1.0 for values in known]),
+            deviation=np.array([float(spread_of(values[:, None])[0]) if len(values) else 1.0 for values in known]),
             words=cohort.points_in_words,
         )
 
     def points(self, samples: Layout) -> Floats:
-        return np.nan_to_num((samples.points - self.centre) / self.spread, nan=0.0)
+        return np.nan_to_num((samples.points - self.centre) / self.deviation, nan=0.0)
 
 
 def nearest(points: Floats, among: Floats | None = None) -> Floats:
-    """(c,): how far each point is from the nearest of these; None: from the nearest other one of its own kind.
+    """(c,): distance from each point to its nearest neighbour in `among`; None: among the other points.
 
-    A matrix product finds who that is, a few thousand at a time; the distance itself is taken between the two.
+    A matrix product finds the neighbour, block by block; the distance is then computed directly from the two points.
     """
     others = points if among is None else among
     size, square = max(1, AT_A_TIME // len(others)), (others**2).sum(axis=1)
