@@ -1,24 +1,30 @@
-# `make demo` and `make test` are all a newcomer needs; both make .venv on first use.
+# `make demo` and `make test` are all a newcomer needs; both make .venv on first use. The demo installs what running needs,
+# everything else adds the tools of development.
 PYTHON ?= python3
 BIN := .venv/bin
 # torch is pinned (constraints.txt); an installation older than these files is refreshed.
-STAMP := .venv/installed
+RUN := .venv/installed
+DEV := .venv/installed-dev
 # Into site/; a broken link or anchor, or a page that loads something from another machine, ends it.
 DOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 .PHONY: demo test check test-research test-long docs bench format clean
 
-$(STAMP): pyproject.toml constraints.txt
+$(RUN): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e .
+	touch $@
+
+$(DEV): $(RUN)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	touch $@
 
-demo: $(STAMP)
+demo: $(RUN)
 	$(BIN)/maxflip demo --out maxflip-demo
 
 test: check
 
-check: $(STAMP)
+check: $(DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -26,21 +32,21 @@ check: $(STAMP)
 	$(DOCS)
 
 # Slower than the product, and changed more rarely.
-test-research: $(STAMP)
+test-research: $(DEV)
 	$(BIN)/pytest -n auto research/tests
 
-docs: $(STAMP)
+docs: $(DEV)
 	$(DOCS)
 
-test-long: $(STAMP)
+test-long: $(DEV)
 	MAXFLIP_LONG=1 $(BIN)/pytest -n auto
 
 # maxflip beside other tools, each installed into .peers on first use; docs/results/peers.md has the full form.
 # After Ctrl-C, `make bench RESUME=1` goes on.
-bench: $(STAMP)
+bench: $(DEV)
 	$(BIN)/python -m research.benchmarks.peers --quick$(if $(RESUME), --resume)
 
-format: $(STAMP)
+format: $(DEV)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 

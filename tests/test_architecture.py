@@ -120,6 +120,15 @@ def test_arrays_have_one_name_each() -> None:
                 assert ast.unparse(node.targets[0]) not in ("Floats", "Rows", "Mask"), path
 
 
+def test_problems_do_not_ask_whether_they_are_about_a_table_or_sequences() -> None:
+    """What differs between the two is known to the layout of the cohort (data/layout.py) and to nobody in problem/."""
+    telling = {"ragged", "Ragged", "TableLayout", "SequenceLayout", "SequenceSlots", "TableInputs", "SequenceInputs"}
+    for path in (SOURCE / "problem").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = {getattr(node, part, None) for part in ("id", "attr", "name", "arg")}
+            assert not names & telling, f"{path}, line {getattr(node, 'lineno', '?')}"
+
+
 def test_solvers_do_not_import_each_other() -> None:
     for path in (SOURCE / "solvers").glob("*.py"):
         if path.stem in ("__init__", "base"):

@@ -29,7 +29,7 @@ def test_the_least_of_a_polyhedron_is_found() -> None:
             slope[cheapest] -= 100 * a[cheapest]
         return float(q.sum() + 100 * max(0.0, gain)), slope
 
-    best = bundle.least(evaluate, np.array([9.0, 45.0, 18.5]))[0][0]
+    best = bundle.minimise(evaluate, np.array([9.0, 45.0, 18.5]))[0][0]
     # It falls up to c = 1, since sum_r 1 / a_r = 80 < 100.
     assert evaluate(best)[0] == pytest.approx(80.0, rel=2e-4)
 

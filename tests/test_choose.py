@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from maxflip.select import choose as chooser
 from maxflip.select import milp as programs
 from maxflip.select import relaxation
 from maxflip.select.choose import choose
+from maxflip.select.settings import RELAXATION
 from tests.conftest import LONG
 from tests.examples import linear_problem
 
@@ -213,8 +215,7 @@ def test_the_relaxation_of_many_is_that_of_all(seed: int, monkeypatch: pytest.Mo
     """By a core of the samples or by one program over all of them: the same optimum, and prices that prove it."""
     candidates = random_shares(seed)
     direct = programs.relax(candidates.program(np.ones(6)))
-    monkeypatch.setattr(relaxation, "SMALL", 100)
-    monkeypatch.setattr(relaxation, "CORE", 60)
+    monkeypatch.setattr(relaxation, "RELAXATION", replace(RELAXATION, small=100, core=60))
     found = relaxation.relaxed(candidates)
     assert direct is not None
     assert found is not None
@@ -245,7 +246,7 @@ def test_the_core_is_what_solves_large_relaxations(each: int, monkeypatch: pytes
     """Also where a sample has several candidates that are nothing alike."""
     sizes: list[int] = []
 
-    def counting(program: programs.Program) -> programs.Answer | None:
+    def counting(program: programs.Program) -> programs.ProgramResult | None:
         sizes.append(len(program.worth))
         return programs.relax(program)
 
@@ -313,7 +314,7 @@ def test_the_program_serves_where_swaps_find_nothing(
 ) -> None:
     """The 0/1 program over the band stops within one of the bound too."""
     tried = []
-    monkeypatch.setattr(chooser, "reach", lambda *given: tried.append(given))
+    monkeypatch.setattr(chooser, "tabu_search", lambda *given: tried.append(given))
     monkeypatch.setattr(chooser, "exchanged", lambda *_: None)
     monkeypatch.setattr(programs, "_has_highspy", lambda: has_highspy)
     given = large_candidates(seed, n=800)
@@ -363,5 +364,5 @@ def test_the_least_over_prices_of_at_least_nothing_is_that_of_scipy(seed: int) -
     m = int(rng.integers(1, 25))
     root = rng.normal(size=(m + 5, m)) * rng.lognormal(0, 1, m)
     aim = root @ rng.normal(seed % 3 - 1, 1, m)
-    found = relaxation.least(root.T @ root, root.T @ aim)
+    found = relaxation.nonnegative_minimum(root.T @ root, root.T @ aim)
     np.testing.assert_allclose(found, nnls(root, aim)[0], rtol=1e-6, atol=1e-9)

@@ -15,7 +15,8 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 from maxflip import InputError, ModelError, Problem, ResourceError, SklearnClassifier, TorchClassifier, solve
-from maxflip.models import Sample, probe
+from maxflip.data.sample import Sample
+from maxflip.models import guard_of, probe
 from tests.examples import linear_net, small_net
 
 X = np.random.default_rng(0).normal(size=(300, 4))
@@ -53,7 +54,7 @@ def test_good_models_pass(classes: int, dtype: torch.dtype, output: str) -> None
     assert p.shape == (300, classes)
     tolerance = 0.05 if dtype == torch.bfloat16 else 1e-6
     torch.testing.assert_close(classifier.log_probabilities(torch.tensor(X)).exp(), p, atol=tolerance, rtol=0)
-    assert result.guard >= {torch.float64: 1e-9, torch.float32: 1e-6, torch.bfloat16: 1e-2}[dtype]
+    assert result.rounding[0].guard(0.0) >= {torch.float64: 1e-9, torch.float32: 1e-6, torch.bfloat16: 1e-2}[dtype]
 
 
 class Counter(nn.Module):
@@ -327,8 +328,8 @@ def test_large_logits_that_round_differently_in_other_batches_are_no_coupling() 
         return torch.cat([both[:, :1], both[:, 1:] * (1 + 2e-7 * (len(z) == 1))], dim=1)
 
     result = probed(Wrapped(large))
-    assert 1e-3 < result.guard < 1e-2
-    assert any("rounds differently" in notice for notice in result.notices)
+    assert 1e-3 < result.rounding[0].guard(0.0) < 1e-2
+    assert "rounds differently" in guard_of(result.rounding, 0.0)[1][0]
 
 
 def test_probabilities_called_logits_are_noticed() -> None:
@@ -485,4 +486,4 @@ def test_sums_of_large_inputs_that_cancel_are_no_coupling_of_rows() -> None:
         net.bias.data -= net(torch.tensor(x)).mean(dim=0)
         probed = probe(TorchClassifier(net, output="logits"), Sample.of_table(x), str)
         assert probed.classes == 4
-        assert probed.guard <= 1e-6
+        assert probed.rounding[0].guard(0.0) <= 1e-6

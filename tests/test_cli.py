@@ -72,11 +72,12 @@ def test_solve_verify_report(folder: Path) -> None:
     there = int((plan.fates == "already").sum())
     assert plan.count > 0
     assert done.stdout.startswith(
-        f"The plan moves {plan.count} of 40 into the wanted class; with the {there} already there, "
-        f"{plan.count + there} are predicted in it as confidently as asked.\n"
+        f"The plan moves {plan.count} of 40 into the wanted class; including the {there} already there, "
+        f"{plan.count + there} are predicted in it with the required confidence.\n"
     )
     assert "moves predictions, not outcomes" in done.stdout
-    assert "Not proved: We estimate that no plan reaches many more than" in done.stdout
+    assert "maximum is" in done.stdout
+    assert "(not proved)" in done.stdout
     header, bmi = (line for line in done.stdout.splitlines() if line.startswith(("budget ", "bmi ")))
     assert header.split() == ["budget", "cost", "amount", "spent", "share", "price"]
     assert plan.prices is not None
@@ -421,6 +422,43 @@ def test_debug_shows_the_traceback(folder: Path) -> None:
     assert "Traceback" in run("solve", folder / "job.toml", "--out", folder / "p", "--debug").stderr
 
 
+SOON_SAID = """
+import sys
+from pathlib import Path
+from typer.testing import CliRunner
+from maxflip.cli.main import app
+job = Path("job.toml")
+good = job.read_text()
+def ask(expected, *args):
+    done = CliRunner().invoke(app, args)
+    assert (done.exit_code, expected in done.output + done.stderr) == (0 if args[0].startswith("--") else 2, True), args
+    loaded = [name for name in ("torch", "scipy", "sklearn", "highspy") if name in sys.modules]
+    assert not loaded, (args, loaded)
+def solve(expected, old="", new=""):
+    assert old in good
+    job.write_text(good.replace(old, new, 1))
+    ask(expected, "solve", "job.toml", "--out", "plan")
+ask("maxflip", "--version")
+ask("Usage", "--help")
+ask("no such file", "solve", "jbo.toml", "--out", "plan")
+ask("no such folder", "verify", "nowhere")
+solve("line 12", "margin = 0.1", "margin = = 0.1")
+solve("margn", "margin", "margn")
+solve("[0, 1)", "margin = 0.1", "margin = 1.5")
+solve("Did you mean 'stable'", 'target = "stable"', 'target = "stabel"')
+solve(">= 0", "20.0", "-3.0")
+solve("Did you mean 'bp'", "[budgets.bp]", "[budgets.bpp]")
+solve("cohrt.csv", "cohort.csv", "cohrt.csv")
+solve("modl.pt2", "model.pt2", "modl.pt2")
+solve("prices", "[budgets.bp]", '[solver]\\nname = "price"\\n[budgets.bp]')
+"""
+
+
+def test_what_needs_no_model_is_said_without_loading_torch(folder: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", SOON_SAID], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signals_end_the_run_and_leave_nothing(folder: Path, number: signal.Signals, code: int) -> None:
     command = [sys.executable, "-m", "maxflip", "solve", folder / "job.toml", "--out", folder / "plan"]
@@ -468,5 +506,5 @@ def test_a_solver_without_prices_shows_none(folder: Path) -> None:
     rewrite("job.toml", "[budgets.bmi]", '[solver]\nname = "nearest"\n[budgets.bmi]')(folder)
     done = invoke("solve", folder / "job.toml", "--out", folder / "plan")
     assert done.exit_code == 0, done.stderr
-    assert "Not known: Valid plan; how far it is from the best possible is not known." in done.stdout
+    assert "Not known: Valid plan; its distance from the best possible is not known." in done.stdout
     assert "price" not in done.stdout.partition("Plan:")[0]

@@ -29,7 +29,7 @@ from tests.test_cli import invoke, run
 # torch has loaded a model for the first time, which imports more.
 AS_NOBODY = """
 import os, pathlib, sys, maxflip.cli.run_job, maxflip_wall
-from maxflip.cli import run
+from maxflip.cli.main import run
 maxflip_wall.load_model(pathlib.Path(sys.argv.pop(1)).read_bytes(), "model.pt2")
 if os.geteuid() == 0:
     os.setuid(65534)
@@ -251,7 +251,7 @@ def test_a_signal_while_torch_is_imported_ends_quietly(
 
 
 SLOW_MODEL = """
-import sys, threading, time, torch, maxflip.__main__, maxflip.io.job.read
+import sys, threading, time, torch, maxflip.__main__, maxflip.models.files
 class Slow(torch.nn.Linear):
     def forward(self, x):
         if threading.current_thread() is threading.main_thread():
@@ -259,7 +259,7 @@ class Slow(torch.nn.Linear):
             time.sleep(600)
         return super().forward(x)
 slow = maxflip.TorchClassifier(Slow(2, 2), output="logits", classes=["worse", "stable"])
-maxflip.io.job.read.load_classifier = lambda *args, **options: slow
+maxflip.models.files.load_classifier = lambda *args, **options: slow
 maxflip.__main__.main()
 """
 

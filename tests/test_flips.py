@@ -16,6 +16,7 @@ from maxflip import Budget, Problem, TorchClassifier
 from maxflip.judge import confidence_after
 from maxflip.search import FeaturePrices, cheapest_flips, gradient
 from maxflip.search.halfspace import cost
+from maxflip.search.settings import GRADIENT, Gait
 from maxflip.search.surface import Surface
 from tests.examples import linear_net, linear_problem, missing_score, net_problem, small_net, trained_net
 
@@ -219,7 +220,7 @@ def test_evaluations_are_counted_and_samples_that_have_arrived_leave() -> None:
     best = gradient.search(surface)
     assert bool(best.found.all())
     assert (surface.evaluations.gradients, surface.evaluations.forwards) == (net.with_gradient, net.without)
-    at_most = 1 + gradient.EXPLORE.steps + gradient.FOLLOW.steps + gradient.REFINE.steps + gradient.DESCENTS
+    at_most = 1 + GRADIENT.explore.steps + GRADIENT.follow.steps + GRADIENT.refine.steps + GRADIENT.descents
     assert surface.evaluations.gradients < at_most * len(surface.low)
 
 
@@ -278,8 +279,8 @@ def test_nobody_walks_who_is_promised_nothing_that_is_worth_it() -> None:
     assert best.cost.tolist() == pytest.approx([121.0, 1.3**2, 1.25**2])
 
 
-@pytest.mark.parametrize(("gait", "near"), [(gradient.TOUCH_UP, 0.02), (gradient.FINISH, 0.002)])
-def test_a_flip_in_a_crease_is_touched_up(gait: gradient.Gait, near: float) -> None:
+@pytest.mark.parametrize(("gait", "near"), [(GRADIENT.touch_up, 0.02), (GRADIENT.finish, 0.002)])
+def test_a_flip_in_a_crease_is_touched_up(gait: Gait, near: float) -> None:
     """Both x0 + 2 x1 and 2 x0 + x1 must reach what is needed: most cheaply where x0 = x1, a third of it."""
     surface, best = scored(
         lambda x: torch.minimum(x[:, 0] + 2 * x[:, 1], 2 * x[:, 0] + x[:, 1]),

@@ -142,7 +142,7 @@ def test_distances_by_hand() -> None:
     assert found.typical == pytest.approx(dict.fromkeys((0.05, 0.25, 0.5, 0.75, 0.95), 1.0 / spread))
     assert found.references == 11
     assert found.far_share == 0.0
-    assert "spread in the cohort" in found.measure
+    assert "standard deviation in the cohort" in found.measure
 
 
 def test_those_that_end_far_from_all_real_ones_are_told() -> None:

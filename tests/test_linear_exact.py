@@ -18,7 +18,8 @@ from maxflip.search.convex import cheapest_into_convex
 from maxflip.search.halfspace import cost
 from maxflip.search.interior import Bent, _solver
 from maxflip.search.linear import Exact, _Logits, applies, cheapest, out_of_reach
-from maxflip.search.surface import LIFT, Surface
+from maxflip.search.settings import PRICING
+from maxflip.search.surface import Surface
 from maxflip.search.terms import Terms, dual_bound
 from tests.conftest import LONG
 
@@ -77,7 +78,7 @@ def solve_exactly(problem: Problem, prices: FeaturePrices) -> tuple[Surface, Exa
     surface = Surface(problem, np.arange(len(problem)), prices)
     start = surface.margin(torch.zeros_like(surface.low), torch.arange(len(problem)))
     at = torch.nonzero(start < 0).flatten()
-    flip = cheapest(surface, _Logits.of(surface, problem.linear), at, guards=LIFT)
+    flip = cheapest(surface, _Logits.of(surface, problem.linear), at, guards=PRICING.guards)
     assert bool((flip.inside | out_of_reach(surface, problem.linear, at)[at]).all())
     return surface, flip, at
 

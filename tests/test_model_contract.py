@@ -98,8 +98,8 @@ def test_a_torch_job_needs_neither_scikit_learn_nor_skops(folder: Path) -> None:
     code = f"""
 import sys
 from pathlib import Path
-from maxflip.jobs import run_job
-from maxflip.watch import silent
+from maxflip._util.events import silent
+from maxflip.cli.run_job import run_job
 run_job(Path({str(folder / "job.toml")!r}), Path({str(folder / "plan")!r}), overwrite=False, watch=silent)
 sys.exit(str({{"sklearn", "skops"}} & set(sys.modules) or ""))
 """

@@ -18,7 +18,7 @@ from maxflip import Budget, Fate, Nearest, Prices, Problem, TorchClassifier, fro
 from maxflip._util.engine import Local
 from maxflip.errors import InputError
 from maxflip.search import linear
-from maxflip.solvers.prices.clearing import Terms, clear
+from maxflip.solvers.prices.clearing import DualPart, clear
 from maxflip.solvers.prices.shard import Shard
 from tests.conftest import LONG
 from tests.examples import linear_problem, missing_score, net_problem
@@ -134,12 +134,12 @@ def test_the_terms_of_the_market_have_the_derivatives_they_say(limits: Any) -> N
     with problem.classifier.borrowed():
         shard = Shard(problem, np.arange(40), prices)
         shard.first_flips((), polished=False, led=False)
-        terms = shard.terms(prices, 0.3)
+        terms = shard.dual_part(prices, 0.3)
         step = 1e-6
         for r in range(len(prices)):
             up, down = prices.copy(), prices.copy()
             up[r], down[r] = up[r] + step, down[r] - step
-            above, below = shard.terms(up, 0.3), shard.terms(down, 0.3)
+            above, below = shard.dual_part(up, 0.3), shard.dual_part(down, 0.3)
             assert (above.value - below.value) / (2 * step) == pytest.approx(terms.gradient[r], rel=1e-5, abs=1e-6)
             slope = (above.gradient - below.gradient) / (2 * step)
             np.testing.assert_allclose(slope, terms.hessian[r], rtol=1e-3, atol=1e-3)
@@ -149,13 +149,13 @@ def test_the_market_clears_where_its_dual_is_least() -> None:
     """Samples that cost c_j times the price of one budget: D falls up to the price at which the budget is used up."""
     costs = np.linspace(1.0, 10.0, 2001)
 
-    def evaluate(prices: Any, softness: float) -> Terms:
+    def evaluate(prices: Any, softness: float) -> DualPart:
         gain = 1.0 - prices[0] * costs
         if softness == 0:
-            return Terms(float(np.maximum(gain, 0).sum()), np.array([-costs[gain > 0].sum()]), np.zeros((1, 1)))
+            return DualPart(float(np.maximum(gain, 0).sum()), np.array([-costs[gain > 0].sum()]), np.zeros((1, 1)))
         p = 1 / (1 + np.exp(-gain / softness))
         value = float((softness * np.logaddexp(0, gain / softness)).sum())
-        return Terms(value, np.array([-(p @ costs)]), np.array([[(p * (1 - p) / softness) @ costs**2]]))
+        return DualPart(value, np.array([-(p @ costs)]), np.array([[(p * (1 - p) / softness) @ costs**2]]))
 
     bought = costs[costs <= 4.0].sum()
     cleared = clear(evaluate, np.array([bought]), np.array([1e-3]), 1.0)

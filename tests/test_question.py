@@ -8,6 +8,7 @@ import numpy as np
 
 from maxflip import Budget, Cohort, Problem, TorchClassifier, solve
 from maxflip.problem.describe import asked
+from maxflip.problem.question import Question
 from maxflip.report import render
 from tests.examples import linear_net, linear_problem, net_problem
 from tests.report.plans import Page
@@ -32,7 +33,10 @@ def test_a_margin_limits_directions_and_lists() -> None:
         "Must be picked": "'P-2'",
         "Must not be picked": "'P-1', 'P-3'",
     }
-    assert solve(problem).question == asked(problem)
+    plan = solve(problem)
+    assert plan.question == Question.of(problem)
+    assert plan.answers(problem)
+    assert not plan.answers(problem.changed(margin=0.2))
 
 
 def test_a_threshold_limits_for_each_and_columns_without_names() -> None:

@@ -302,7 +302,7 @@ def test_a_signal_in_the_midst_of_the_frontier_is_no_other(folder: Path, monkeyp
             raise KeyboardInterrupt
         return solve(*args, **options)
 
-    monkeypatch.setattr("maxflip.study.outlook.solve", interrupted)
+    monkeypatch.setattr("maxflip.study.frontier.solve", interrupted)
     assert solved(folder, "frontier = [0.5, 0.75]").exit_code == 130
     assert len(solves) == 2
     assert invoke("verify", folder / "plan").exit_code == 0

@@ -42,7 +42,8 @@ from sklearn.svm import SVC, LinearSVC
 
 from maxflip import Fate, InputError, ModelError, Nearest, Problem, solve
 from maxflip._util.types import Floats
-from maxflip.models import Sample, probe
+from maxflip.data.sample import Sample
+from maxflip.models import probe
 from maxflip.models.sklearn.model import SklearnClassifier
 from maxflip_wall.pt2 import load_module
 
@@ -303,7 +304,7 @@ def test_linear_pipelines_are_recognised_over_the_raw_columns(name: str, classes
 def test_the_probe_finds_nothing_to_object_to(name: str) -> None:
     probed = probe(converted(name, 2), Sample.of_table(rows(300, seed=8)), lambda j: f"row {j + 1}")
     assert probed.classes == 2
-    assert probed.guard == 1e-9
+    assert probed.rounding[0].guard(0.0) == 1e-9
     assert probed.notices == ()
 
 

@@ -388,7 +388,7 @@ def test_the_audit_imports_neither_skops_nor_scikit_learn(tmp_path: Path) -> Non
 import sys
 from pathlib import Path
 from maxflip import UnsafeError
-from maxflip.files.models import load_classifier
+from maxflip.models.files import load_classifier
 try:
     load_classifier(Path({str(path)!r}))
 except UnsafeError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from maxflip.select.local_search import reach
+from maxflip.select.local_search import tabu_search
 from maxflip.select.relaxation import Candidates, Relaxed, relaxed
 
 
@@ -16,7 +16,7 @@ def posed(share: list[list[float]], sample: list[int], worth: list[float], must:
 def reached(candidates: Candidates, aim: float) -> list[int] | None:
     limit = relaxed(candidates)
     assert limit is not None
-    found = reach(
+    found = tabu_search(
         candidates, limit, np.ones(candidates.share.shape[1]), np.ones(candidates.samples, dtype=bool), aim, enough=aim
     )
     return None if found is None else found.tolist()
@@ -54,7 +54,7 @@ def test_those_who_are_not_free_stay_as_the_relaxation_has_them() -> None:
     candidates = posed([[0.5], [0.5], [0.4], [0.4]], [0, 1, 2, 3], [1.0] * 4, [False] * 4)
     held: NDArray[np.float64] = np.array([1.0, 0.0, 0.0, 0.0])
     limit = Relaxed(held, bound=2.25, prices=np.array([2.0]))
-    found = reach(
+    found = tabu_search(
         candidates, limit, np.ones(candidates.share.shape[1]), np.array([False, False, True, True]), aim=2.0, enough=2.0
     )
     assert found is not None
@@ -65,6 +65,6 @@ def test_nothing_is_returned_where_the_budgets_cannot_be_kept() -> None:
     candidates = posed([[0.7], [0.7]], [0, 1], [1.0] * 2, [True] * 2)
     limit = Relaxed(np.ones(2), bound=2.0, prices=np.array([1.0]))
     assert (
-        reach(candidates, limit, np.ones(candidates.share.shape[1]), np.ones(2, dtype=bool), aim=2.0, enough=2.0)
+        tabu_search(candidates, limit, np.ones(candidates.share.shape[1]), np.ones(2, dtype=bool), aim=2.0, enough=2.0)
         is None
     )

@@ -59,7 +59,7 @@ def main() -> None:
                 limit = relaxed(Candidates(np.ones(n), share, np.arange(n), nobody))
                 bound = math.nan if limit is None else limit.bound
                 count, seconds = timed(problem, changes)
-                with mock.patch.object(choose, "reach", return_value=None):
+                with mock.patch.object(choose, "tabu_search", return_value=None):
                     alone, longer = timed(problem, changes)
                 rows.append(
                     {

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 from maxflip import Fate, Plan, Prices, Problem, TorchClassifier, solve
-from maxflip.solvers.prices.market import REACH, Market
-from maxflip.solvers.prices.shard import DESCENTS
+from maxflip.solvers.prices.market import Market
+from maxflip.solvers.prices.settings import MARKET, SHARD
 from research.benchmarks.prices_cases import markets
 from research.evidence.files import made_here
 from research.evidence.report import report
@@ -60,9 +60,9 @@ def question() -> Problem:
 def moment(market: Market, prices: Floats) -> Moment:
     """What is bought at these prices, by the flips found for them."""
     drawn, buyers = np.zeros(len(prices)), 0
-    for rows, gains, columns in market.held.ask(lambda s: (s.rows, s.gains(prices), s.columns(prices, 0.0, 0.0))):
-        buying = np.isin(columns.rows, rows[gains > 0])
-        drawn += market.problem.ledger.consumption(columns.changes[buying]).sum(axis=0)
+    for rows, gains, offered in market.held.ask(lambda s: (s.rows, s.gains(prices), s.offered(prices, 0.0, 0.0))):
+        buying = np.isin(offered.rows, rows[gains > 0])
+        drawn += market.problem.ledger.consumption(offered.changes[buying]).sum(axis=0)
         buyers += int(buying.sum())
     return Moment(prices, drawn / market.amounts, buyers, market.dual(prices))
 
@@ -76,7 +76,7 @@ def watched(problem: Problem) -> tuple[list[Moment], Plan]:
             super().open(scaled=scaled, polished=polished, led=led)
             moments.append(moment(self, self.prices))
 
-        def visit(self, prices: Floats, reach: float = REACH, steps: int = DESCENTS) -> bool:
+        def visit(self, prices: Floats, reach: float = MARKET.reach, steps: int = SHARD.descents) -> bool:
             better = super().visit(prices, reach, steps)
             moments.append(moment(self, prices))
             return better

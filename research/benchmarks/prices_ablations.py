@@ -15,10 +15,10 @@ from maxflip import Problem
 from maxflip import solving as pipeline
 from maxflip.search import gradient
 from maxflip.solvers import Prices
-from maxflip.solvers.prices import closing
+from maxflip.solvers.prices import column_generation
 from maxflip.solvers.prices import market as market_module
 from maxflip.solvers.prices.clearing import Cleared, Evaluate
-from maxflip.solvers.prices.closing import Closing
+from maxflip.solvers.prices.column_generation import ColumnGeneration
 from maxflip.solvers.prices.market import Market
 from maxflip.solvers.prices.shard import Shard
 from research.benchmarks.prices_cases import markets
@@ -62,7 +62,7 @@ def without_band() -> Iterator[None]:
         def choose(problem: Problem, rows: Rows, changes: Floats, *_: Any, **__: Any) -> Rows:
             return greedy(problem, rows, changes, seen[-1].prices)
 
-        with patch.object(pipeline, "choose", choose), patch.object(closing, "choose", choose):
+        with patch.object(pipeline, "choose", choose), patch.object(column_generation, "choose", choose):
             yield
 
 
@@ -96,7 +96,7 @@ ABLATIONS = [
     Ablation("no following of others", Prices(), replaced(Market, "follow", nothing)),
     Ablation("no touching up", Prices(), replaced(Shard, "touch_up", nothing)),
     Ablation("no band: greedy by price", Prices(), without_band),
-    Ablation("no merge", Prices(), replaced(Closing, "_merge", nothing)),
-    Ablation("no filling of what is left over", Prices(), replaced(Closing, "fill", nothing)),
-    Ablation("no column generation, no merge", Prices(), replaced(Closing, "run", nothing)),
+    Ablation("no merge", Prices(), replaced(ColumnGeneration, "_average", nothing)),
+    Ablation("no filling of what is left over", Prices(), replaced(ColumnGeneration, "fill", nothing)),
+    Ablation("no column generation, no merge", Prices(), replaced(ColumnGeneration, "run", nothing)),
 ]

@@ -26,7 +26,7 @@ from maxflip._util.events import silent
 from maxflip._util.types import Rows
 from maxflip.judge import standing
 from maxflip.select.choose import choose
-from maxflip.solvers.prices import closing
+from maxflip.solvers.prices import column_generation
 
 FEATURES, CHUNK, PASSES = 20, 4096, 5
 THREADS = 2
@@ -70,7 +70,7 @@ def choosing() -> Iterator[list[float]]:
         spent.append(time.process_time() - began)
         return chosen
 
-    with patch.object(pipeline, "choose", timed), patch.object(closing, "choose", timed):
+    with patch.object(pipeline, "choose", timed), patch.object(column_generation, "choose", timed):
         yield spent
 
 

@@ -13,7 +13,7 @@ import argparse
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -26,6 +26,7 @@ from torch import nn
 
 from maxflip import Fate, Nearest, Prices, Problem, TorchClassifier, datasets, solve
 from maxflip.search import gradient
+from maxflip.search.settings import GRADIENT
 from research.benchmarks.flips import TARGET, trained, unwanted
 from research.benchmarks.sections import add_keep, tell
 from research.evidence.files import made_here
@@ -188,8 +189,9 @@ def main() -> None:
     add_keep(parser)
     given = parser.parse_args()
     torch.set_num_threads(1)
+    patiently = replace(GRADIENT, climb_patience=GRADIENT.climb_steps)
     searches: dict[str, Callable[[], Any]] = {
-        "without": lambda: patch.multiple(gradient, _resort=lambda *_, **__: None, PATIENCE=gradient.CLIMBS),
+        "without": lambda: patch.multiple(gradient, _resort=lambda *_, **__: None, GRADIENT=patiently),
         "with": nullcontext,
     }
     rows, began = [], time.monotonic()

@@ -21,7 +21,9 @@ import numpy as np
 from playwright.sync_api import Browser
 
 from maxflip.plan.plan import Fate, Places, Plan, Status
+from maxflip.plan.used import SolverUsed
 from maxflip.problem.budgets import Budget
+from maxflip.problem.question import Question
 from maxflip.report import render
 from research.evidence import files
 from tests.chromium import chromium
@@ -54,7 +56,7 @@ def plan_for(people: int, steps: int) -> Plan:
         selected=np.arange(people),
         moves=moves,
         before=rng.normal(100, 20, size=moves.shape),
-        fates=np.array([Fate.FLIPPED.value] * people + [Fate.LEFT_OUT.value] * people, dtype=object),
+        fates=np.array([Fate.FLIPPED] * people + [Fate.LEFT_OUT] * people, dtype=object),
         worths=np.ones(2 * people),
         confidence_before=rng.uniform(-1, 0.1, 2 * people),
         confidence_after=np.full(people, 0.1 + 1e-9),
@@ -65,12 +67,12 @@ def plan_for(people: int, steps: int) -> Plan:
         bound=None,
         estimate=people + 1.5,
         status=Status.OPEN,
-        solver="Prices()",
+        solver=SolverUsed("Prices"),
         seed=0,
         seconds=1.0,
         guard=1e-9,
         places=places,
-        question={"Wanted class": "'stable'", "Confidence": "margin 0.1: ahead"},
+        question=Question(("stable",), "margin", 0.1),
     )
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from maxflip.study.sizing import size_budgets
     from maxflip.study.tuning import Tuned, tune
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "BCMS",

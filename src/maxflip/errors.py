@@ -12,23 +12,24 @@ MaxflipError              1   a bug of ours, when raised as such
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from maxflip_wall import Refused, Unreadable
-
-from collections.abc import Sequence
 
 SHOWN = 100  # a file with a million faults still gives a readable message
 
 
 class MaxflipError(Exception):
-    """Base of all errors; `problems` holds every fault found, one sentence each."""
+    """Base of all errors; `problems` holds every fault found, one sentence each. `faults` holds the same; those of
+    arguments as values (maxflip._util.faults.Fault), others as sentences."""
 
     exit_code = 1
 
-    def __init__(self, problems: str | Sequence[str]) -> None:
-        self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
+    def __init__(self, problems: str | Sequence[object]) -> None:
+        self.faults: tuple[Any, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
+        self.problems: tuple[str, ...] = tuple(map(str, self.faults))
         lines = list(self.problems[:SHOWN])
         if len(self.problems) > SHOWN:
             lines.append(f"... and {len(self.problems) - SHOWN} more.")

@@ -1,7 +1,7 @@
-"""The only judge inside the library: who passes, what is spent, recomputed from raw values.
+"""The judge: decides who passes and what is spent, recomputed from raw values.
 
-No solver reports its own success. Flips are decided by the model on x + change; budgets, limits and directions on the
-stored float64 changes, exactly.
+Solvers do not decide this themselves. Flips are decided by the model on x + change; budgets, limits and directions are
+decided exactly on the stored float64 changes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import torch
 
 from maxflip._util.engine import Engine
 from maxflip._util.events import Notice, Watch
+from maxflip._util.frozen import read_only
 from maxflip._util.messages import listed
 from maxflip._util.parallel import each, filled, lowest
 from maxflip._util.types import Floats, Mask, Rows
@@ -20,18 +21,19 @@ from maxflip.data.inputs import as_tensor
 from maxflip.models import scores
 from maxflip.problem.problem import Problem
 
-ALONE, AT_A_TIME = 1000, 100  # of the flips that pass most narrowly, at most so many are tried one at a time too
-HARMLESS = 0.5  # of the guard
+ALONE = 1000  # at most this many of the narrowest flips are also checked one at a time
+AT_A_TIME = 100  # they are checked in groups of this size
+HARMLESS = 0.5  # share of the guard: checks stop after a group whose scores differ from the batch by no more
 
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """Where every sample stands before any change, (n,) each."""
+    """The state of every sample before any change, (n,) each."""
 
     confidence: Floats
-    already: Mask  # passes
+    already: Mask  # the sample passes
     unusable: Mask  # the model's output is not finite
-    below_margin: Mask  # its likeliest class is wanted, but it does not pass
+    below_margin: Mask  # the most likely class is a wanted one, but the sample does not pass
 
     @property
     def open(self) -> Mask:
@@ -40,23 +42,36 @@ class Standing:
 
 
 def standing(problem: Problem, engine: Engine, watch: Watch) -> Standing:
-    rows = problem.cohort.order
-    parts = engine.map(
-        lambda chunk: _evaluate(problem, chunk, None),
-        problem.chunks(rows, problem.classifier.batch_size),
-        stage="Reading the cohort",
-        watch=watch,
-    )
-    confidence = np.empty(len(problem))
-    likeliest_wanted = np.empty(len(problem), dtype=bool)
-    confidence[rows] = np.concatenate([c for c, _ in parts])
-    likeliest_wanted[rows] = np.concatenate([w for _, w in parts])
+    confidence, likeliest_wanted = _at_start(problem, engine, watch)
     unusable = ~np.isfinite(confidence)
     already = ~unusable & (confidence >= problem.goal.required)
     there = problem.cohort.ids[problem.include[already[problem.include]]]
     if len(there):
         watch(Notice(f"include: already in the wanted class, so there is nothing to change: {listed(there)}."))
     return Standing(confidence, already, unusable, ~unusable & ~already & likeliest_wanted)
+
+
+def _at_start(problem: Problem, engine: Engine, watch: Watch) -> tuple[Floats, Mask]:
+    """What the model says of everyone before any change, as `_evaluate`; it is asked once for a problem's `facts`.
+
+    The first and the last batch are asked each time: a model that was trained in between says something else there.
+    """
+    rows, chunks = problem.cohort.order, problem.chunks(problem.cohort.order, problem.classifier.batch_size)
+    known = problem.facts.at_start.get(problem.goal.is_threshold)
+    if known is not None and all(_still_holds(problem, chunk, known) for chunk in chunks[:: max(1, len(chunks) - 1)]):
+        return known
+    parts = engine.map(lambda chunk: _evaluate(problem, chunk, None), chunks, stage="Reading the cohort", watch=watch)
+    confidence = np.empty(len(problem))
+    likeliest_wanted = np.empty(len(problem), dtype=bool)
+    confidence[rows] = np.concatenate([c for c, _ in parts])
+    likeliest_wanted[rows] = np.concatenate([w for _, w in parts])
+    problem.facts.at_start[problem.goal.is_threshold] = read_only(confidence), read_only(likeliest_wanted)
+    return confidence, likeliest_wanted
+
+
+def _still_holds(problem: Problem, rows: Rows, known: tuple[Floats, Mask]) -> bool:
+    now = _evaluate(problem, rows, None)
+    return all(np.array_equal(a, b[rows], equal_nan=True) for a, b in zip(now, known, strict=True))
 
 
 def _scores(problem: Problem, rows: Rows, changes: Floats | None) -> torch.Tensor:
@@ -69,14 +84,14 @@ def _scores(problem: Problem, rows: Rows, changes: Floats | None) -> torch.Tenso
 
 
 def scores_after(problem: Problem, rows: Rows, changes: Floats) -> torch.Tensor:
-    """(c, M, k) at x + change, a batch at a time; what is done with them does not depend on their order"""
+    """(c, M, k) at x + change, in the order of Problem.batches, which may differ from that of the rows"""
     return torch.cat([_scores(problem, rows[part], changes[part]) for part in problem.batches(rows)])
 
 
 def _evaluate(problem: Problem, rows: Rows, changes: Floats | None) -> tuple[Floats, Mask]:
-    """Confidence (B,), NaN where the output is not finite, and whether the likeliest class is wanted (B,).
+    """Confidence (B,), NaN where the output is not finite, and whether the most likely class is wanted (B,).
 
-    Of several models: in every one of them.
+    For an ensemble: the smallest confidence, and whether this holds in every member.
     """
     p = _scores(problem, rows, changes)
     wanted = problem.goal.wanted_for(rows, p.device)
@@ -99,7 +114,7 @@ def confidence_after(problem: Problem, rows: Rows, changes: Floats) -> Floats:
 def least_confidence(problem: Problem, rows: Rows, changes: Floats, full: Floats) -> Floats:
     """(B,): the smallest confidence of each sample over the scenarios of `must_hold`; NaN if one is not finite.
 
-    full (B,): its confidence after the full change, which is one of them.
+    full (B,): the confidence after the full change, which is one of the scenarios.
     """
     least = full
     for carried_out in problem.scenarios.carried_out(problem.start[rows], changes):
@@ -108,12 +123,12 @@ def least_confidence(problem: Problem, rows: Rows, changes: Floats, full: Floats
 
 
 def _passes(problem: Problem, confidence: Floats) -> Mask:
-    """A flip counts when it passes by the guard, so that it also passes in another batch, or alone."""
+    """Whether a flip passes by at least the guard, so that it also passes in another batch, or alone."""
     return np.asarray(confidence >= problem.goal.required + problem.guard)
 
 
 def is_flip(problem: Problem, rows: Rows, changes: Floats) -> Mask:
-    """(B,): whether the sample passes by the guard in every scenario. Those that fail the full change need no other."""
+    """(B,): whether the sample passes by the guard in every scenario. The full change is checked first."""
     full = confidence_after(problem, rows, changes)
     found = _passes(problem, full)
     if problem.scenarios.requirements and found.any():
@@ -130,9 +145,7 @@ def lawful(problem: Problem, rows: Rows, changes: Floats) -> Mask:
 def _lawful(problem: Problem, rows: Rows, changes: Floats) -> Mask:
     kept = np.isfinite(changes).all(axis=1)
     kept &= (changes[:, ~problem.ledger.actionable] == 0).all(axis=1)
-    absent = problem.slots.absent(rows)
-    if absent is not None:
-        kept &= ((changes == 0) | ~absent).all(axis=1)
+    kept &= problem.slots.has_all(rows, changes)
     if not problem.limits.none:
         kept &= ~problem.limits.broken(problem.start[rows], changes, rows).any(axis=1)
     return np.asarray(kept)
@@ -149,16 +162,16 @@ def admissible(problem: Problem, rows: Rows, changes: Floats) -> Mask:
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """What stands of a selection: kept (c,), and the confidence of each after its full change."""
+    """The judged selection: kept (c,), and the confidence of each sample after its full change."""
 
     kept: Mask
     confidence: Floats
 
 
 def verdict(problem: Problem, rows: Rows, changes: Floats) -> Verdict:
-    """Judge a selection that claims to be within budget; what fails alone is dropped, which only lowers consumption.
+    """Judge a selection that should keep the budgets. Flips that fail are dropped, which only lowers consumption.
 
-    Raises RuntimeError if the selection overspends: that is a bug of `choose`, and no plan comes of it.
+    Raises RuntimeError if the selection overspends, which would be a bug of `choose`.
     """
     confidence = confidence_after(problem, rows, changes)
     least = least_confidence(problem, rows, changes, confidence)
@@ -173,7 +186,7 @@ def verdict(problem: Problem, rows: Rows, changes: Floats) -> Verdict:
             kept[c] = alone >= problem.goal.required
             apart = max(apart, abs(alone - least[c]))
         if apart <= HARMLESS * problem.guard:
-            break  # a hundred that rounding moves so little speak for the rest
+            break  # the 100 narrowest flips barely move: the rest need no individual check
     over = problem.bill(rows, changes).of(kept).overspent()
     if over:
         names = ", ".join(problem.ledger.names[r] for r in over)

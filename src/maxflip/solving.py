@@ -29,15 +29,16 @@ from maxflip.plan.bracket import Ceiling, most_allowed, most_worth
 from maxflip.plan.holding import holds_of
 from maxflip.plan.plan import Fate, Places, Plan, Status
 from maxflip.plan.pool import Pool
-from maxflip.problem.describe import asked
+from maxflip.plan.used import SolverUsed
 from maxflip.problem.problem import Problem
+from maxflip.problem.question import Question
 from maxflip.problem.sanity import outcome_notices
 from maxflip.select.choose import choice, choose
 from maxflip.select.scarcity import true_prices
 from maxflip.select.twins import evened, in_order
 from maxflip.solvers import Grouped, Prices, Proposal, Run, Solver, read_groups
 
-EFFORT_AGAIN = 0.25  # of the search for one more sample, where an earlier plan is known that lacks but one
+EFFORT_AGAIN = 0.25  # effort of `choice` if an earlier selection is feasible
 
 
 def solve(
@@ -51,19 +52,16 @@ def solve(
     allocation: Literal["joint", "proportional"] = "joint",
     groups: Any = None,
 ) -> Plan:
-    """Whom to pick and what to change.
+    """Find which samples to pick and what to change.
 
     Args:
-        problem: what is asked.
+        problem: the problem.
         solver: an object such as Prices(); None: Prices().
         seed: whole number; the same seed gives the same plan.
-        start: an earlier Plan: all flips that it keeps are chosen from too, and solvers that can go on from it; None:
-            from nothing.
-        engine: who does the work; None: this process.
-        watch: function that is told what happens (maxflip.Event); None: nobody.
-        allocation: "joint": all samples share every budget; "proportional" (the paper, for sequences): each group has
-            a part of every budget of its own.
-        groups: of a proportional allocation: how many, of similar lengths, or one label per sample, (n,); None: none.
+        start: an earlier Plan. Its flips are candidates too, and some solvers continue from it; None: no earlier plan.
+        engine: runs the work; None: this process.
+        watch: function called with progress events (maxflip.Event); None: no reports.
+        allocation, groups: "proportional" with groups is short for the solver Grouped(solver, groups).
     """
     _check_arguments(problem, solver, seed, start, engine, watch)
     _check_allocation(allocation, groups)
@@ -73,21 +71,22 @@ def solve(
     for text in problem.notices:
         tell(Notice(text))
     used = solver if solver is not None else Prices()
+    if groups is not None:
+        used = Grouped(used, groups)
     worker = engine or Local(torch.get_num_threads())
     with _at_work(problem, worker):
         where = judge.standing(problem, worker, tell)
         earlier = None if start is None else _Earlier.of(problem, where, start)
         run = Run(Streams(seed), tell, worker, where, start, None if earlier is None else earlier.pool)
-        alone = used if allocation == "joint" else Grouped(used, read_groups(groups, problem.cohort))
         must = problem.include[~where.already[problem.include]]
         before = [] if earlier is None else earlier.selections
-        stands = [some for some in before if _allowed(problem, run, alone, must, some)]
+        stands = [some for some in before if _allowed(problem, run, used, must, some)]
         run = replace(run, won=max((_worth(problem, some) for some in stands), default=0.0))
-        proposal = _finite(alone.propose(problem, run))
+        proposal = _finite(used.propose(problem, run))
         offered = _admitted(problem, Pool.of(problem, proposal.rows, proposal.changes))
         found = offered if earlier is None else in_order(problem, Pool.union([offered, earlier.pool]))
-        # Groups that have parts of the budgets to themselves chose already; flips of an earlier plan would mix them.
-        if isinstance(alone, Grouped):
+        # A proportional allocation has already chosen within each group; flips of an earlier plan would mix the groups.
+        if isinstance(used, Grouped):
             shared = offered
         else:
             shared = evened(problem, found, run.candidates_wanted(problem), where.confidence)
@@ -104,7 +103,13 @@ def solve(
         proposal = replace(proposal, notices=(*proposal.notices, *chosen.notices))
         proposal = _with_true_prices(problem, proposal, shared, selection)
         plan = _plan(problem, run, proposal, selection, pool)
-    return replace(plan, solver=repr(used), seconds=time.monotonic() - began)
+    return replace(plan, solver=_used(problem, used), seconds=time.monotonic() - began)
+
+
+def _used(problem: Problem, solver: Solver) -> SolverUsed:
+    if isinstance(solver, Grouped):
+        return SolverUsed.of(solver.solver, len(np.unique(read_groups(solver.groups, problem.cohort))))
+    return SolverUsed.of(solver)
 
 
 def choose_again(
@@ -116,21 +121,21 @@ def choose_again(
     ceilings: Sequence[Ceiling] = (),
     engine: Engine | None = None,
 ) -> Plan:
-    """The plan of the problem, or a better one that needs no search.
+    """The plan, or a better one found without a new search.
 
     Args:
-        problem: the one that `plan` is of.
-        plan: what it is to be worth at least.
-        pool: flips of the same question with any budgets, those of the plan among them, to choose from in the slots of
-            the problem; None: nothing is chosen.
-        others: plans of the same question with other budgets; one that fits and is worth more takes the plan's place.
+        problem: the problem of `plan`.
+        plan: the result is worth at least as much.
+        pool: candidate flips in the slots of the problem, including those of the plan, from solves of the same question
+            with any budgets; None: no new choice is made.
+        others: plans of the same question with other budgets; one that fits and is worth more replaces the plan.
         ceilings: of the same question with any budgets; they may lower the bound.
-        engine: who does the work; None: this process.
+        engine: runs the work; None: this process.
     """
     worker = engine or Local(torch.get_num_threads())
     with _at_work(problem, worker):
         fates = plan.fates.astype(str)
-        must = problem.include[fates[problem.include] != Fate.ALREADY.value]
+        must = problem.include[fates[problem.include] != Fate.ALREADY]
         choices = [_mapped(problem, other.picked, other)[0] for other in others]
         choices = [known for known in choices if problem.bill(known.rows, known.changes).fits()]
         if pool is None:
@@ -147,7 +152,7 @@ def choose_again(
 
 
 def _with_true_prices(problem: Problem, proposal: Proposal, offered: Pool, selection: _Selection) -> Proposal:
-    """Without prices of budgets of which the plan leaves enough."""
+    """The proposal with the prices of budgets that do not limit the plan set to 0."""
     if proposal.prices is None:
         return proposal
     names = problem.ledger.names
@@ -167,7 +172,8 @@ def _at_work(problem: Problem, worker: Engine) -> Iterator[None]:
 @dataclass(frozen=True, eq=False)
 class _Earlier:
     """pool: the flips of an earlier plan that are flips of this problem
-    selections: the plan's own, and the one that its `what_if` makes up for the new budgets, as far as they are"""
+    selections: the plan's own, and the one of its `what_if` for the new budgets, without flips that fail here
+    """
 
     pool: Pool
     selections: tuple[Pool, ...]
@@ -175,7 +181,7 @@ class _Earlier:
     @classmethod
     def of(cls, problem: Problem, where: judge.Standing, start: Plan) -> _Earlier:
         flips, which = _mapped(problem, start.flips, start)
-        if problem.scenarios.step is not None:  # budgets count what is done: the rounded change
+        if problem.scenarios.step is not None:  # budgets count the rounded change
             flips = Pool.of(problem, flips.rows, problem.settle(flips.rows, flips.changes))
         asked = where.open[flips.rows] & ~np.isin(flips.rows, problem.exclude)
         asked[asked] = judge.admissible(problem, flips.rows[asked], flips.changes[asked])
@@ -195,12 +201,12 @@ def _admitted(problem: Problem, flips: Pool) -> Pool:
 
 
 def pooled(problem: Problem, plans: Sequence[Plan]) -> Pool:
-    """All flips of plans of the same question with any budgets."""
+    """All flips of several plans of the same question with any budgets."""
     return in_order(problem, Pool.union([_mapped(problem, plan.flips, plan)[0] for plan in plans]))
 
 
 def _without(pool: Pool, dropped: Pool) -> Pool:
-    """Without these flips, which did not hold when they were judged once more."""
+    """The pool without flips that failed when judged again."""
     kept = np.ones(len(pool), dtype=bool)
     for row, change in zip(dropped.rows.tolist(), dropped.changes, strict=True):
         own = np.flatnonzero(pool.rows == row)
@@ -209,7 +215,7 @@ def _without(pool: Pool, dropped: Pool) -> Pool:
 
 
 def _allowed(problem: Problem, run: Run, solver: Solver, must: Rows, known: Pool) -> bool:
-    """Whether an earlier selection is one of this problem."""
+    """Whether an earlier selection is feasible for this problem."""
     if not np.isin(must, known.rows).all():
         return False
     if isinstance(solver, Grouped):
@@ -219,8 +225,10 @@ def _allowed(problem: Problem, run: Run, solver: Solver, must: Rows, known: Pool
 
 @dataclass(frozen=True, eq=False)
 class _Selection:
-    """What stands of what was chosen: rows (count,) ascending, changes (count, K), confidence (count,) after them;
-    and what was dropped: chosen, but no flips when judged again"""
+    """A judged selection: rows (count,) ascending, changes (count, K), confidence (count,) after them.
+
+    dropped: flips that were chosen but failed when judged again
+    """
 
     rows: Rows
     changes: Floats
@@ -233,7 +241,7 @@ def _worth(problem: Problem, choice: Pool) -> float:
 
 
 def _best(problem: Problem, choices: Sequence[Pool]) -> _Selection:
-    """The choice that is worth most when it is judged once more; of equals the first."""
+    """The choice with the greatest worth after judging; ties are broken by order."""
     best: _Selection | None = None
     most = -math.inf
     for some in sorted(choices, key=lambda some: -_worth(problem, some)):
@@ -257,7 +265,7 @@ def _judged(problem: Problem, choice: Pool) -> _Selection:
 
 
 def _known(problem: Problem, proposal: Proposal, pool: Pool) -> Rows:
-    """Rows that have a flip: by the judge's word where it was offered, by the solver's where that was too dear."""
+    """Rows that have a flip: decided by the judge if it was offered, otherwise by the solver."""
     known = np.zeros(len(problem), dtype=bool)
     for rows, is_so in ((proposal.known, True), (proposal.rows, False), (pool.rows, True)):
         known[rows] = is_so
@@ -265,8 +273,7 @@ def _known(problem: Problem, proposal: Proposal, pool: Pool) -> Rows:
 
 
 def _finite(proposal: Proposal) -> Proposal:
-    """Without an estimate, prices or ceilings that are no numbers: nothing can be read from them, and no file can hold
-    them."""
+    """The proposal without estimate, prices or ceilings that are not finite: files cannot hold them."""
     if proposal.estimate is not None and not math.isfinite(proposal.estimate):
         proposal = replace(proposal, estimate=None)
     if proposal.prices is not None and not all(map(math.isfinite, proposal.prices.values())):
@@ -331,14 +338,14 @@ def _plan(problem: Problem, run: Run, proposal: Proposal, selection: _Selection,
         bound=bound if proposal.bound is not None or bound == worth else None,
         estimate=None if proposal.estimate is None else min(plain, max(worth, proposal.estimate)),
         status=_status(worth, bound, is_known=proposal.bound is not None or proposal.estimate is not None),
-        solver="",
+        solver=SolverUsed(""),
         seed=run.streams.seed,
         seconds=0.0,
         guard=problem.guard,
         notices=(*problem.notices, *proposal.notices, *doubts),
         trace=proposal.trace,
         versions=_versions(),
-        question=asked(problem),
+        question=Question.of(problem),
         made=datetime.now(UTC).isoformat(timespec="seconds"),
         include=problem.include,
         exclude=problem.exclude,
@@ -349,7 +356,7 @@ def _plan(problem: Problem, run: Run, proposal: Proposal, selection: _Selection,
 
 
 def _selected(problem: Problem, selection: _Selection) -> dict[str, Any]:
-    """The fields of a plan that say who is picked and what changes."""
+    """The fields of a plan that depend on the selection."""
     rows, changes = selection.rows, selection.changes
     return {
         "selected": rows,
@@ -365,18 +372,18 @@ def _selected(problem: Problem, selection: _Selection) -> dict[str, Any]:
 def _replaced(problem: Problem, plan: Plan, selection: _Selection) -> Plan:
     """The plan with another selection."""
     fates = plan.fates.copy()
-    fates[plan.selected] = Fate.LEFT_OUT.value
-    fates[selection.rows] = Fate.FLIPPED.value
+    fates[plan.selected] = Fate.LEFT_OUT
+    fates[selection.rows] = Fate.FLIPPED
     return replace(plan, fates=fates, **_selected(problem, selection))
 
 
 def _with_shared(problem: Problem, plan: Plan, pool: Pool, ceilings: Sequence[Ceiling]) -> Plan:
-    """The plan with what others of the same question know: flips and ceilings, and what follows from these."""
+    """The plan with flips and ceilings of other solves of the same question; updates fates, bound and status."""
     fates = plan.fates.copy()
     found = np.zeros(len(fates), dtype=bool)
     found[pool.rows] = True
-    lost = (fates == Fate.NOT_FOUND.value) | ((fates == Fate.UNUSABLE.value) & np.isfinite(plan.confidence_before))
-    fates[found & lost] = Fate.LEFT_OUT.value
+    lost = (fates == Fate.NOT_FOUND) | ((fates == Fate.UNUSABLE) & np.isfinite(plan.confidence_before))
+    fates[found & lost] = Fate.LEFT_OUT
     shared = (*plan.ceilings, *(c for c in ceilings if c.proved and c not in plan.ceilings))
     amounts = {name: budget.amount for name, budget in problem.budgets.items()}
     most = most_allowed(shared, amounts, problem.worth) if any(c.proved for c in shared) else math.inf
@@ -395,12 +402,8 @@ def _with_shared(problem: Problem, plan: Plan, pool: Pool, ceilings: Sequence[Ce
 
 
 def _places(problem: Problem, selected: Rows) -> Places | None:
-    ragged, slots = problem.cohort.ragged, problem.slots
-    if ragged is None or slots.step is None:
-        return None
-    step = slots.step[selected]
-    time = np.where(step >= 0, ragged.times[ragged.begin[selected][:, None] + step], np.nan)
-    return Places(slots.feature, step, time, ragged.lengths[selected])
+    found = problem.cohort.layout.places(problem.slots, selected)
+    return None if found is None else Places(*found)
 
 
 def _where_changed(problem: Problem, rows: Rows, changes: Floats) -> Floats:
@@ -411,13 +414,13 @@ def _where_changed(problem: Problem, rows: Rows, changes: Floats) -> Floats:
     )
 
 
-_FATES = np.array([fate.value for fate in Fate], dtype=object)
+_FATES = np.array(list(Fate), dtype=object)
 _CODE = {fate: code for code, fate in enumerate(Fate)}
 Codes = NDArray[np.int8]
 
 
 def _fates(problem: Problem, proposal: Proposal, where: judge.Standing, known: Rows, selected: Rows) -> Codes:
-    """(n,) places in _FATES. Later lines overrule earlier ones."""
+    """(n,) indices into _FATES. Later assignments override earlier ones."""
     fates = np.full(len(problem), _CODE[Fate.NOT_FOUND], dtype=np.int8)
     fates[problem.exclude] = _CODE[Fate.LEFT_OUT]
     fates[known] = _CODE[Fate.LEFT_OUT]
@@ -430,15 +433,15 @@ def _fates(problem: Problem, proposal: Proposal, where: judge.Standing, known: R
 
 
 def _plain_bound(problem: Problem, fates: NDArray[np.object_]) -> float:
-    """Nobody outside these can be won, and count budgets cap how many."""
-    lost = (fates == Fate.ALREADY.value) | (fates == Fate.UNREACHABLE.value)
+    """Bound without prices: total worth of the samples that can be flipped, limited by the count budgets."""
+    lost = (fates == Fate.ALREADY) | (fates == Fate.UNREACHABLE)
     lost[problem.exclude] = True
     caps = problem.ledger.amounts[problem.ledger.count > 0]
     return most_worth(problem.worth[~lost], float(caps.min(initial=np.inf)))
 
 
 def _status(worth: float, bound: float, *, is_known: bool) -> Status:
-    """is_known: whether a bound or an estimate is"""
+    """is_known: whether a bound or an estimate is known"""
     if worth >= bound:
         return Status.OPTIMAL
     return Status.OPEN if is_known else Status.FEASIBLE

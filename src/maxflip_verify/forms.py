@@ -31,4 +31,4 @@ def misfits(value: Any, form: Any, where: str) -> Iterator[str]:
 def _fits(value: Any, word: str) -> bool:
     if word in ("number", "size"):  # finite; a size is not negative
         return type(value) in (int, float) and (word == "number" or value >= 0) and abs(value) <= sys.float_info.max
-    return type(value) is TYPES[word] if word in TYPES else repr(value) == word
+    return word == "any" or (type(value) is TYPES[word] if word in TYPES else repr(value) == word)

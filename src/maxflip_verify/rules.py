@@ -138,14 +138,19 @@ def summary_rules(case: Case, plan: Columns, fates: Columns, said: dict[str, Any
     yield check("summary.json: of sequences", bool(stray), stray, "nothing of the kind, as the cohort is a table")
     for key, value in wanted.items():
         yield check(f"summary.json: {key}", said.get(key) != value, said.get(key), value)
-    kind, _, options = f"{said['solver'][:-1]},".partition("(")
-    other = [key for key, value in solver.get("options", {}).items() if f"{key}={value!r}," not in options]
-    named = kind.lower() == solver.get("name", "prices").replace("_", "")
-    yield check("summary.json: solver", bool(other) or not named, said["solver"], f"the job's, {solver}")
+    used = said["solver"]
+    other = [key for key, value in solver.get("options", {}).items() if used["options"].get(key, key) != value]
+    named = used["name"].lower() == solver.get("name", "prices").replace("_", "")
+    divided = used["groups"] is not None
+    alike = divided == (solver.get("allocation", "joint") == "proportional") and used["groups"] in (
+        None,
+        solver.get("groups"),
+    )
+    yield check("summary.json: solver", bool(other) or not (named and alike), used, f"the job's, {solver}")
     guard, below, bound, status = (said[key] for key in ("guard", "below_margin", "bound", "status"))
     least, most = (int(((fates["fate"] != "already") & (fates["lead"] > near)).sum()) for near in (guard, -guard))
     claim = "optimal" if bound == worth else "open" if (bound, said["estimate"]) != (None, None) else "feasible"
     yield check("summary.json: below_margin", not least <= below <= most, below, f"{least} to {most}")
     yield check("summary.json: bound", bound is not None and bound < worth, bound, f"at least the worth, {worth!r}")
-    yield check("summary.json: status", status not in (claim, "limit"), status, f"{claim!r} or 'limit'")
+    yield check("summary.json: status", status != claim, status, repr(claim))
     yield check("summary.json: guard", not guards[0] <= guard <= guards[1], guard, f"{guards[0]} to {guards[1]}")

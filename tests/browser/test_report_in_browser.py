@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from maxflip.plan.plan import Fate, Places, Plan, Status
+from maxflip.plan.used import SolverUsed
 from maxflip.problem.budgets import Budget
+from maxflip.problem.question import Lever, Question
 from maxflip.study.groups import Group, Groups
 from maxflip.study.insight import Insight, Outlook, Plausibility
 from tests.browser.conftest import Open, Opened, missing
@@ -22,7 +24,7 @@ AXE = Path(__file__).parents[2] / ".tools" / "axe.min.js"
 COUNT = 60
 SECTIONS = (
     *("What was asked", "Where the budgets went", "What more or less of all budgets buys", "Which features change"),
-    *("The people picked", "What became of everyone", "Do they look like real people?", "By group: ward"),
+    *("The people picked", "Everyone in the cohort", "Do they look like real people?", "By group: ward"),
     *("How it was made", "Who was near, who was far"),
 )
 
@@ -33,7 +35,7 @@ def clinic(**given: Any) -> Plan:
     settings: dict[str, Any] = {
         "confidence_before": np.concatenate([-steps / 100, np.linspace(-0.99, -0.3, COUNT)]),
         "confidence_after": np.full(COUNT, 0.1 + 1e-6),
-        "question": {"Wanted class": "'stable'", "Confidence": "margin 0.1: ahead", "May change": "'bmi' freely"},
+        "question": Question(("stable",), "margin", 0.1, (Lever("bmi"),)),
         "budgets": {
             "bmi": Budget(900.0, {"bmi": 1.0}),
             "bp": Budget(20_000.0, {"bp": 1.0}),
@@ -95,7 +97,7 @@ def stays() -> Plan:
 
 def test_it_opens_without_a_word_and_asks_nobody(open_report: Open) -> None:
     opened = open_report(clinic(), everything())
-    assert opened.page.title() == "Plan: 60 of 120 are predicted “stable” after the change"
+    assert opened.page.title() == "Plan: 60 of 120 change to “stable”"
     assert len(opened.rows()) == 25
 
 
@@ -156,7 +158,7 @@ def test_small_and_large_changes_read_alike_too(open_report: Open) -> None:
         budgets={"bmi": Budget(np.inf, {"bmi": 1.0}, "absolute"), "bp": Budget(90.0, {"bp": 1.0})},
         confidence_before=np.array([-1e-9, 0.0005, 0.0015, -0.0005, -1234.5, 1e16, -0.5, 0.125, *[-0.5] * 3]),
         worths=np.array([1, 1e-7, 12345.678, 1.0005, 0.00012345, 3e20, 1, 1, 1, 1, 1]),
-        question={"Confidence": "margin 0.1: x"},
+        question=Question((), "margin", 0.1),
     )
     live, plain = open_report(plan), open_report(plan, script=False)
     rows = [one.page.locator("#people-table tbody tr").all_inner_texts() for one in (live, plain)]
@@ -170,7 +172,7 @@ def test_one_person_by_mouse(open_report: Open) -> None:
     view = page.get_by_role("dialog", name="P-9")
     assert view.is_visible()
     text = view.inner_text()
-    assert "Confidence −0.100 before, 0.100 after the change; 0.1 was asked for." in text
+    assert "Confidence: −0.100 → 0.100 (0.1 required)." in text
     assert re.search(r"bmi\s+kg/m²\s+31.2\s+30.2\s+−1.0", text)
     assert re.search(r"bp\s+mmHg\s+31\s+56\s+\+25", text)
     assert re.search(r"bmi\s+0.1%", text)
@@ -333,10 +335,10 @@ def test_hostile_texts_run_nowhere_and_are_shown_as_they_are(open_report: Open) 
         units={f: texts[(i + 7) % k] for i, f in enumerate(texts)},
         budgets={f: Budget(4.0, {f: 1.0}) for f in texts},
         notices=texts,
-        question={"Wanted class": "'</script><script>alert(1)</script>'", **{f: f for f in texts}},
+        question=Question(("</script><script>alert(1)</script>",), "margin", 0.1, tuple(map(Lever, texts))),
         inputs=dict.fromkeys(texts, "x"),
         versions=dict.fromkeys(texts, "x"),
-        solver=texts[0],
+        solver=SolverUsed(texts[0]),
         trace={texts[0]: [texts[1]], "dual": [1.0]},
     )
     plan = dataclasses.replace(plan, all_ids=np.array([*texts, *plan.all_ids[k:]], dtype=object))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import random
+import re
 import time
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from hypothesis import strategies as st
 
 from maxflip import InputError, Nearest, OutputError, Prices, ProblemError, TorchClassifier, solve
 from maxflip.io.job.read import Job, read_job
+from maxflip.io.job.schema import SOLVER_NAMES
+from maxflip.solvers import SOLVERS
 
 PEOPLE = "pid,age,bmi,bp,wanted,value,low\n007,61,27.5,120,stable,1,20\nP-2,48,31,111,0,2.5,\nP-3,70,22,140,1,3,18.5\n"
 JOB = """\
@@ -68,6 +71,11 @@ def job_file(folder: Path, text: str | bytes = JOB) -> Path:
     return path
 
 
+def line_of(found: Job, text: str) -> int:
+    """The first line of the job with this text."""
+    return next(n for n, line in enumerate(found.path.read_text().splitlines(), 1) if text in line)
+
+
 def edited(*changes: tuple[str, str]) -> str:
     text = JOB
     for old, new in changes:
@@ -86,11 +94,15 @@ def told(folder: Path, text: str | bytes) -> list[str]:
     with pytest.raises(InputError) as caught:
         read_job(path)
     assert all(p.startswith(f"{path}: ") for p in caught.value.problems)
-    return [p.removeprefix(f"{path}: ") for p in caught.value.problems]
+    return [re.sub(r"^line \d+: ", "", p.removeprefix(f"{path}: ")) for p in caught.value.problems]
 
 
 def faults(folder: Path, *changes: tuple[str, str]) -> list[str]:
     return told(folder, edited(*changes))
+
+
+def test_every_solver_has_its_name_in_a_job() -> None:
+    assert tuple(SOLVERS) == SOLVER_NAMES
 
 
 def test_a_misspelt_column_is_named_and_not_those_who_spell_it_right(tmp_path: Path) -> None:
@@ -227,7 +239,7 @@ def test_the_cohort_is_found_beside_the_job(tmp_path: Path, monkeypatch: pytest.
         ("[budgets.bp]", '[budgets."b p"]', "budgets.\"b p\": no feature is called 'b p'. Did you mean 'bp'?"),
         ("[limits.bmi]", "[limits.bmj]", "limits.bmj: no feature is called 'bmj'. Did you mean 'bmi'?"),
         ("[limits.bmi]", "[limits.age]", "limits.age: the feature draws on no budget, so it is frozen. Give it a"),
-        ("min = 18.0", "min = 46", "limits.bmi.min = 46.0, limits.bmi.max = 45.0: min is above max. Swap them."),
+        ("min = 18.0", "min = 46", "limits.bmi.min, limits.bmi.max: min 46.0 is above max 45.0. Swap them."),
         ("min = 18.0", "min = nan", "limits.bmi.min = nan: must be a number; nan is none."),
         ("min = 18.0", 'min = 1\nmin_column = "low"', "limits.bmi.min, limits.bmi.min_column: give one of the two."),
         ("max = 45.0", 'max = 1e3\nmax_column = "x"', "limits.bmi.max, limits.bmi.max_column: give one of the two."),
@@ -281,6 +293,22 @@ def test_the_cohort_is_found_beside_the_job(tmp_path: Path, monkeypatch: pytest.
 )
 def test_a_wrong_value_is_named_by_its_key(tmp_path: Path, old: str, new: str, fault: str) -> None:
     assert sum(fault in sentence for sentence in faults(tmp_path, (old, new))) == 1
+
+
+def test_a_fault_names_its_line(tmp_path: Path) -> None:
+    """Of a key; of the table where the key is missing; of a key in brackets the line on which they open."""
+    text = edited(("margin = 0.1", "margin = 2"), ("min = 18.0", "min = 50.0"), ('prices = "unit"', "prices = 3"))
+    path = job_file(tmp_path, text)
+    with pytest.raises(InputError) as caught:
+        read_job(path)
+    lines = path.read_text().splitlines()
+    told = [re.fullmatch(r".*job\.toml: line (\d+): (.*)", problem) for problem in caught.value.problems]
+    at = {found[2].split(" ")[0].rstrip(":,"): lines[int(found[1]) - 1] for found in told if found}
+    assert at == {
+        "goal.margin": "margin = 2",
+        "limits.bmi.min": "min = 50.0",
+        "solver.options.prices": "options = { prices = 3 }",
+    }
 
 
 def test_all_faults_are_listed(tmp_path: Path) -> None:
@@ -398,10 +426,13 @@ def test_faults_of_the_problem_name_the_job_or_the_cohort(tmp_path: Path, classi
     )
     with pytest.raises(ProblemError) as caught:
         found.problem(found.read_cohort(), classifier)
-    assert caught.value.problems == (
-        f"{found.path}: limits.bmi: row 3 (id P-3): min is above max.",
-        f"{found.path}: limits.bp.min, limits.bp.direction: 'down', but every sample starts at or below min.",
-        f"{found.path}: goal.include: no sample has the id 'P-9'. Did you mean 'P-3'?",
+    said = {
+        "[limits.bmi]": "limits.bmi: row 3 (id P-3): min is above max.",
+        "min = 140": "limits.bp.min, limits.bp.direction: 'down', but every sample starts at or below min.",
+        "include": "goal.include: no sample has the id 'P-9'. Did you mean 'P-3'?",
+    }
+    assert caught.value.problems == tuple(
+        f"{found.path}: line {line_of(found, at)}: {words}" for at, words in said.items()
     )
 
 
@@ -409,7 +440,7 @@ def test_a_value_beyond_the_models_dtype_is_a_fault_of_the_cohort(tmp_path: Path
     found = job(tmp_path)
     (tmp_path / "people.csv").write_text(PEOPLE.replace("120", "1e300"))
     narrow = TorchClassifier(torch.nn.Linear(3, 2), output="logits", classes=["worse", "stable"])
-    with pytest.raises(ProblemError, match=r"^people\.csv: column 'bp', row 1 \(id 007\): 1e\+300 is beyond the"):
+    with pytest.raises(ProblemError, match=r"(?m)^people\.csv: column 'bp', row 1 \(id 007\): 1e\+300 is beyond the"):
         found.problem(found.read_cohort(), narrow)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from maxflip._util.rng import Streams
 from maxflip.problem.goal import Goal
 from maxflip.solvers.paper import selection
 from maxflip.solvers.paper.confidence import divergence, hinge, signed
+from maxflip.solvers.paper.details import DETAILS
 from maxflip.solvers.paper.indicator import beyond, soft_indicator
 from maxflip.solvers.paper.multipliers import Multipliers
 from maxflip.solvers.paper.steps import into_unit_interval, onto_simplex, renormalised
@@ -105,8 +107,8 @@ def test_uniform_categorical_draws_saturate() -> None:
 @pytest.mark.parametrize("block", [7, 40, 10**6])
 def test_categorical_noise_may_come_in_blocks(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of whatever size, gradients agree with finite differences; one choice of one draw is the smallest block."""
-    monkeypatch.setattr(selection, "BLOCK", block)
-    monkeypatch.setattr(selection, "KEPT", 100)  # fewer than there are: all are made again for the gradient
+    # So few are kept that all are made again for the gradient.
+    monkeypatch.setattr(selection, "DETAILS", replace(DETAILS, noise_block=block, noise_kept=100))
     pi = tensor([0.1, 0.2, 0.3, 0.25, 0.15]).requires_grad_(True)
     for omega in (1.0, 0.5, 2.0):
         assert torch.autograd.gradcheck(lambda p, w=omega: selection.categorical(p, w, 6, 4, noise()), (pi,))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from maxflip.plan.plan import Fate, Plan, Status
+from maxflip.plan.used import SolverUsed
 from maxflip.problem.budgets import Budget
 from maxflip.report import render
 
@@ -149,9 +150,9 @@ def make(changes: Any = ((-3.3, 0.0), (-1.1, 12.0)), *, others: dict[Fate, int] 
     features = given.pop("features", ("bmi", "bp"))
     change = change.reshape(-1, len(features))
     count = len(change)
-    fates = [Fate.FLIPPED.value] * count
+    fates = [Fate.FLIPPED] * count
     for fate, number in ({Fate.LEFT_OUT: 3} if others is None else others).items():
-        fates += [fate.value] * number
+        fates += [fate] * number
     n = len(fates)
     budgets = given.pop("budgets", {f: Budget(600.0, {f: 1.0}) for f in features})
     ids = np.array([f"P-{j}" for j in range(n)], dtype=object)
@@ -174,7 +175,7 @@ def make(changes: Any = ((-3.3, 0.0), (-1.1, 12.0)), *, others: dict[Fate, int] 
             "bound": None,
             "estimate": None,
             "status": Status.FEASIBLE,
-            "solver": "Nearest()",
+            "solver": SolverUsed("Nearest"),
             "seed": 7,
             "seconds": 0.25,
             "guard": 1e-9,

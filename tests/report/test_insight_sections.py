@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from maxflip.plan.plan import Fate
+from maxflip.problem.question import Question
 from maxflip.report import render
-from maxflip.report.charts import Line, Spread, lines, ticks
+from maxflip.report.charts import Line, Quantiles, lines, ticks
 from maxflip.study.groups import Group, Groups
 from maxflip.study.insight import Insight, Outlook, Plausibility
 from tests.report.plans import HOSTILE, Page, make
@@ -34,23 +35,23 @@ def likeness(before: Any, after: Any, **given: Any) -> Plausibility:
 
 def test_the_frontier_shows_people_estimates_and_this_plan() -> None:
     text = shown(Insight(frontier=OUTLOOK))
-    assert "With 0.5 times all budgets 1 person and with 2 times all budgets 4 people would be reached." in text
+    assert "Half of the budgets reaches 1; double reaches 4." in text
     assert "this plan" in text
-    assert "estimate of the most possible (not proved)" in text
-    assert "no plan can reach more (proved)" not in text
+    assert "estimated maximum (not proved)" in text
+    assert "upper bound (proved)" not in text
     assert "0.512" in text
     assert "245" in text
 
 
 def test_the_frontier_is_in_worth_where_people_count_differently() -> None:
     text = shown(Insight(frontier=OUTLOOK), worths=np.array([1.0, 2.0, 1.0, 1.0, 1.0]))
-    assert "With 0.5 times all budgets a worth of 1.5 and with 2 times all budgets a worth of 6" in text
+    assert "Half of the budgets reaches a worth of 1.5; double reaches a worth of 6." in text
 
 
 def test_a_proved_bound_is_drawn_as_one() -> None:
     proved = Outlook((1.0, 2.0), (2, 4), (2.0, 4.0), (2.0, 5.9), (None, None))
     text = shown(Insight(frontier=proved))
-    assert "no plan can reach more (proved)" in text
+    assert "upper bound (proved)" in text
     assert "(not proved)" not in text
     assert "245" in text  # nobody is nine tenths of a person
 
@@ -64,13 +65,13 @@ def test_numbers_of_the_frontier_are_not_below_what_they_stand_for() -> None:
 
 
 def test_one_scale_is_no_frontier() -> None:
-    assert "What more or less" not in shown(Insight(frontier=Outlook((1.0,), (2,), (2.0,), (None,), (None,))))
+    assert "What larger or smaller" not in shown(Insight(frontier=Outlook((1.0,), (2,), (2.0,), (None,), (None,))))
 
 
 def test_likeness_says_how_many_end_far_from_everyone_real() -> None:
     text = shown(Insight(plausibility=likeness([1.0, 3.0], [2.0, 5.0])))
-    assert "50.0% of those picked end farther from every real person of the wanted class than 95%" in text
-    assert "Half of those picked were within 2 of one before the change, and are within 3.5 after it" in text
+    assert "50.0% would look unusual among real people of the wanted class" in text
+    assert "The median distance to the nearest real person is 2 before the change and 3.5 after it" in text
     assert "Compared with 1,200 real people of the cohort." in text
 
 
@@ -78,8 +79,8 @@ def test_likeness_says_of_how_many_it_is_not_known() -> None:
     changes = [[-1.0, 0.0]] * 4
     found = Insight(plausibility=likeness([1.0, 3.0, np.nan, np.nan], [2.0, 5.0, np.nan, np.nan]))
     text = shown(found, changes=changes)
-    assert "50.0% of the 2 picked of whom it is known end farther" in text
-    assert "Of 2 of those picked nothing is known: there are too few real people of their wanted class." in text
+    assert "50.0% of the 2 people for whom this is known would look unusual" in text
+    assert "For 2 people picked this is not known: there are too few real people of their wanted class." in text
 
 
 def test_where_nobody_real_is_known_there_is_no_likeness_but_the_reason() -> None:
@@ -101,9 +102,9 @@ def test_groups_with_shares_of_those_who_were_not_there() -> None:
 
 def test_those_who_were_excluded_are_not_said_to_have_a_known_change() -> None:
     insight = Insight(groups=Groups("ward", (Group("north", 40, 20, 10, 5, -0.25),)))
-    said = "whether the plan picks them or not, and those who must not be picked."
+    said = "People who must not be picked count as reachable."
     assert said not in shown(insight)
-    assert said in shown(insight, question={"Must not be picked": "'P-4'"})
+    assert said in shown(insight, exclude=np.array([4]))
 
 
 def test_texts_of_an_insight_are_texts() -> None:
@@ -124,24 +125,24 @@ def test_those_nearest_the_line_are_said_to_be_picked() -> None:
         [[-1.0, 0.0]] * 10,
         others={Fate.LEFT_OUT: 15, Fate.NOT_FOUND: 5},
         confidence_before=before,
-        question={"Confidence": "margin 0.1: x"},
+        question=Question((), "margin", 0.1),
     )
     text = Page(render(plan)).text
-    assert "Half of those picked were above −0.1 before, half of those not picked above −0.6." in text
-    assert "The plan took mostly those nearer the line." in text
+    assert "The median confidence before the change is −0.1 for people picked and −0.6 for people not picked." in text
+    assert "The plan mostly picked people who were closer to the wanted class." in text
     assert "10 picked" in text
     assert "20 not picked" in text
-    assert "asked for" in text
+    assert "required" in text
 
 
 def test_where_the_picked_were_farther_the_page_does_not_say_nearest() -> None:
     before = np.concatenate([np.linspace(-0.9, -0.3, 10), np.linspace(-0.2, 0.0, 20)])
     text = Page(render(make([[-1.0, 0.0]] * 10, others={Fate.LEFT_OUT: 20}, confidence_before=before))).text
-    assert "did not simply take those nearer the line" in text
+    assert "did not simply pick the people closest to the wanted class" in text
 
 
 def test_of_a_handful_there_is_no_histogram() -> None:
-    assert "Who was near" not in Page(render(make(others={Fate.LEFT_OUT: 300}))).text
+    assert "How close people were" not in Page(render(make(others={Fate.LEFT_OUT: 300}))).text
 
 
 # Rounds
@@ -150,14 +151,14 @@ def test_of_a_handful_there_is_no_histogram() -> None:
 def test_rounds_are_drawn_where_they_mean_something_and_listed_in_any_case() -> None:
     trace = {"step": ["first", "<b>"], "dual": [5.5, 2.5], "seconds": [0.1, 0.2], "spent: bmi": [1.0, 2.0]}
     page = Page(render(make(trace=trace)))
-    assert "what prices allow at most: from 5.5 to 2.5" in page.text
+    assert "dual value at the current prices: from 5.5 to 2.5" in page.text
     assert "<b>" in page.bdi
     assert "spent: bmi" not in page.text
     alone = Page(render(make(trace={"step": [1], "found": [7], "note": [None]}))).text
-    assert "How the solver went on" in alone
+    assert "Solver progress" in alone
     assert "17–" in alone
-    assert "what prices" not in alone
-    assert "How the solver went on" not in Page(render(make())).text
+    assert "dual value" not in alone
+    assert "Solver progress" not in Page(render(make())).text
 
 
 def test_of_many_rounds_the_last_ones_are_listed() -> None:
@@ -188,7 +189,7 @@ def test_lines_break_where_a_number_is_not_known_and_have_a_name_and_a_descripti
 
 
 def test_a_spread_is_made_of_quantiles() -> None:
-    assert Spread.of(np.arange(101.0)) == Spread(5.0, 25.0, 50.0, 75.0, 95.0)
+    assert Quantiles.of(np.arange(101.0)) == Quantiles(5.0, 25.0, 50.0, 75.0, 95.0)
 
 
 @pytest.mark.parametrize("values", [[0.0, 0.0], [1e300, 2e300], [-1.0, -1.0]])

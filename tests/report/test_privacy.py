@@ -10,6 +10,7 @@ import numpy as np
 
 from maxflip.plan.plan import Fate, Plan
 from maxflip.problem.budgets import Budget
+from maxflip.problem.question import Question
 from maxflip.report import render
 from maxflip.study.groups import Group, Groups
 from maxflip.study.insight import Insight
@@ -22,7 +23,9 @@ def named(**given: Any) -> Plan:
     """30 people picked of 40, whose ids occur nowhere else; each changes by another amount."""
     changes = np.column_stack([-np.arange(1, COUNT + 1) / 7.0, np.zeros(COUNT)])
     given = {
-        "question": {"Wanted class": "'stable'", "Must be picked": "'zq-3', 'zq-4'", "Must not be picked": "'zq-39'"},
+        "question": Question(("stable",), "margin", 0.1),
+        "include": np.array([3, 4]),
+        "exclude": np.array([39]),
         "notices": ("include: already in the wanted class, so there is nothing to change: 'zq-5'.",),
         **given,
     }
@@ -41,7 +44,7 @@ def test_no_id_is_in_a_page_with_pseudonyms_or_without_people() -> None:
     for people in ("pseudonyms", "none"):
         html = render(named(), people=people)
         assert "zq-" not in html
-        assert "1 notice is left out, since notices may name people" in Page(html).text
+        assert "1 notice is left out, because notices may name people" in Page(html).text
         assert "Must be picked" in html
 
 
@@ -63,7 +66,7 @@ def page_of_ids() -> list[float]:
 def test_a_page_without_people_has_no_row_about_anybody() -> None:
     html = render(named(), people="none")
     page = Page(html)
-    assert "This page says nothing about single people." in page.text
+    assert "This page shows nothing about individual people." in page.text
     assert "<script" not in html
     assert "people-table" not in page.text
     assert "bmikg/m²30 (100%)30 lowered−3.3" in page.text  # but about all of them together

@@ -15,7 +15,9 @@ import pytest
 
 from maxflip.plan.bracket import Ceiling
 from maxflip.plan.plan import Fate, Places, Plan, Status
+from maxflip.plan.used import SolverUsed
 from maxflip.problem.budgets import Budget
+from maxflip.problem.question import Question
 from maxflip.report import render
 from maxflip.report.answer import headline
 from tests.report.plans import ATTRIBUTES, HOSTILE, TAGS, Page, make, read
@@ -24,19 +26,19 @@ from tests.report.plans import ATTRIBUTES, HOSTILE, TAGS, Page, make, read
 
 
 def test_the_answer_comes_first_and_the_warning_directly_after() -> None:
-    question = {"Wanted class": "'stable'", "Confidence": "margin 0.1: the wanted class is ahead"}
+    question = Question(("stable",), "margin", 0.1)
     text = read(make(others={Fate.ALREADY: 33, Fate.LEFT_OUT: 1965}, question=question, bound=4.2, status=Status.OPEN))
     parts = (
-        "2 of 2,000 are newly predicted “stable” after the change",
+        "2 of 2,000 change to “stable”",
         "No plan can reach more than 4",
         "This plan moves predictions, not outcomes.",
-        "With the 33 already there, 35 are predicted “stable” as confidently as asked.",
+        "Including the 33 already there, 35 are predicted “stable” with the required confidence.",
         "What was asked Wanted class",
         "Where the budgets went",
         "Which features change",
         "The people picked",
-        "What became of everyone",
-        "How it was made From what",
+        "Everyone in the cohort",
+        "How it was made Settings and inputs",
     )
     body = text.split("Skip to the answer")[1]
     places = [body.index(p) for p in parts]
@@ -44,21 +46,37 @@ def test_the_answer_comes_first_and_the_warning_directly_after() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("wanted", "said"),
     [
-        ("'stable'", "predicted “stable” after"),
-        ('"it\'s fine"', "predicted “it's fine” after"),
-        (repr('it\'s "q" \\n'), 'predicted “it\'s "q" \\n” after'),
-        (repr("\u202ex"), r"predicted “\u202ex” after"),  # the title of the page has nothing to isolate it
-        (r"'\N{no such}'", r"predicted “\N{no such}” after"),
-        ("'a', 'b'", "predicted in the wanted class after"),
-        ("any of 'a', 'b'", "predicted in the wanted class after"),
-        ("output column 1", "predicted in the wanted class after"),
-        ("", "predicted in the wanted class after"),
+        (("stable",), "of 5 change to “stable” "),
+        (("it's fine",), "change to “it's fine” "),
+        (('it\'s "q" \n',), 'change to “it\'s "q" \\n” '),
+        (("\u202ex",), r"change to “\u202ex” "),  # the title of the page has nothing to isolate it
+        ((r"\N{no such}",), r"change to “\N{no such}” "),
+        (("a", "b"), "change to the wanted class "),
+        ((1,), "change to the wanted class "),
+        ((), "change to the wanted class "),
     ],
 )
-def test_the_wanted_class_goes_by_its_name_where_it_has_one(asked: str, said: str) -> None:
-    assert said in read(make(question={"Wanted class": asked}))
+def test_the_wanted_class_goes_by_its_name_where_it_has_one(wanted: tuple[str | int, ...], said: str) -> None:
+    assert said in read(make(question=Question(wanted, "margin", 0.1)))
+
+
+@pytest.mark.parametrize(
+    ("before", "below", "said"),
+    [
+        ([0.05, -0.2], 1, "2 of 5: 1 changes to “slow”; 1 more becomes confident enough"),
+        ([0.05, 0.02], 2, "2 of 5 become confident enough in “slow”"),
+        ([-0.1, -0.2], 0, "2 of 5 change to “slow”"),
+        ([0.05, -0.2], 3, "2 of 5 reach “slow” with the required confidence"),  # the counts do not agree
+    ],
+)
+def test_who_had_the_wanted_class_already_is_told_apart(before: list[float], below: int, said: str) -> None:
+    given: dict[str, Any] = {"confidence_before": np.array([*before, -0.3, -0.3, -0.3]), "below_margin": below}
+    assert said in read(make(question=Question(("slow",), "margin", 0.1), **given))
+    if below:
+        threshold = read(make(question=Question(("slow",), "threshold", 0.7), **given))
+        assert "2 of 5 reach “slow” with the required confidence" in threshold
 
 
 @pytest.mark.parametrize(
@@ -68,10 +86,10 @@ def test_the_wanted_class_goes_by_its_name_where_it_has_one(asked: str, said: st
         (
             2,
             {Fate.ALREADY: 1998, Fate.UNUSABLE: 1},
-            "The plan moves 2 of 2,001 into the wanted class; with the 1,998 already there, 2,000 are predicted in it "
-            "as confidently as asked.",
+            "The plan moves 2 of 2,001 into the wanted class; including the 1,998 already there, 2,000 are "
+            "predicted in it with the required confidence.",
         ),
-        (0, {Fate.ALREADY: 1}, "The plan moves 0 of 1 into the wanted class; 1 was there already."),
+        (0, {Fate.ALREADY: 1}, "The plan moves 0 of 1 into the wanted class; 1 was already there."),
     ],
 )
 def test_the_headline_tells_those_moved_from_those_there(changes: int, others: dict[Fate, int], sentence: str) -> None:
@@ -80,34 +98,41 @@ def test_the_headline_tells_those_moved_from_those_there(changes: int, others: d
 
 def test_one_person_is_singular() -> None:
     text = read(make([[-3.3, 0.0]], others={Fate.ALREADY: 1}))
-    assert "1 of 2 is newly predicted in the wanted class after the change" in text
-    assert "With the 1 already there, 2 are predicted in the wanted class" in text
+    assert "1 of 2 changes to the wanted class" in text
+    assert "Including the 1 already there, 2 are predicted in the wanted class" in text
     alone = read(make([[-3.3, 0.0]], others={}))
-    assert "maxflip plan for 1 person 1 of 1 is predicted" in alone
+    assert "maxflip plan for 1 person 1 of 1 changes" in alone
     assert "1 person in all" in alone
 
 
 @pytest.mark.parametrize(
     ("given", "said", "unsaid"),
     [
-        ({}, "Not known Valid plan; how far it is from the best possible is not known.", "Proved No plan"),
+        ({}, "Not known: Valid plan; its distance from the best possible is not known.", "Proved: No plan"),
         (
             {"bound": 4.9, "status": Status.OPEN},
-            "Proved No plan can reach more than 4 within these budgets and limits: at most 2 more.",
-            "estimate that",
+            "Proved: No plan can reach more than 4 within these budgets and limits: at most 2 more.",
+            "estimated maximum",
         ),
-        ({"bound": 2.0, "status": Status.OPTIMAL}, "is 2, and no plan can do better.", "at most"),
-        ({"bound": 2.9, "status": Status.OPEN}, "is 2, and no plan can do better.", "at most"),
+        ({"bound": 2.0, "status": Status.OPTIMAL}, "is 2; no plan can do better.", "at most"),
+        ({"bound": 2.9, "status": Status.OPEN}, "is 2; no plan can do better.", "at most"),
         ({"bound": 2.9, "status": Status.OPEN}, "this one is the best possible", "at most"),
         (
             {"estimate": 3.6, "status": Status.OPEN},
-            "Not proved We estimate that no plan reaches many more than 4.",
+            "Estimated: the maximum is 4 (not proved).",
             "Proved No plan",
         ),
-        ({"estimate": 1.2, "status": Status.OPEN}, "no plan reaches many more than 2.", "Proved No plan"),
-        ({"bound": math.inf, "status": Status.LIMIT}, "a limit you set ended the run", "Proved No plan"),
-        ({"bound": 4.0, "status": Status.LIMIT}, "A limit that was set ended the run", "can do better"),
-        ({"status": Status.OPTIMAL}, "Proved Valid plan, and no plan can be worth more.", "Not known"),
+        (
+            {"estimate": 1.2, "status": Status.OPEN},
+            "Close to the best: the estimated maximum is 2 (not proved).",
+            "Proved: No plan",
+        ),
+        (
+            {"bound": math.inf, "status": Status.FEASIBLE},
+            "its distance from the best possible is not known",
+            "Proved No plan",
+        ),
+        ({"status": Status.OPTIMAL}, "Proved: Valid plan, and no plan can be worth more.", "Not known"),
     ],
 )
 def test_only_what_is_proved_is_called_proved(given: dict[str, Any], said: str, unsaid: str) -> None:
@@ -119,18 +144,18 @@ def test_only_what_is_proved_is_called_proved(given: dict[str, Any], said: str, 
 def test_bound_and_estimate_are_both_said() -> None:
     text = read(make(bound=5.0, estimate=3.0, status=Status.OPEN))
     assert "No plan can reach more than 5" in text
-    assert "no plan reaches many more than 3" in text
-    assert "many more than 5." in read(make(bound=5.4, estimate=7.0, status=Status.OPEN))  # that much is proved
+    assert "the maximum is 3" in text
+    assert "is 5 (not proved)." in read(make(bound=5.4, estimate=7.0, status=Status.OPEN))  # that much is proved
 
 
 def test_worth_is_named_where_people_count_differently() -> None:
     worths = np.array([1.5, 2.25, 1.0, 1.0, 0.125])
     text = read(make(worths=worths, bound=4.00001, status=Status.OPEN))
-    assert "The 2 together are worth 3.75; all who were not there yet are worth 5.875 together." in text
+    assert "Their total worth is 3.75, out of 5.875 for everyone not already there." in text
     # a bound is never rounded down
     assert "No plan can be worth more than 4.00001 within these budgets and limits" in text
     assert "No plan can be worth more than 4.00001 " in read(make(worths=worths, bound=4.000001, status=Status.OPEN))
-    assert "no plan is worth much more than 4.5." in read(make(worths=worths, estimate=4.5, status=Status.OPEN))
+    assert "the maximum is a worth of 4.5 (not proved)." in read(make(worths=worths, estimate=4.5, status=Status.OPEN))
     assert "worth" not in read(make(bound=4.0, status=Status.OPEN))
 
 
@@ -140,15 +165,15 @@ def test_worth_is_named_where_people_count_differently() -> None:
 def test_an_empty_plan_says_why() -> None:
     others = {Fate.ALREADY: 5, Fate.LEFT_OUT: 1200, Fate.NOT_FOUND: 1, Fate.UNREACHABLE: 30, Fate.UNUSABLE: 2}
     text = read(make([], others=others, below_margin=4))
-    assert "0 of 1,238 are newly predicted in the wanted class after the change" in text
-    assert "5 were there already." in text
+    assert "0 of 1,238 reach the wanted class with the required confidence" in text
+    assert "5 were already there." in text
     assert "Why nobody is picked" in text
     assert "1,200 were left out: the budgets do not pay" in text
     assert "For 1 no change was found" in text
     assert "30 were out of reach: it is proved" in text
     assert "2 were unusable" in text
     assert "No feature changes: nobody is picked." in text
-    assert "among the 0" not in text
+    assert "; they may be" not in text
 
 
 def test_everyone_there_already() -> None:
@@ -157,7 +182,7 @@ def test_everyone_there_already() -> None:
 
 
 def test_a_plan_for_nobody_is_a_page_too() -> None:
-    assert "0 of 0 are predicted" in read(make([], others={}))
+    assert "0 of 0 change to" in read(make([], others={}))
 
 
 # Budgets
@@ -175,7 +200,7 @@ def test_budgets_in_words() -> None:
     text = read(make(budgets=budgets, prices={"bp": 0.031, "people": 0.0}, price_ranges={"bp": (300.0, 450.0)}))
     assert (
         "bpsquared changes of this feature144 of 400 squared mmHg (36.0%)about 0.031 more people per squared mmHg"
-        "one more person for about 32 squared mmHg; holds for a budget from 300 to 450"
+        "one more person for about 32 squared mmHg; valid for a budget from 300 to 450"
     ) in text
     assert "bmichanges of this feature4.4 kg/m² (no limit)nothing more" in text
     assert "hourschanges: 0.5 per kg/m² of bmi, 0.25 per mmHg of bp5.2 of 8 (65.0%)not known" in text
@@ -183,19 +208,16 @@ def test_budgets_in_words() -> None:
     assert "peopleeach person picked2 of 4 people (50.0%)nothing more" in text
     assert "nonenothing0 of 0 (–)" in text
     assert "a change of 3 mmHg costs 9 squared mmHg" in text
-    assert "What holds the plan back is bp. Each" in text  # nothing is known of some of the others
+    assert "The limiting budget is bp. Each" in text  # nothing is known of some of the others
 
 
 def test_what_holds_the_plan_back_is_said_as_far_as_prices_are_known() -> None:
     def said(**prices: float) -> str:
         return read(make(prices=prices)).split("Where the budgets went")[1].split("Each budget")[0].strip()
 
-    assert said(bmi=1.0, bp=0.5) == "What holds the plan back are bmi and bp."
-    assert (
-        said(bmi=1.0, bp=0.0)
-        == "What holds the plan back is bmi. The other one does not: more of it alone brings nothing."
-    )
-    assert said(bmi=0.0, bp=0.0).startswith("By their prices none of the budgets holds the plan back")
+    assert said(bmi=1.0, bp=0.5) == "The limiting budgets are bmi and bp."
+    assert said(bmi=1.0, bp=0.0) == "The limiting budget is bmi. More of bp alone would not help."
+    assert said(bmi=0.0, bp=0.0).startswith("By their prices, no single budget limits the plan")
     assert said(bmi=0.0) == ""
 
 
@@ -209,10 +231,12 @@ def test_a_tenth_more_of_a_budget_promises_no_more_than_the_bound() -> None:
     def said(proved: bool, **prices: float) -> str:
         return read(make(**given, ceilings=(Ceiling(prices, 1.0, proved),)))
 
-    assert "10% more: nobody more" in said(True, bp=0.01, people=0.2)
-    assert "10% more: at most 1 more person" in said(True, bp=0.2, people=0.0)
-    assert "10% more: at most about 1 more person" in said(False, bp=0.2, people=0.0)  # there are three places
-    assert "10% more: at most about 0.7 more people" in said(False, bp=0.01, people=0.2)
+    assert "10% more of this budget: nobody more" in said(True, bp=0.01, people=0.2)
+    assert "10% more of this budget: at most 1 more person" in said(True, bp=0.2, people=0.0)
+    assert "10% more of this budget: at most about 1 more person" in said(
+        False, bp=0.2, people=0.0
+    )  # there are three places
+    assert "10% more of this budget: at most about 0.7 more people" in said(False, bp=0.01, people=0.2)
     assert "one more place: at most 1 more person" in said(True, bp=0.01, people=0.3)
     assert "10% more" not in read(make(**given))
 
@@ -221,7 +245,7 @@ def test_a_budget_does_not_hold_back_a_plan_that_uses_up_its_places() -> None:
     """Whatever the solver says of its price."""
     budgets = {"bp": Budget(400.0, {"bp": 1.0}), "people": Budget(2, None, "count")}
     text = read(make(budgets=budgets, prices={"bp": 0.091, "people": 1.0}))
-    assert "What holds the plan back is people. The other one does not: more of it alone brings nothing." in text
+    assert "The limiting budget is people. More of bp alone would not help." in text
     assert "(36.0%)nothing more" in text
 
 
@@ -260,13 +284,13 @@ def test_nothing_is_said_about_the_first_unit_of_a_budget_of_0() -> None:
     budgets = {"bmi": Budget(600.0, {"bmi": 1.0}), "bp": Budget(0.0, {"bp": 1.0})}
     text = read(make([[-3.3, 0.0]], budgets=budgets, prices={"bmi": 0.5, "bp": 0.0}))
     assert "0 of 0 squared mmHg (–)not known" in text
-    assert "What holds the plan back is bmi. Each" in text
+    assert "The limiting budget is bmi. Each" in text
 
 
 def test_no_squared_budget_no_explanation_and_no_prices_no_column() -> None:
     text = read(make(budgets={"people": Budget(2, None, "count"), "bp": Budget(20.0, {"bp": 1.0}, "absolute")}))
     assert "A squared budget" not in text
-    assert "One more unit" not in text
+    assert "What more would bring" not in text
 
 
 def test_features_without_units() -> None:
@@ -288,11 +312,11 @@ def test_nearly_all_is_not_all() -> None:
 def test_every_fate_is_in_the_table_and_in_the_bar() -> None:
     others = {Fate.ALREADY: 10, Fate.LEFT_OUT: 1000, Fate.NOT_FOUND: 3, Fate.UNREACHABLE: 4, Fate.UNUSABLE: 1}
     page = Page(render(make(others=others, below_margin=6)))
-    assert "There already 10 (1.0%), Picked 2 (0.2%), Left out 1,000 (98.0%), Not found 3 (0.3%)" in page.text
+    assert "Already there 10 (1.0%), Picked 2 (0.2%), Left out 1,000 (98.0%), No change found 3 (0.3%)" in page.text
     assert "1,020 people in all" in page.text
-    for row in ("There already101.0%Pred", "Picked20.2%The plan", "Left out1,00098.0%A ch", "Unreachable40.4%Proved"):
+    for row in ("Already there101.0%Pred", "Picked20.2%The plan", "Left out1,00098.0%A ch", "Unreachable40.4%Proved"):
         assert row in page.text
-    assert "6 of them had the wanted class as their likeliest at the start" in page.text
+    assert "For 6 of them the wanted class was the most likely one from the start" in page.text
     rects = [(a, v) for t, a, v in page.attributes if t == "rect" and a in ("x", "width") and v and v.count(".") == 1]
     pairs = [(float(x[:-1]), float(w[:-1])) for (a, x), (b, w) in pairwise(rects) if (a, b) == ("x", "width")]
     bar = pairs[-6:]
@@ -309,16 +333,16 @@ def test_features_say_for_how_many_and_by_how_much() -> None:
 
 
 def test_people_in_words() -> None:
-    text = read(make(question={"Confidence": "margin 0.1: x"}))
+    text = read(make(question=Question((), "margin", 0.1)))
     assert "P-0−0.2500.1250.0251.8%bmibmi 31.2 → 27.9 (−3.3 kg/m²)" in text
     assert "bp 31 → 43 (+12 mmHg)" in text
     assert "All 2 picked." in text
-    assert "0.1 was asked for" in text
+    assert "0.1 is required" in text
     assert "To spare" not in read(make())
 
 
 def test_what_a_cost_is_part_of_where_there_is_no_limit() -> None:
-    said = "(of one without a limit: of what is spent of it)"
+    said = "(of a budget without a limit: the share of what is spent of it)"
     assert said not in read(make())
     free = read(make([[-3.0, 0.0], [-4.0, 0.0]], budgets={"bmi": Budget(math.inf, {"bmi": 1.0})}))
     assert said in free
@@ -329,7 +353,7 @@ def test_of_many_changes_the_dearest_are_shown() -> None:
     features = tuple(f"f{i}" for i in range(9))
     budgets = {f: Budget(10.0 ** (9 - i), {f: 1.0}) for i, f in enumerate(features)}
     page = Page(render(make([[1.0] * 9], features=features, budgets=budgets, units={})))
-    person = page.text.split("Changes")[-1].split("What became")[0]
+    person = page.text.split("Changes")[-1].split("Everyone in the cohort")[0]
     assert re.findall(r"f\d", person) == ["f8", "f8", "f7", "f6"]  # the first is whose budget the cost is of
     assert "and 6 more" in person
     assert page.data["changes"] == [[n for i in range(8, -1, -1) for n in (i, 31.2, 1)]]
@@ -359,10 +383,12 @@ def test_how_it_was_made() -> None:
 
 def test_what_was_asked_is_said_with_when_and_from_what() -> None:
     digest = "ab" * 32
-    plan = make(question={"Wanted class": "'<slow>'"}, made="2026-01-31T12:00:00+00:00", inputs={"cohort": digest})
+    plan = make(
+        question=Question(("<slow>",), "margin", 0.1), made="2026-01-31T12:00:00+00:00", inputs={"cohort": digest}
+    )
     text = read(plan)
     assert (
-        "What was asked Wanted class'<slow>' Budgetsbmi 600 squared kg/m²; bp 600 squared mmHg Where the budgets went"
+        "May changenothing: every budget is 0 Budgetsbmi 600 squared kg/m²; bp 600 squared mmHg Where the budgets went"
     ) in text
     assert "Made2026-01-31T12:00:00+00:00" in text
     assert f"Inputscohort {digest} (SHA-256)" in text
@@ -386,10 +412,10 @@ def test_hostile_texts_stay_texts() -> None:
         budgets={f: Budget(4.0, {f: 1.0}) for f in features}
         | {"shared " + f: Budget(9.0, {f: 2.0}, "absolute") for f in features},
         notices=HOSTILE,
-        question={f: f for f in HOSTILE},
+        question=Question((HOSTILE[1],), "margin", 0.1),
         inputs={f: f for f in HOSTILE},
         versions={f: f for f in HOSTILE},
-        solver=HOSTILE[0],
+        solver=SolverUsed(HOSTILE[0]),
     )
     plan = dataclasses.replace(plan, all_ids=np.array([*HOSTILE, *plan.all_ids[k:]], dtype=object))
     page = Page(render(plan))
@@ -422,7 +448,7 @@ def test_hostile_texts_stay_texts() -> None:
         spend={n: s for (n, _), s in zip(_tamed(plan, tame), plan.spend.values(), strict=True)},
         notices=tuple(tame.values()),
         versions={t: t for t in tame.values()},
-        solver="t",
+        solver=SolverUsed("t"),
     )
     assert Page(render(twin)).tags == page.tags
 
@@ -524,7 +550,7 @@ def test_of_very_many_changes_the_dearest_are_held_and_the_page_says_so() -> Non
     """1,000 people with 100 changes each: 30 of each, so that the page stays small."""
     features = tuple(f"f{i}" for i in range(100))
     page = Page(render(make(np.ones((1000, 100)), features=features, units={})))
-    assert "Of each person this page holds 30 changes at most" in page.text
+    assert "This page shows at most 30 changes per person" in page.text
     assert {len(c) for c in page.data["changes"]} == {90}
     assert set(page.data["more"]) == {70}
     assert "changes at most" not in read(make(np.ones((10, 100)), features=features, units={}))

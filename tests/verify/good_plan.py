@@ -202,6 +202,11 @@ FATES_SCHEMA = pa.schema(
 )
 
 
+def used(name: str, groups: int | None = None, **options: Any) -> dict[str, Any]:
+    """A solver as summary.json states it."""
+    return {"name": name, "options": options, "groups": groups}
+
+
 def good_plan() -> GoodPlan:
     good = GoodPlan(model=linear_model())
     good.cohort = {
@@ -237,7 +242,7 @@ def good_plan() -> GoodPlan:
     uses = {"a": {"a": 1.0}, "hours": {"b": 0.1, "c": 0.3}, "c": {"c": 1.0}, "people": {}}
     fates = [fate["fate"] for fate in good.fates]
     good.summary = {
-        "format": 1,
+        "format": 2,
         "count": 4,
         "worth": math.fsum(row["worth"] for row in good.fates if row["fate"] == "flipped"),
         "cohort": len(SAMPLES),
@@ -255,7 +260,7 @@ def good_plan() -> GoodPlan:
             }
             for name, price in (("a", 0.25), ("hours", 0.0), ("c", 0.0), ("people", 1))
         },
-        "solver": "Nearest()",
+        "solver": used("Nearest"),
         "seed": 7,
         "status": "open",
         "seconds": 0.5,
@@ -263,7 +268,13 @@ def good_plan() -> GoodPlan:
         "notices": ["column 'ignored' is ignored"],
         "features": FEATURES,
         "units": {"a": "mmHg"},
-        "question": {"Wanted class": "'stable'"},
+        "question": {
+            "wanted": ["stable"],
+            "measure": "margin",
+            "required": 0.1,
+            "levers": [{"feature": "a", "low": -0.5, "high": None, "own": False, "direction": "up"}],
+            "steps": "",
+        },
         "made": "2026-01-31T12:00:00+00:00",
         "versions": {"maxflip": "0.1", "python": "3.11", "torch": "2.13", "numpy": "2.0"},
     }

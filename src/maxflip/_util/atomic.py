@@ -1,7 +1,7 @@
-"""The one way in which a file is written: whole, or not at all, even if the power goes.
+"""Atomic writing of files: a file is written completely or not at all, even if the power fails.
 
-A temporary file in the same folder, fsync, rename over the name, fsync of the folder. Files are readable by their
-owner only: a plan is about people.
+Writes a temporary file in the same folder, calls fsync, renames it, and calls fsync on the folder. Only the owner can
+read the files, because plans hold personal data.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from maxflip.errors import OutputError
 
 def write_bytes(path: str | Path, data: bytes) -> None:
     target = Path(path)
-    if target.is_symlink():  # written through, as by any program: the link stays, and what it leads to is replaced
+    if target.is_symlink():  # keep the link and replace its target
         target = Path(os.path.realpath(target))
     with output_errors(Path(path)):
         put_bytes(target, data)
 
 
 def put_bytes(target: Path, data: bytes) -> None:
-    """The same for a file of a folder that is being made: an OSError is told by whoever knows the folder's name."""
+    """Like write_bytes, for files inside a folder being built. OSErrors propagate; the caller names the folder."""
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=".partial-")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -40,7 +40,7 @@ def put_bytes(target: Path, data: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """A rename is on disk only once its folder is."""
+    """Call fsync on the folder, which makes renames in it durable."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -50,7 +50,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def output_errors(target: Path) -> Iterator[None]:
-    """What the operating system says about a path, as an OutputError."""
+    """Turn an OSError inside into an OutputError that names `target`."""
     try:
         yield
     except OSError as error:

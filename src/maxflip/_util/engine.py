@@ -1,7 +1,7 @@
-"""Map over chunks of rows, reduce in a fixed order. Solvers see only this; a cluster is another Engine.
+"""Engines run work over chunks of rows. Solvers use only this interface; a cluster would be another Engine.
 
-Chunks are cut by what is asked (Problem.chunks), never by the number of workers, and results come back in the order
-of the chunks: so a result does not depend on who computed it, nor on how many.
+Chunks depend on the problem alone (Problem.chunks), never on the number of workers, and results are returned in the
+order of the chunks. So results do not depend on the engine or the number of workers.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ T = TypeVar("T")
 
 
 class Held(Protocol[S_co]):
-    """Things that were made of chunks of rows and stay where they were made; only answers travel."""
+    """Objects made from chunks of rows. They stay in the worker that made them; only answers are sent back."""
 
     def ask(self, work: Callable[[S_co], T], *, stage: str = "", watch: Watch = silent) -> list[T]:
-        """[work(thing) for each thing], in the order of the chunks; progress is told where a stage is named."""
+        """[work(thing) for each thing], in the order of the chunks. Reports progress if `stage` is given."""
         ...
 
 
@@ -37,16 +37,16 @@ class Engine(Protocol):
         ...
 
     def hold(self, make: Callable[[Rows], S], chunks: Sequence[Rows]) -> Held[S]:
-        """make(chunk) for each chunk of rows, kept for later questions."""
+        """make(chunk) for each chunk of rows; the objects are kept for later calls of `ask`."""
         ...
 
 
 @dataclass(frozen=True)
 class Local:
-    """Everything in this process: `workers` threads (as many as torch would use) take chunks, one torch thread each.
+    """Runs in this process: `workers` threads (None: as many as torch uses) take chunks, with one torch thread each.
 
-    Threads inside a torch operation would wait for each other at its end, for ever so long on a busy machine, and may
-    add up in another order; whole chunks do neither.
+    Threads inside a torch operation wait for each other at its end, which is slow on a busy machine, and may change the
+    order of summation. Parallel chunks do neither.
     """
 
     workers: int | None = None
@@ -76,7 +76,7 @@ def _each(
         watch(Started(stage, sum(sizes)))
     results = []
     with one_torch_thread() as threads, _mapping(workers or threads) as mapped:
-        at_once = (workers or threads) // max(1, len(things))  # of few chunks, each may use several threads itself
+        at_once = (workers or threads) // max(1, len(things))  # with few chunks, each may use several threads
 
         def worked(thing: S) -> T:
             with parts.threads(max(1, at_once)):
@@ -101,14 +101,14 @@ def _mapping(workers: int) -> Iterator[Callable[[Callable[[S], T], Sequence[S]],
 
 
 def threads_of(engine: Engine) -> int:
-    """How many may work for this engine in this process."""
+    """Number of threads that this engine may use in this process."""
     own = engine.workers if isinstance(engine, Local) else None
     return own or torch.get_num_threads()
 
 
 @contextmanager
 def one_torch_thread() -> Iterator[int]:
-    """What runs in here does not wait for other threads. Yields how many there were."""
+    """Limits torch to one thread inside. Yields the number of threads before."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -1,4 +1,4 @@
-"""Typed events: the library never prints, it tells a Watch. A progress bar, a log and a page are three listeners."""
+"""Typed events. The library never prints; it calls a Watch, which may drive a progress bar or a log."""
 
 from __future__ import annotations
 
@@ -39,4 +39,4 @@ Watch = Callable[[Event], None]
 
 
 def silent(_event: Event) -> None:
-    """The Watch of someone who does not look."""
+    """A Watch that ignores all events."""

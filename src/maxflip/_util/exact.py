@@ -1,8 +1,8 @@
-"""Exact decisions about sums of floats: "is the consumption within the budget?" has no tolerance.
+"""Exact comparison of sums of floats with a bound: "is the consumption within the budget?" has no tolerance.
 
-The square of a float64 is not a float64, so a sum of rounded squares can be on the wrong side of a budget. Here each
-product is expanded into floats whose exact sum it is (Dekker's two-product), and `math.fsum`, which is correctly
-rounded, decides. Numbers so large or small that the expansion could overflow or underflow go through Fractions.
+The square of a float64 is in general not a float64, so a sum of rounded squares can be on the wrong side of a budget.
+Here each product is expanded into floats with exactly that sum (Dekker's two-product), and the correctly rounded
+`math.fsum` decides. Numbers for which the expansion could overflow or underflow use Fractions.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Power = Literal[1, 2]
 # Between these magnitudes the partial products of w * d * d and their error terms neither overflow nor underflow.
 _SMALLEST, _LARGEST = 2.0**-150, 2.0**150
 _SPLITTER = 2.0**27 + 1.0
-FEW = 1000  # values that are summed as they are
-NEAR = 16_384  # values that are worked on together
+FEW = 1000  # fewer values are passed to math.fsum directly
+NEAR = 16_384  # values per block, so that a block fits into the processor cache
 
 
 def _split(a: Floats) -> tuple[Floats, Floats]:
@@ -45,8 +45,10 @@ def two_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
 
 
 def _terms(weight: float, size: Floats, power: Power, room: _Room) -> list[Floats]:
-    """Floats whose exact sum is sum_j weight * size_j ** power; all of them within the safe range. They lie in `room`,
-    until it is used again."""
+    """Floats whose exact sum is sum_j weight * size_j ** power, for values within the safe range.
+
+    The result may use buffers of `room`, which the next call overwrites.
+    """
     if power == 1:
         return [room.copy(size)] if weight == 1.0 else list(two_product(np.full_like(size, weight), size))
     square, rest = room.two_square(size)
@@ -61,7 +63,7 @@ def _is_safe(size: Floats) -> bool:
 
 
 class _Room:
-    """Arrays that are used again and again: new ones for every step would cost more than the steps."""
+    """Reused buffers: allocating new arrays for every block would take longer than the arithmetic."""
 
     def __init__(self, length: int) -> None:
         self.first, self.second, self.third, self.fourth = np.empty((4, length))
@@ -94,10 +96,11 @@ def condensed(values: Floats) -> list[float]:
 
 
 def _condense(rest: Floats, leading: Floats) -> list[float]:
-    """A few floats with the same exact sum (Rump's extraction); nothing is left of `rest`.
+    """A few floats with the same exact sum (Rump's extraction). Overwrites `rest`.
 
-    Beside a power of two above twice their number times their size, (power + value) - power keeps the leading bits of
-    every value: multiples of one unit, so few bits that their sum is exact in any order. What is left is exact too.
+    With a power of two above twice the number of values times the largest, (power + value) - power keeps the leading
+    bits of each value. These are multiples of one unit with so few bits that their sum is exact in any order. The
+    remainders are exact too.
     """
     if rest.size < FEW:
         return [float(v) for v in rest.tolist()]
@@ -112,12 +115,12 @@ def _condense(rest: Floats, leading: Floats) -> list[float]:
 
 
 def fsum(values: Floats) -> float:
-    """math.fsum of very many."""
+    """math.fsum of a long array, in parallel parts."""
     return math.fsum(chain.from_iterable(each_part(lambda part: condensed(values[part]), len(values))))
 
 
 def _condensed_terms(part: tuple[float, Floats, Power]) -> list[float]:
-    """So much at a time that it all stays near the processor."""
+    """The condensed terms of (weight, size, power), block by block."""
     weight, size, power = part
     room, spare = _Room(min(NEAR, size.size)), np.empty(min(NEAR, size.size))
     return [
@@ -141,7 +144,7 @@ class ExactSum:
     def __init__(self, parts: list[tuple[float, Floats, Power]]) -> None:
         self._safe: list[tuple[float, Floats, Power]] = []
         self._fraction = Fraction(0)
-        self._plain, self._count = 0.0, 0  # the sum of what is safe as it comes, and of how many numbers
+        self._plain, self._count = 0.0, 0  # plain sum of the safe terms, and their number
         for weight, changes, power in parts:
             moved = changes if changes.all() else changes[changes != 0.0]
             if weight == 0.0 or not moved.size:
@@ -157,7 +160,7 @@ class ExactSum:
 
     @classmethod
     def total(cls, sums: Iterable[ExactSum]) -> ExactSum:
-        """All of them together."""
+        """The sum of several sums."""
         total = cls([])
         for one in sums:
             total._safe += one._safe
@@ -182,8 +185,10 @@ class ExactSum:
         return self._total() <= Fraction(amount)
 
     def _clearly_within(self, amount: float) -> bool:
-        """A plain sum and its error bound settle most cases: no rounding of a product, of n sums, or of one by a weight
-        adds more than 2**-53 of the whole, since nothing in it is negative."""
+        """Whether the plain sum plus its error bound is below the amount, which decides most cases.
+
+        All terms are non-negative, so each rounding of a product or a partial sum adds at most 2**-53 of the total.
+        """
         return self._plain * (1.0 + 4.0 * (self._count + 4) * 2.0**-53) < amount
 
     def beyond(self, amount: float) -> float:

@@ -1,4 +1,4 @@
-"""What is given once and never changed after: mappings and arrays that refuse to be written to, and that pickle."""
+"""Immutable mappings and read-only arrays that can be pickled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 class FrozenMap(Mapping[K, V]):
-    """A copy of a mapping, without a way to change it.
+    """An immutable copy of a mapping.
 
     >>> FrozenMap({"bmi": 2.0})
     {'bmi': 2.0}
@@ -47,7 +47,7 @@ def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
 
 
 class Frozen:
-    """A frozen dataclass whose arrays are read-only; numpy forgets that when it unpickles them."""
+    """Base of frozen dataclasses with read-only arrays; makes them read-only again after unpickling."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for value in state.values():

@@ -1,4 +1,4 @@
-"""Small pieces of HTML for notebooks: every text of the user's escaped and isolated."""
+"""Small pieces of HTML for notebooks. All user texts are escaped and isolated."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def table(head: Iterable[str], rows: Sequence[tuple[str, ...]], kind: str) -> st
 
 
 def text_of(text: str) -> str:
-    """In <bdi>: letters that run from right to left do not turn around the words next to them."""
+    """The text escaped, cut, and in <bdi>, so that right-to-left letters do not affect the words around it."""
     clean = one_line(text)
     clean = clean if len(clean) <= LONGEST else clean[: LONGEST - 1] + "…"
     return f"<bdi>{html.escape(clean)}</bdi>"

@@ -1,4 +1,4 @@
-"""Wording shared by error messages: close matches, and values shown without flooding the screen."""
+"""Helpers for messages: suggestions of close names, and shortened values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping
 
 CAVEAT = "A plan moves predictions, not outcomes."
-ALIKE = 10  # sentences about one kind of fault in one column: a whole column of them is one mistake
+ALIKE = 10  # at most this many errors of one kind are reported per column
 _KINDS = ("empty", "no number", "no exact float64", "NaN", "inf", "needs an id.", "integers.", "Unicode text.")
 
 
@@ -21,7 +21,7 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
 
 def closest(name: object, known: Mapping[str, str]) -> str | None:
-    """What is `known` by nearly that name."""
+    """The value in `known` whose key is closest to the name; None if none is close."""
     if not isinstance(name, str):
         return None
     lowered = {k.casefold(): meant for k, meant in known.items()}
@@ -36,7 +36,7 @@ def shown(value: object, width: int = 40) -> str:
 
 
 def visible(text: str, width: int = 40) -> str:
-    """The text itself where that is harmless; its repr, cut, where it holds control characters or has no end.
+    """The text itself if it is printable and short; otherwise its repr, cut at `width`.
 
     >>> visible("P-0042"), visible("a\\nb")
     ('P-0042', "'a\\\\nb'")
@@ -45,7 +45,7 @@ def visible(text: str, width: int = 40) -> str:
 
 
 def one_line(text: str) -> str:
-    """The text with what is not printable, newlines above all, written as Python writes it.
+    """The text with non-printable characters, such as newlines, replaced by their Python escapes.
 
     >>> one_line("a\\nb.csv: é")
     'a\\\\nb.csv: é'
@@ -54,7 +54,7 @@ def one_line(text: str) -> str:
 
 
 def grouped(wrong: Mapping[int, str], sentence: Callable[[int, str], str], column: str) -> list[str]:
-    """A sentence for each faulty row of a column: of each kind of fault the first ones, and how many more there are.
+    """A sentence per faulty row of a column. Of each kind of fault the first ALIKE, then the number of others.
 
     >>> rows = {j: "the cell is empty" for j in range(12)} | {40: "'x' is no number"}
     >>> grouped(rows, lambda row, what: f"row {row + 1}: {what}", "a.csv: column 'b'")[-3:]
@@ -87,5 +87,5 @@ def counted(number: int, noun: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """What an exception of someone else's code says, on one line and without its full stop."""
+    """First line of an exception's message, without its full stop."""
     return (str(error).strip().splitlines() or ["no message"])[0][:300].rstrip(".")

@@ -1,7 +1,7 @@
-"""Long arrays in parts: every part by itself, several at a time, the results in order.
+"""Chunked array operations: parts of long arrays are processed by several threads, with results in order.
 
-numpy lets other threads run while it works on a part: long enough to be worth it, short enough to stay near the
-processor. Parts are cut by length alone, so nothing depends on how many threads there are.
+numpy releases the global interpreter lock while it works on a part. Parts depend on the length alone, so results do
+not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-LENGTH = 32_768  # entries of a part
+LENGTH = 32_768  # entries per part: long enough to be worth a thread, short enough for the processor cache
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -25,7 +25,7 @@ _at_once: ContextVar[int] = ContextVar("at_once", default=1)
 
 @contextmanager
 def threads(number: int) -> Iterator[None]:
-    """What runs in here, in this thread, works on so many parts at once."""
+    """Sets the number of worker threads for chunked array operations in this context."""
     before = _at_once.set(number)
     try:
         yield
@@ -43,12 +43,12 @@ def each(work: Callable[[S], T], things: Sequence[S]) -> list[T]:
 
 
 def each_part(work: Callable[[slice], T], length: int) -> list[T]:
-    """[work(part) for each part of what has this length]"""
+    """[work(part) for each part of an array with this length]"""
     return each(work, [slice(begin, min(begin + LENGTH, length)) for begin in range(0, length, LENGTH)])
 
 
 def filled(work: Callable[[slice], Any], shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArray[Any]:
-    """An array of this shape whose parts along the first axis are what `work` makes of them."""
+    """An array of this shape, filled with work(part) for each part along the first axis."""
     whole = np.empty(shape, dtype=dtype)
 
     def fill(part: slice) -> None:
@@ -59,7 +59,7 @@ def filled(work: Callable[[slice], Any], shape: tuple[int, ...], dtype: DTypeLik
 
 
 def joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """np.concatenate; what is one array already is not copied."""
+    """np.concatenate in parallel; a single non-empty array is returned without a copy."""
     some = [array for array in arrays if len(array)] or list(arrays[:1])
     if len(some) == 1:
         return some[0]
@@ -74,14 +74,14 @@ def joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def rows_of(array: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
-    """array[rows], rows being numbers; all of them in their order are the array itself."""
+    """array[rows] for row numbers; the array itself, without a copy, if rows are all of them in order."""
     if len(rows) == len(array) and np.array_equal(rows, np.arange(len(array))):
         return array
     return filled(lambda part: array[rows[part]], (len(rows), *array.shape[1:]), array.dtype)
 
 
 def lowest(values: NDArray[np.float64], count: int) -> NDArray[np.int64]:
-    """Where the `count` lowest are, ascending; of equals, those that come first. NaN is above all."""
+    """Positions of the `count` lowest values, ascending. Ties are broken by position; NaN counts as largest."""
     if count < len(values):
         line = np.partition(values, count)[count]
         near = np.flatnonzero(values <= line)

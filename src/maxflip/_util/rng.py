@@ -1,4 +1,4 @@
-"""Named random streams from one seed: no global seeding, no stream that depends on who drew before."""
+"""Named random streams from one seed. No global seeding; no stream depends on draws from another."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 @dataclass(frozen=True)
 class Streams:
-    """Every use of chance asks for its own stream by name and index.
+    """Each use of randomness has its own stream, given by name and index.
 
     >>> streams = Streams(seed=0)
     >>> a = torch.rand(2, generator=streams.torch("noise", 3))

@@ -1,6 +1,8 @@
-"""The arrays that everything is made of."""
+"""The arrays that everything is made of, and what a model gives."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,3 +10,4 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]  # row numbers of samples
 Mask = NDArray[np.bool_]
+Scores = Literal["logits", "probabilities", "decision"]

@@ -20,6 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from maxflip import __version__
 from maxflip._util.events import Advanced, Event, Finished, Notice, Started, Watch, silent
 from maxflip._util.messages import CAVEAT, one_line
+from maxflip.cli.signals import starting
 from maxflip.errors import SHOWN, InputError, MaxflipError, OutputError, Terminated
 
 app = typer.Typer(
@@ -56,7 +57,8 @@ def demo(
 ) -> None:
     """Solve the embedded default: 442 diabetes patients and a small network trained on the spot."""
     with _errors(debug):
-        from maxflip.cli.run_job import run_demo
+        with starting():
+            from maxflip.cli.run_job import run_demo
 
         with _progress(quiet) as watch:
             released = run_demo(out, watch)
@@ -76,10 +78,14 @@ def solve(
 ) -> None:
     """Make a plan, audit it, and release it into a folder."""
     with _errors(debug):
-        from maxflip.cli.run_job import run_job
+        with starting():  # what is wrong with the job is said before torch is loaded
+            from maxflip.io.job.read import read_job
+
+            shown, asked = _people(people), read_job(job)
+            from maxflip.cli.run_job import run_job
 
         with _progress(quiet) as watch:
-            released = run_job(job, out, overwrite=overwrite, watch=watch, people=_people(people))
+            released = run_job(asked, out, overwrite=overwrite, watch=watch, people=shown)
         _show(released, quiet)
 
 
@@ -96,14 +102,15 @@ def verify(
 ) -> None:
     """Audit a plan folder: flips, limits and budgets recomputed from its files, by code of its own."""
     with _errors(debug):
-        import maxflip_verify
-        import maxflip_wall
         from maxflip.errors import VerifyError, as_ours
 
         if not folder.is_dir():
             raise InputError(f"{folder}: there is no such folder. Give the folder that holds a plan.")
         if missing := _missing_inputs(folder, {"cohort": cohort, "model": model, "static": static}):
             raise InputError(missing)
+        with starting():
+            import maxflip_verify
+            import maxflip_wall
         try:
             audit = maxflip_verify.audit(folder, cohort=cohort, model=model, static=static)
         except (maxflip_wall.Refused, maxflip_wall.Unreadable) as error:
@@ -130,8 +137,9 @@ def report(
 ) -> None:
     """Write a plan's report again."""
     with _errors(debug):
-        from maxflip.io.plan_folder import check_page, load_insight, load_people
-        from maxflip.plan.plan import Plan
+        with starting():
+            from maxflip.io.plan_folder import check_page, load_insight, load_people
+            from maxflip.plan.plan import Plan
 
         shown = _people(people)
         if shown is not None and out is None:
@@ -155,7 +163,8 @@ def data(
 ) -> None:
     """List public data and where to get it, or say what stands in a folder of it."""
     with _errors(debug):
-        from maxflip.cli.datasets import describe, overview
+        with starting():
+            from maxflip.cli.datasets import describe, overview
 
         if name is None:
             if root is not None:
@@ -170,9 +179,9 @@ def data(
 
 def _people(given: str | None) -> Any:
     """Checked before any work begins."""
-    from maxflip.report.page import check_people
-
     if given is not None:
+        from maxflip.report.page import check_people
+
         try:
             check_people(given)
         except InputError as error:

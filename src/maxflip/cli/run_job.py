@@ -20,7 +20,7 @@ from maxflip.io.plan_folder import check_target, staged, write_plan
 from maxflip.models import Classifier
 from maxflip.plan.plan import Plan
 from maxflip.problem.problem import Problem
-from maxflip.solvers.grouped import Grouped, read_groups
+from maxflip.solvers.grouped import Grouped
 from maxflip.solving import solve
 from maxflip.study.insight import Insight, People
 from maxflip.study.look import look
@@ -45,9 +45,12 @@ class _Answer:
     signal: BaseException | None = None
 
 
-def run_job(path: Path, folder: Path, *, overwrite: bool, watch: Watch, people: People | None = None) -> Released:
-    """people: what the report shows of single samples; None: what the job says"""
-    job = read_job(path)
+def run_job(
+    asked: Path | Job, folder: Path, *, overwrite: bool, watch: Watch, people: People | None = None
+) -> Released:
+    """asked: a job file, or what was read from it   people: what the report shows of single samples; None: what the job
+    says"""
+    job = asked if isinstance(asked, Job) else read_job(asked)
     check_target(folder, overwrite=overwrite)
     answer = _solve(job, watch)
     with staged(folder, overwrite=overwrite) as stage:
@@ -103,7 +106,7 @@ def _looked(
     signal: BaseException | None = None
     scales, solver = job.scales(len(problem)), job.solver
     if job.groups is not None:
-        solver = Grouped(solver, read_groups(job.groups, problem.cohort))
+        solver = Grouped(solver, job.groups)
     try:
         insight = look(problem, plan, scales=None, group=group, reference=reference, judges=judges)
         if scales is not None:
@@ -126,11 +129,11 @@ def _written(
     answer: _Answer, job: Job, stage: Path, folder: Path, watch: Watch, people: People | None = None
 ) -> maxflip_verify.Audit:
     """The plan's files, and the audit of their bytes; a plan that fails is set aside with the reason, not released."""
-    write_plan(answer.plan, stage, job.files, answer.insight, people or job.report.people)
+    write_plan(answer.plan, stage, job.origins, answer.insight, people or job.report.people, job=job.file.data)
     watch(Started("Auditing the plan", 1))
     try:
         audit = maxflip_verify.audit(stage)
-    except maxflip_wall.Unreadable as error:
+    except (maxflip_wall.Refused, maxflip_wall.Unreadable) as error:  # Refused: another file than was solved
         raise VerifyError(f"The auditor cannot read what the plan was made from, so it is withheld: {error}") from error
     watch(Finished("Auditing the plan"))
     if not audit.passed:
@@ -140,5 +143,15 @@ def _written(
         shutil.rmtree(aside, ignore_errors=True)
         shutil.copytree(stage, aside)
         write_bytes(aside / "reason.txt", reason.encode())
-        raise VerifyError([f"The plan did not pass its audit and is withheld; see {aside}.", *audit.findings])
+        withheld = f"The plan did not pass its audit and is withheld; see {aside}."
+        raise VerifyError([withheld, *_changed(job, audit), *audit.findings])
     return audit
+
+
+def _changed(job: Job, audit: maxflip_verify.Audit) -> list[str]:
+    """A sentence for each file that is another one by now: the plan states what was solved, the auditor reads anew."""
+    return [
+        f"{origin.path}: was changed while the job was solved. Run it again when nobody writes to it."
+        for name, origin in job.origins.items()
+        if any(finding.startswith(f"summary.json: inputs: {name}: ") for finding in audit.findings)
+    ]

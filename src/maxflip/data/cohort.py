@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 from maxflip._util.frozen import Frozen, FrozenMap, read_only
 from maxflip._util.messages import counted, did_you_mean, grouped, listed, shown, visible
 from maxflip._util.types import Floats
+from maxflip.data.layout import Layout
+from maxflip.data.layout_of_sequences import SequenceLayout
+from maxflip.data.layout_of_tables import TableLayout
 from maxflip.data.sequences import Ragged, column_names, read_sequences
 from maxflip.data.tables import Column, columns_of
 from maxflip.errors import InputError
@@ -27,9 +30,10 @@ FEW_TEXTS = 10  # cells: a longer column without a single number is not meant to
 
 @dataclass(frozen=True, eq=False)
 class Cohort(Frozen):
-    """A table: values (n, F) float64, read-only; one id per row; a name (and perhaps a unit) per column.
+    """A table, or sequences: float64 values, read-only; an id per sample; a name (and perhaps a unit) per column.
 
-    Sequences have a row per step, values (N, F) with NaN where nothing was measured, and `ragged` tells whose they are.
+    The values of a table are (n, F). Sequences have a row per step, values (N, F) with NaN where nothing was measured,
+    and `ragged` tells whose they are. What else differs between the two is known to `layout` alone.
 
     Examples:
         >>> cohort = Cohort.table([[61.0, 27.5], [48.0, 31.0]], features=["age", "bmi"], ids=["P-1", "P-2"])
@@ -37,14 +41,13 @@ class Cohort(Frozen):
         (2, ('age', 'bmi'), ['P-1', 'P-2'])
     """
 
-    values: Floats
+    layout: Layout
     features: tuple[str, ...]
     units: Mapping[str, str]
     given_ids: Text | None  # None: rows are known by their numbers, and no list of texts is made until asked for
     whole_features: tuple[str, ...]  # columns of an integer or boolean type
     ignored: tuple[str, ...]  # columns of the source that are no features
     source: str  # what messages call it: a file name, or "cohort"
-    ragged: Ragged | None = None  # None: a table
 
     @classmethod
     def table(
@@ -92,7 +95,7 @@ class Cohort(Frozen):
         if faults:
             raise InputError(faults)
         return cls(
-            values=read_only(values),
+            layout=TableLayout(read_only(values)),
             features=tuple(wanted),
             units=FrozenMap(units or {}),
             given_ids=None if texts is None else read_only(texts),
@@ -165,23 +168,32 @@ class Cohort(Frozen):
         if faults or read is None:
             raise InputError(faults)
         return cls(
-            values=read.values,
+            layout=SequenceLayout(read.values, read.ragged),
             features=tuple(names or ()),
             units=FrozenMap(units or {}),
             given_ids=None if texts is None else read_only(texts),
             whole_features=(),
             ignored=(),
             source=source,
-            ragged=read.ragged,
         )
 
     def __repr__(self) -> str:
         """Without values and ids: a log or a saved notebook is no place for them."""
-        size = f"{counted(len(self), 'sample' if self.ragged is None else 'sequence')} x "
-        return f"Cohort({size}{counted(len(self.features), 'feature')}: {listed(self.features)})"
+        size = counted(len(self), self.layout.noun)
+        return f"Cohort({size} x {counted(len(self.features), 'feature')}: {listed(self.features)})"
 
     def __len__(self) -> int:
-        return len(self.values) if self.ragged is None else len(self.ragged)
+        return len(self.layout)
+
+    @property
+    def values(self) -> Floats:
+        """(n, F) of a table, (N, F) of sequences"""
+        return self.layout.values
+
+    @property
+    def ragged(self) -> Ragged | None:
+        """Whose the rows of `values` are, and when; None of a table, where each sample has one"""
+        return self.layout.ragged
 
     @cached_property
     def ids(self) -> Text:
@@ -200,32 +212,32 @@ class Cohort(Frozen):
             by_id = np.arange(len(self))
         else:
             by_id = np.array(sorted(range(len(self)), key=self.given_ids.__getitem__), dtype=np.int64)
-        return by_id if self.ragged is None else by_id[np.argsort(self.ragged.lengths[by_id], kind="stable")]
+        return self.layout.in_order(by_id)
 
     @cached_property
     def row_of(self) -> dict[str, int]:
         return {text: j for j, text in enumerate(self.ids.tolist())}
 
+    @cached_property
+    def largest(self) -> Floats:
+        """(F,): the size of the largest value of each feature; 0 where nothing was measured"""
+        return read_only(np.asarray(np.nan_to_num(np.abs(self.values)).max(axis=0)))
+
     def where(self, row: int) -> str:
         """'row 17 (id P-0042)', or 'row 17' where rows have no ids of their own; counted from 1."""
-        kind = "row" if self.ragged is None else "sequence"
-        return f"{kind} {row + 1}" + (f" (id {visible(self.ids[row])})" if self.given_ids is not None else "")
+        return f"{self.layout.numbered} {row + 1}" + (
+            f" (id {visible(self.ids[row])})" if self.given_ids is not None else ""
+        )
 
     def cell(self, row: int, column: int) -> str:
         """The same of a cell of `values`: "column 'bp', row 17 (id P-0042)"; of sequences with the step, from 0."""
         name = f"column {self.features[column]!r}"
-        if self.ragged is None:
-            return f"{name}, {self.where(row)}"
-        j = int(self.ragged.owner[row])
-        return f"{name}, {self.where(j)}, step {row - int(self.ragged.begin[j])}"
+        j, step = self.layout.place_of(row)
+        return f"{name}, {self.where(j)}{step}"
 
     def measured(self, column: int) -> tuple[Floats, NDArray[np.int64]]:
         """All values of a column, and whose they are."""
-        values = self.values[:, column]
-        if self.ragged is None:
-            return values, np.arange(len(self))
-        there = ~np.isnan(values)
-        return values[there], self.ragged.owner[there]
+        return self.layout.measured(column)
 
 
 def as_cohort(data: Any, features: Sequence[str] | None, units: Mapping[str, str] | None) -> Cohort:

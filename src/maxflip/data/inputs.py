@@ -67,6 +67,11 @@ def as_tensor(array: Floats, device: torch.device) -> torch.Tensor:
 class Inputs(Protocol):
     """Some samples of a cohort, on a device."""
 
+    @property
+    def x(self) -> torch.Tensor:
+        """(B, F): the rows themselves; of sequences, which are no rows, (B, 0)"""
+        ...
+
     def __len__(self) -> int: ...
 
     def at(self, which: torch.Tensor | slice, d: torch.Tensor | None = None) -> Given:
@@ -124,6 +129,7 @@ class SequenceInputs:
         ended = np.arange(longest) >= lengths[:, None]
         padded = values[steps]
         observed = ~np.isnan(padded) & ~ended[:, :, None]
+        self.x = torch.empty(len(rows), 0)
         self.most_steps = most_steps
         self.lengths = lengths
         self.full = Batch(

@@ -1,83 +1,119 @@
 """Slots: the places of a cohort where something may change."""
 
+# ruff: noqa: ARG002  the slots of a table need not ask which samples are meant
+
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from maxflip._util.frozen import Frozen, read_only
-from maxflip._util.messages import shown
+from maxflip._util.frozen import Frozen
 from maxflip._util.types import Floats, Mask
-from maxflip.data.cohort import Cohort
-from maxflip.data.sequences import Ragged
 
 NOWHERE = -1
 LAST = re.compile(r"last ([1-9][0-9]{0,8})")
+
+
+class OfFeatures(Protocol):
+    """Something with an entry for each feature, such as limits."""
+
+    def at(self, columns: NDArray[np.int64]) -> Self:
+        """With an entry for each place instead; `columns` (K,) tells the feature of each."""
+        ...
+
+
+P = TypeVar("P", bound=OfFeatures)
 
 
 @dataclass(frozen=True, eq=False)
 class Slots(Frozen):
     """K slots for each sample.   start (n, K): the values there   feature (K,): whose value a slot holds
 
-    A table has one slot per feature. Of sequences, a feature of which up to q values of a sample may change has q
-    slots, and the last of them holds the sample's last one: so many samples of sparse measurements need few slots, and
-    a slot means nearly the same for all.
-
-    step (n, K): where in the sequence; NOWHERE where a sample has fewer values. None for a table
+    These are those of a table: one for each feature, and every sample has a value in it.
     """
 
     start: Floats
     feature: NDArray[np.int64]
-    step: NDArray[np.int64] | None = None
-
-    @classmethod
-    def of_table(cls, cohort: Cohort) -> Slots:
-        return cls(cohort.values, read_only(np.arange(len(cohort.features))))
-
-    @classmethod
-    def of_sequences(cls, cohort: Cohort, ragged: Ragged, changing: Collection[str], allowed: Mask) -> Slots:
-        """changing: features that may change   allowed (N, F): where"""
-        starts, steps, features = [np.empty((len(cohort), 0))], [np.empty((len(cohort), 0), np.int64)], []
-        for i, name in enumerate(cohort.features):
-            if name not in changing:
-                continue
-            rows = np.flatnonzero(~np.isnan(cohort.values[:, i]) & allowed[:, i])
-            owner = ragged.owner[rows]
-            count = np.bincount(owner, minlength=len(cohort))
-            most = int(count.max(initial=0))
-            slot = most - (np.cumsum(count)[owner] - np.arange(len(rows)))
-            start, step = np.zeros((len(cohort), most)), np.full((len(cohort), most), NOWHERE)
-            start[owner, slot] = cohort.values[rows, i]
-            step[owner, slot] = rows - ragged.begin[owner]
-            starts.append(start)
-            steps.append(step)
-            features += [i] * most
-        return cls(
-            read_only(np.concatenate(starts, axis=1)),
-            read_only(np.array(features, dtype=np.int64)),
-            read_only(np.concatenate(steps, axis=1)),
-        )
 
     def __len__(self) -> int:
         return len(self.feature)
 
-    def absent(self, rows: NDArray[np.int64]) -> Mask | None:
-        """(B, K): slots that hold nothing; None if all do"""
-        return None if self.step is None else self.step[rows] == NOWHERE
+    @property
+    def are_all_filled(self) -> bool:
+        """Whether every sample has a value in every slot."""
+        return True
+
+    def has_room_for(self, column: int) -> bool:
+        """Whether a feature that draws on no budget yet would have slots for its changes."""
+        return column < len(self.feature)
+
+    def by_slot(self, of_features: P) -> P:
+        """Limits or budgets of features as those of slots."""
+        return of_features
+
+    def clear_absent(self, rows: NDArray[np.int64], *arrays: NDArray[np.generic]) -> None:
+        """Write 0 into arrays (B, K) where a sample has no value in a slot."""
+
+    def has_all(self, rows: NDArray[np.int64], changes: Floats) -> Mask:
+        """(B,): whether a sample has values in all slots that changes (B, K) of it touch"""
+        return np.ones(len(changes), dtype=bool)
 
     def steps(self, rows: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(B, b): in which step each of some slots lies"""
-        return np.zeros((len(rows), len(slots)), np.int64) if self.step is None else self.step[np.ix_(rows, slots)]
+        """(B, b): in which step each of some slots lies; NOWHERE where a sample has none; 0 for a table"""
+        return np.zeros((len(rows), len(slots)), np.int64)
 
     def find(self, rows: NDArray[np.int64], steps: NDArray[np.int64], features: NDArray[np.int64]) -> NDArray[np.int64]:
         """(e,) slots of values known by sample, step and feature; NOWHERE where that is no slot"""
-        if self.step is None:
-            return features
+        return features
+
+    def described(self, rows: NDArray[np.int64]) -> tuple[()] | tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """What a reader who has not this cohort must know of the slots of some samples, to tell where they lie.
+
+        Of a table nothing; of sequences the features (K,) and steps (B, K) of the slots.
+        """
+        return ()
+
+
+@dataclass(frozen=True, eq=False)
+class SequenceSlots(Slots):
+    """A feature of which up to q values of a sample may change has q slots.
+
+    The last of them holds the sample's last value: so many samples of sparse measurements need few slots, and a slot
+    means nearly the same for all.
+
+    step (n, K): where in the sequence; NOWHERE where a sample has fewer values
+    columns: the features that slots were made for, those that were never measured too
+    """
+
+    step: NDArray[np.int64]
+    columns: frozenset[int] = frozenset()
+
+    @property
+    def are_all_filled(self) -> bool:
+        return False
+
+    def has_room_for(self, column: int) -> bool:
+        return column in self.columns
+
+    def by_slot(self, of_features: P) -> P:
+        return of_features.at(self.feature)
+
+    def clear_absent(self, rows: NDArray[np.int64], *arrays: NDArray[np.generic]) -> None:
+        absent = self.step[rows] == NOWHERE
+        for array in arrays:
+            array[absent] = 0
+
+    def has_all(self, rows: NDArray[np.int64], changes: Floats) -> Mask:
+        return np.asarray(((changes == 0) | (self.step[rows] != NOWHERE)).all(axis=1))
+
+    def steps(self, rows: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self.step[np.ix_(rows, slots)]
+
+    def find(self, rows: NDArray[np.int64], steps: NDArray[np.int64], features: NDArray[np.int64]) -> NDArray[np.int64]:
         samples, whose = np.unique(rows, return_inverse=True)
         there = self.step[samples]
         sample, slot = np.nonzero(there != NOWHERE)
@@ -91,43 +127,5 @@ class Slots(Frozen):
         at = order[np.minimum(np.searchsorted(known, asked, sorter=order), len(known) - 1)]
         return np.where(known[at] == asked, slot[at], NOWHERE)
 
-
-def steps_in_words(steps: Any) -> str:
-    """What `read_steps` has accepted."""
-    if steps is None or isinstance(steps, str):
-        return f"the {steps} of each sequence" if steps not in (None, "all") else "all"
-    return "those that a mask names"
-
-
-def read_steps(steps: Any, cohort: Cohort) -> tuple[Mask | None, list[str]]:
-    """Which values may change at all, (N, F): steps = "all", "last 3", or a mask (T_j,) or (T_j, F) per sample."""
-    ragged = cohort.ragged
-    if ragged is None:
-        wanted = "only sequences have steps; this cohort is a table."
-        return None, [] if steps is None else [f"steps = {shown(steps)}: {wanted}"]
-    everywhere = np.ones(cohort.values.shape, dtype=bool)
-    if steps is None or (isinstance(steps, str) and steps == "all"):
-        return everywhere, []
-    if isinstance(steps, str):
-        last = LAST.fullmatch(steps)
-        if last is None:
-            return None, [f"steps = {shown(steps)}: must be 'all', 'last 3' (any number), or one mask per sample."]
-        from_end = ragged.begin[1:][ragged.owner] - np.arange(len(cohort.values))
-        return everywhere & (from_end <= int(last[1]))[:, None], []
-    if not hasattr(steps, "__len__") or len(steps) != len(cohort):
-        return None, [f"steps: got {shown(steps)}; wanted 'all', 'last 3' (any number), or one mask per sample."]
-    faults, parts = [], []
-    for j, given in enumerate(steps):
-        length = int(ragged.lengths[j])
-        try:
-            mask = np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
-        except ValueError:  # rows of unlike lengths
-            mask = np.empty(0, dtype=object)
-        if mask.dtype != bool or mask.shape not in ((length,), (length, len(cohort.features))):
-            faults.append(
-                f"steps: {cohort.where(j)}: {mask.dtype} of shape {mask.shape}; wanted true or false for each of its "
-                f"steps, ({length},), or values, ({length}, {len(cohort.features)})."
-            )
-        else:
-            parts.append(np.broadcast_to(mask if mask.ndim == 2 else mask[:, None], (length, len(cohort.features))))
-    return (None, faults[:10]) if faults else (np.concatenate(parts), [])
+    def described(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return self.feature, self.step[rows]

@@ -13,7 +13,7 @@ from maxflip._util.frozen import FrozenMap, read_only
 from maxflip._util.messages import shown
 from maxflip._util.types import Floats
 from maxflip.errors import InputError
-from maxflip.io.job.schema import dotted
+from maxflip.io.job.places import dotted
 from maxflip.plan.holds import Judged
 from maxflip.plan.plan import Plan
 from maxflip.study.groups import Group, Groups

@@ -1,19 +1,57 @@
-"""Files are opened here: regular ones only, and what is wrong with a path is said in a sentence."""
+"""Files are opened here: regular ones only, and what is wrong with a path is said in a sentence.
+
+What a plan is made from is read once, whole, so that its hash is of the very bytes that were solved. It is not mapped
+into memory: a mapped file changes when the one on disk does.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from maxflip._util.messages import closest
-from maxflip.errors import InputError, OutputError
+from maxflip.errors import InputError, OutputError, ResourceError
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # one slash: a Path has lost the second
+
+
+class Origin(NamedTuple):
+    """A file that something was made from.   sha256: of the bytes that were read, whatever lies there by now"""
+
+    path: Path
+    sha256: str
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A file that was read once, whole.   source: what messages call it"""
+
+    path: Path
+    source: str
+    data: bytes
+
+    def origin(self) -> Origin:
+        return Origin(self.path, hashlib.sha256(self.data).hexdigest())
+
+
+def read_file(path: str | Path, source: str, most: int = -1) -> Opened:
+    """most: bytes that are read at the most; -1: all"""
+    with open_file(path, source) as file:
+        return Opened(Path(path), source, read_from(file, source, most))
+
+
+def read_from(file: BinaryIO, source: str, most: int = -1) -> bytes:
+    try:
+        return file.read(most)
+    except MemoryError as error:
+        raise ResourceError(f"{source}: needs more memory than there is: it is read whole.") from error
 
 
 @contextmanager

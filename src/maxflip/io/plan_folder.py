@@ -21,26 +21,19 @@ import pyarrow.parquet as pq
 import maxflip_verify
 import maxflip_wall
 from maxflip._util.atomic import output_errors, put_bytes, sync_folder
-from maxflip._util.frozen import FrozenMap
 from maxflip._util.messages import listed
 from maxflip.errors import InputError, OutputError, VerifyError, as_ours
 from maxflip.io.changes import changes_table, pool_table, pooled, slotted
 from maxflip.io.insight_file import insight_bytes, parse_insight
 from maxflip.io.job.write import relative_path, write_job
-from maxflip.io.opening import missing_file
-from maxflip.plan.bracket import Ceiling
-from maxflip.plan.holds import Holds
-from maxflip.plan.plan import Fate, Plan, Status
-from maxflip.plan.pool import Pool
-from maxflip.problem.budgets import Budget
-from maxflip.problem.describe import asked
-from maxflip.problem.must_hold import as_table, from_table
+from maxflip.io.opening import Origin, missing_file
+from maxflip.io.summary import FORMAT, read_summary, summary_table
+from maxflip.plan.plan import Fate, Plan
 from maxflip.problem.problem import Problem
 from maxflip.report import is_report
 from maxflip.report.page import check_people, page
 from maxflip.study.insight import Insight, People
 
-FORMAT = 1
 INSIGHT = "insight.json"
 POOL = "pool.parquet"
 FILES = ("summary.json", "plan.parquet", "fates.parquet", "trace.parquet", "report.html")
@@ -79,7 +72,9 @@ def save_plan(
     target = Path(folder)
     check_target(target, overwrite=overwrite)
     with staged(target, overwrite=overwrite) as stage:
-        write_plan(plan, stage, {name: Path(path) for name, path in (inputs or {}).items()}, insight, people, pool=pool)
+        paths = {name: Path(path) for name, path in (inputs or {}).items()}
+        job = paths.pop("job").read_bytes() if paths else None
+        write_plan(plan, stage, _origins(paths), insight, people, job=job, pool=pool)
 
 
 def save_asked(
@@ -102,14 +97,14 @@ def save_asked(
         raise InputError(
             "problem: has other samples or features than the plan. Give the one that the plan was made for."
         )
-    if problem.budgets != plan.budgets or asked(problem) != plan.question:
+    if problem.budgets != plan.budgets or not plan.answers(problem):
         raise InputError(
             "problem: asks something else than what the plan answers. Give the one that the plan was made for; after "
             "`resolve` or `frontier` that is problem.changed(budgets=..., margin=...)."
         )
     check_target(target, overwrite=overwrite)
     with staged(target, overwrite=overwrite) as stage:
-        write_plan(plan, stage, write_job(problem, plan, file, stage), insight, people, pool=pool)
+        write_plan(plan, stage, _origins(write_job(problem, plan, file, stage)), insight, people, pool=pool)
         _audited(stage)
 
 
@@ -137,23 +132,27 @@ def _audited(stage: Path) -> None:
 def write_plan(
     plan: Plan,
     folder: Path,
-    inputs: Mapping[str, Path],
+    inputs: Mapping[str, Origin],
     insight: Insight | None = None,
     people: People = "full",
     *,
+    job: bytes | None = None,
     pool: bool = False,
 ) -> None:
-    """All files of a plan into an existing folder, with a copy of the job where there is one; pool: its flips too"""
-    if "job" in inputs:
-        put_bytes(folder / "job.toml", inputs["job"].read_bytes())
-        inputs = {**inputs, "job": folder / "job.toml"}
-    stated = {name: _input(folder, inputs[name]) for name in INPUTS if name in inputs} or None
+    """All files of a plan into an existing folder, which states of its `inputs` what was read of them.
+
+    job: the text of its job, to be copied; None where it stands in the folder   pool: its flips too
+    """
+    if job is not None:
+        put_bytes(folder / "job.toml", job)
+        inputs = {**inputs, "job": Origin(folder / "job.toml", hashlib.sha256(job).hexdigest())}
+    stated = {name: _stated(folder, inputs[name]) for name in INPUTS if name in inputs} or None
     plan = replace(plan, inputs={name: entry["sha256"] for name, entry in (stated or {}).items()})
     put_bytes(folder / "plan.parquet", _parquet(changes_table(plan)))
     put_bytes(folder / "fates.parquet", _parquet(_fates_table(plan)))
     put_bytes(folder / "trace.parquet", _parquet(pa.table({k: list(v) for k, v in plan.trace.items()})))
     put_bytes(folder / "report.html", page(plan, insight, people))
-    summary_of = _summary(plan, stated) | ({} if people == "full" else {"people": people})
+    summary_of = summary_table(plan, stated) | ({} if people == "full" else {"people": people})
     if insight is not None:
         beside = insight_bytes(insight)
         put_bytes(folder / INSIGHT, beside)
@@ -315,7 +314,7 @@ def _parquet(table: pa.Table) -> bytes:
 def _fates_table(plan: Plan) -> pa.Table:
     after = np.full(len(plan.fates), np.nan)
     after[plan.selected] = plan.confidence_after
-    flipped = plan.fates == Fate.FLIPPED.value
+    flipped = plan.fates == Fate.FLIPPED
     return pa.table(
         {
             "id": pa.array(plan.all_ids, pa.string()),
@@ -327,97 +326,31 @@ def _fates_table(plan: Plan) -> pa.Table:
     )
 
 
-def _number(value: float) -> float | str:
-    """JSON has no infinity."""
-    return "inf" if value == np.inf else value
+def _stated(folder: Path, origin: Origin) -> dict[str, str]:
+    return {"path": relative_path(folder, origin.path), "sha256": origin.sha256}
 
 
-def _summary(plan: Plan, inputs: dict[str, dict[str, str]] | None) -> dict[str, Any]:
-    counts = plan.fate_counts()
-    return {
-        "format": FORMAT,
-        "count": plan.count,
-        "worth": plan.worth,
-        "cohort": len(plan.fates),
-        "already": counts[Fate.ALREADY],
-        "below_margin": plan.below_margin,
-        "left_out": counts[Fate.LEFT_OUT],
-        "not_found": counts[Fate.NOT_FOUND],
-        "unreachable": counts[Fate.UNREACHABLE],
-        "unusable": counts[Fate.UNUSABLE],
-        "bound": plan.bound,
-        "estimate": plan.estimate,
-        "budgets": {
-            name: {
-                "amount": _number(budget.amount),
-                "cost": budget.cost_name,
-                "spent": plan.spend[name],
-                "price": None if plan.prices is None else plan.prices[name],
-                "uses": dict(budget.weights),
-                **({"price_holds": list(plan.price_ranges[name])} if name in plan.price_ranges else {}),
-            }
-            for name, budget in plan.budgets.items()
-        },
-        "solver": plan.solver,
-        "seed": plan.seed,
-        "status": plan.status.value,
-        "seconds": plan.seconds,
-        "guard": plan.guard,
-        "notices": list(plan.notices),
-        "features": list(plan.features),
-        "units": dict(plan.units),
-        "versions": dict(plan.versions),
-        "question": dict(plan.question),
-        "made": plan.made,
-        "inputs": inputs,
-        **({} if plan.holds is None else {"holds": _holds_table(plan.holds)}),
-        **({"must_hold": as_table(plan.must_hold)} if plan.must_hold else {}),
-        **({} if plan.places is None else {"kind": "sequences", "lengths": plan.places.lengths.tolist()}),
-        **{name: rows.tolist() for name in ("include", "exclude") if len(rows := getattr(plan, name))},
-        **({"ceilings": [_ceiling(ceiling) for ceiling in plan.ceilings]} if plan.ceilings else {}),
-    }
-
-
-def _ceiling(ceiling: Ceiling) -> dict[str, Any]:
-    closed = sorted(ceiling.closed)
-    return {"prices": dict(ceiling.prices), "rest": ceiling.rest, "proved": ceiling.proved, "closed": closed}
-
-
-def _holds_table(holds: Holds) -> dict[str, Any]:
-    """The keys of JSON are texts: "0.9"."""
-    counts = {repr(share): count for share, count in holds.uptake.items()}
-    return {"uptake": counts, "rounded": holds.rounded, "digits": dict(holds.digits)}
-
-
-def _read_holds(table: dict[str, Any] | None) -> Holds | None:
-    if table is None:
-        return None
-    uptake = FrozenMap({float(share): count for share, count in table["uptake"].items()})
-    return Holds(uptake, table["rounded"], FrozenMap(table["digits"]))
-
-
-def _input(folder: Path, path: Path) -> dict[str, str]:
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return {"path": relative_path(folder, path), "sha256": digest}
+def _origins(paths: Mapping[str, Path]) -> dict[str, Origin]:
+    """Of files as they are on disk: of a plan that was made in Python nothing else is known."""
+    found = {}
+    for name, path in paths.items():
+        with path.open("rb") as file:
+            found[name] = Origin(path, hashlib.file_digest(file, "sha256").hexdigest())
+    return found
 
 
 def _assemble(
     summary: dict[str, Any], changes: pa.Table, fates: pa.Table, trace: dict[str, Any], flips: pa.Table | None
 ) -> Plan:
-    features = tuple(summary["features"])
+    stated = read_summary(summary)
+    features = stated["features"]
     all_ids = np.array(fates["id"].to_pylist(), dtype=object)
-    fate = np.array(fates["fate"].to_pylist(), dtype=object)
-    selected = np.flatnonzero(fate == Fate.FLIPPED.value)
+    fate = np.array([Fate(name) for name in fates["fate"].to_pylist()], dtype=object)
+    selected = np.flatnonzero(fate == Fate.FLIPPED)
     lengths = np.array(summary["lengths"], dtype=np.int64) if summary.get("kind") == "sequences" else None
     of_slots = slotted(changes, all_ids[selected], features, lengths)
-    prices = {name: b["price"] for name, b in summary["budgets"].items()}
-    pool: Pool | None = None
-    if flips is not None:
-        pool = pooled(flips, all_ids, features, of_sequences=lengths is not None)
     return Plan(
-        features=features,
-        units=summary["units"],
+        **stated,
         all_ids=all_ids,
         selected=selected,
         moves=of_slots.moves,
@@ -427,32 +360,6 @@ def _assemble(
         worths=fates["worth"].to_numpy(),
         confidence_before=fates["confidence_before"].to_numpy(),
         confidence_after=fates["confidence_after"].to_numpy()[selected],
-        below_margin=summary["below_margin"],
-        budgets={
-            name: Budget(float(b["amount"]), b["uses"] or None, b["cost"]) for name, b in summary["budgets"].items()
-        },
-        spend={name: b["spent"] for name, b in summary["budgets"].items()},
-        prices=None if any(p is None for p in prices.values()) else prices,
-        price_ranges={n: tuple(b["price_holds"]) for n, b in summary["budgets"].items() if "price_holds" in b},
-        bound=summary["bound"],
-        estimate=summary["estimate"],
-        status=Status(summary["status"]),
-        solver=summary["solver"],
-        seed=summary["seed"],
-        seconds=summary["seconds"],
-        guard=summary["guard"],
-        notices=tuple(summary["notices"]),
         trace=trace,
-        versions=summary["versions"],
-        question=summary["question"],
-        made=summary["made"],
-        inputs={name: entry["sha256"] for name, entry in (summary["inputs"] or {}).items()},
-        must_hold=from_table(**summary.get("must_hold", {})),
-        holds=_read_holds(summary.get("holds")),
-        include=np.array(summary.get("include", []), dtype=np.int64),
-        exclude=np.array(summary.get("exclude", []), dtype=np.int64),
-        ceilings=tuple(
-            Ceiling(c["prices"], c["rest"], c["proved"], frozenset(c["closed"])) for c in summary.get("ceilings", [])
-        ),
-        pool=pool,
+        pool=None if flips is None else pooled(flips, all_ids, features, of_sequences=lengths is not None),
     )

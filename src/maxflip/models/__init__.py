@@ -2,7 +2,7 @@
 
 from maxflip.models.base import Classifier, LinearForm, Member, Noise, log_scores, scores
 from maxflip.models.ensemble import Ensemble
-from maxflip.models.probe import Probed, Sample, chosen_rows, probe
+from maxflip.models.probe import Probed, Rounding, guard_of, probe
 from maxflip.models.sklearn.model import SklearnClassifier
 from maxflip.models.temperature import Tempered
 from maxflip.models.torch_module import TorchClassifier
@@ -14,11 +14,11 @@ __all__ = [
     "Member",
     "Noise",
     "Probed",
-    "Sample",
+    "Rounding",
     "SklearnClassifier",
     "Tempered",
     "TorchClassifier",
-    "chosen_rows",
+    "guard_of",
     "log_scores",
     "probe",
     "scores",

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 import torch
 
+from maxflip._util.types import Scores
 from maxflip.data.inputs import Given
-
-Scores = Literal["logits", "probabilities", "decision"]
 
 
 @dataclass(frozen=True, eq=False)

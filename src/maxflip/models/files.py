@@ -11,23 +11,36 @@ from pathlib import Path
 import maxflip_wall
 from maxflip._util.events import Notice, Watch, silent
 from maxflip._util.messages import listed, shown
+from maxflip._util.types import Scores
 from maxflip.data.cohort import Cohort
 from maxflip.errors import InputError, MaxflipError, ModelError, ProblemError, as_ours
 from maxflip.models import Classifier, SklearnClassifier, TorchClassifier
-from maxflip.models.base import Scores
 from maxflip.networks.store import parse_network
 
 
+def read_model(path: Path) -> bytes:
+    """The bytes at `path`, of a regular file that is not too large; they are audited where a model is made of them."""
+    try:
+        return maxflip_wall.read(path)
+    except (maxflip_wall.Refused, maxflip_wall.Unreadable) as error:
+        raise as_ours(error) from error
+
+
 def load_classifier(
-    path: Path, *, output: Scores | None = None, classes: Sequence[str] | None = None, watch: Watch = silent
+    path: Path,
+    *,
+    data: bytes | None = None,
+    output: Scores | None = None,
+    classes: Sequence[str] | None = None,
+    watch: Watch = silent,
 ) -> TorchClassifier:
-    """The model at `path`, its kind told by its content.
+    """The model at `path`, its kind told by its content; `data` is that, where it was read already.
 
     A .pt2 needs `output` and `classes`: what its columns are, and their names. A .skops says both itself; what is given
     must agree, but classes may be called otherwise.
     """
+    data = read_model(path) if data is None else data
     try:
-        data = maxflip_wall.read(path)
         if _is_network(data):
             raise InputError(
                 f"{path}: a .safetensors file holds a network for sequences, and the cohort is a table. Say "
@@ -63,14 +76,16 @@ def _is_network(data: bytes) -> bool:
 def load_sequence_classifier(
     path: Path,
     *,
+    data: bytes | None = None,
     features: Sequence[str],
     static_features: Sequence[str] = (),
     output: Scores | None = None,
     classes: Sequence[str] | None = None,
 ) -> TorchClassifier:
-    """The network at `path`; its file says what it returns and what it takes, and what is given must agree."""
+    """The network at `path`; its file says what it returns and what it takes, and what is given must agree. `data` is
+    what it holds, where it was read already."""
+    data = read_model(path) if data is None else data
     try:
-        data = maxflip_wall.read(path)
         if data.startswith(b"PK\x03\x04"):
             maxflip_wall.load_model(data, str(path))  # what is unsafe is told first
             raise InputError(

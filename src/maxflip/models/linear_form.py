@@ -17,7 +17,8 @@ from typing import Any
 
 import torch
 
-from maxflip.models.base import LinearForm, Noise, Scores
+from maxflip._util.types import Scores
+from maxflip.models.base import LinearForm, Noise
 
 LOG_SOFTMAX_STEPS = 8  # roundings relative to the logits
 

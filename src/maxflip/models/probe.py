@@ -7,22 +7,20 @@ says what was seen and what to do.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 
 from maxflip._util.messages import first_line
-from maxflip._util.types import Floats, Rows
-from maxflip.data.inputs import Batch, Given, Inputs, TableInputs
+from maxflip.data.inputs import Given, Inputs
+from maxflip.data.sample import Sample
 from maxflip.errors import ModelError
 from maxflip.models.base import Classifier, Member
 
-ROWS = 256
 ALONE = 16  # rows tried one at a time
 FEW = 3  # rows: an odd number
-PATIENCE = 60.0  # seconds for a first answer to ROWS rows, to a few and to one
+PATIENCE = 60.0  # seconds for a first answer to many rows, to a few and to one
 # Rounding in a first layer grows with its width; a real coupling of rows is far above this many units of it.
 ROUNDING = 1000.0
 AT_THE_LINE = 2.5e-4  # more than this is not concluded from rounding far from the line
@@ -31,10 +29,6 @@ NOTABLE = 10.0  # times the usual guard: worth a word
 BISECTIONS = 40
 CHANGED = 8.0  # units of rounding by which an output must move to have changed: a saturated softmax moves by less
 NO_GRADIENT = "Gradients must reach the input: remove detach(), no_grad() and rounding from the model."
-PADDING = (
-    " Of sequences, see what it makes of padding: read the state of step length - 1, not of the last one, and keep "
-    "steps beyond a sequence's length out of means and attention."
-)
 GUARDS = {torch.float64: 1e-9, torch.float32: 1e-6}  # of probabilities; of decision values, relative to their size
 IN_OWN_UNITS = (
     "The model gives decision values, not probabilities: the margin and every confidence are in the model's own units. "
@@ -44,43 +38,43 @@ IN_OWN_UNITS = (
 
 @dataclass(frozen=True)
 class Probed:
-    """What the probe learned: the number of classes, and by how much a flip must pass beyond what is asked."""
+    """What the probe learned: the number of classes, and how each member rounds."""
 
     classes: int
-    guard: float
+    rounding: tuple[Rounding, ...]
     notices: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """Some rows to try a model on: `inputs(device)`, at which the changes of all slots are looked at; their numbers.
+@dataclass(frozen=True)
+class Rounding:
+    """How a model rounds: by how much a flip must pass beyond what is asked.
 
-    step (K,): a change of a typical size   size: of the largest value
+    unit: for its dtype, relative to the size of its outputs   size: of decision values; None: of probabilities, 1
+    converted: what it may lack because it stands for another model   seen: what it was seen to need between batches
     """
 
-    inputs: Callable[[torch.device], Inputs]
-    rows: Rows
-    step: Floats
-    size: float
+    unit: float
+    size: float | None
+    converted: float
+    seen: float
 
-    @classmethod
-    def of_table(cls, values: Floats, order: Rows | None = None) -> Sample:
-        """values (n, F)   order (n,): rows by id, so that any order of a file gives the same guard; None: as given"""
-        chosen = chosen_rows(len(values))
-        rows = chosen if order is None else order[chosen]
-        some = values[rows]
-        with np.errstate(over="ignore"):
-            spread = some.std(axis=0)
+    def usual(self, required: float) -> float:
+        # Decision values of samples that all lie on the line are rounding errors; those of their flips are as required.
+        size = 1.0 if self.size is None else max(self.size, required) or 1.0
+        return max(self.unit * size, self.converted)
 
-        def inputs(device: torch.device) -> Inputs:
-            return TableInputs(torch.tensor(some, device=device), torch.arange(some.shape[1], device=device))
-
-        return cls(inputs, rows, np.where(spread > 0, spread, 1.0), float(np.abs(some).max(initial=0.0)))
+    def guard(self, required: float) -> float:
+        """For flips of which this confidence is asked."""
+        return max(self.usual(required), self.seen)
 
 
-def chosen_rows(n: int) -> Rows:
-    """At most ROWS of n, spread over all."""
-    return np.unique(np.linspace(0, n - 1, min(ROWS, n)).astype(np.int64))
+def guard_of(rounding: Sequence[Rounding], required: float) -> tuple[float, list[str]]:
+    """By how much a flip must pass beyond the required confidence in every member, and what to tell of it."""
+    notable = [g for one in rounding if (g := one.guard(required)) > NOTABLE * one.usual(required)]
+    return max(one.guard(required) for one in rounding), [
+        f"The model rounds differently in other batches; a flip must pass by {guard:.2g} more than asked."
+        for guard in dict.fromkeys(notable)
+    ]
 
 
 def probe(classifier: Classifier, sample: Sample, where: Callable[[int], str], required: float = 0.0) -> Probed:
@@ -99,7 +93,8 @@ def probe(classifier: Classifier, sample: Sample, where: Callable[[int], str], r
         raise ModelError(f"the members have different numbers of classes: {each}. They must have the same classes.")
     notices = [notice for probed in seen for notice in probed.notices]
     notices += [IN_OWN_UNITS] if classifier.is_decision else []
-    return Probed(seen[0].classes, max(probed.guard for probed in seen), tuple(dict.fromkeys(notices)))
+    rounding = tuple(one for probed in seen for one in probed.rounding)
+    return Probed(seen[0].classes, rounding, tuple(dict.fromkeys(notices)))
 
 
 def _probe_member(member: Member, sample: Sample, required: float, where: Callable[[int], str]) -> Probed:
@@ -109,7 +104,7 @@ def _probe_member(member: Member, sample: Sample, required: float, where: Callab
         try:
             _check_answers(member, inputs)
             out, notices = _check_calls(member, inputs, lambda j: where(int(sample.rows[j])))
-            guard, rounding_notices = _rounding_between_batches(member, inputs, sample.size, required)
+            rounding = _rounding_between_batches(member, inputs, sample, required)
             _check_gradient(member, inputs, out, torch.tensor(sample.step, device=member.device))
         finally:
             altered = found.put_back()
@@ -118,7 +113,7 @@ def _probe_member(member: Member, sample: Sample, required: float, where: Callab
             "the model changes its own buffers or parameters when it is called, so its answers depend on earlier "
             "calls. They were put back. Give a module whose forward has no side effects."
         )
-    return Probed(int(out.shape[1]), guard, (*notices, *rounding_notices))
+    return Probed(int(out.shape[1]), (rounding,), tuple(notices))
 
 
 def _check_answers(member: Member, inputs: Inputs) -> None:
@@ -280,31 +275,28 @@ def _has_gradient(
     return gradient is not None and bool(((gradient.abs() * step).sum(dim=1) > visible).any())
 
 
-def _rounding_between_batches(
-    member: Member, inputs: Inputs, largest: float, required: float
-) -> tuple[float, list[str]]:
-    """The guard: what is safe for the dtype, or four times what was seen between batches, if that is more."""
-    seen, size = _apart_in_batches(member.scores, inputs)
+def _rounding_between_batches(member: Member, inputs: Inputs, sample: Sample, required: float) -> Rounding:
+    """What is safe for the dtype, and four times what was seen between batches."""
+    seen, largest_score = _apart_in_batches(member.scores, inputs)
     eps = torch.finfo(member.dtype).eps
-    # Decision values of samples that all lie on the line are rounding errors; those of their flips are as required.
-    size = max(size, required) or 1.0 if member.is_decision else 1.0
+    size = max(largest_score, required) or 1.0 if member.is_decision else 1.0
     if seen > ROUNDING * eps * size:
         # Large logits round by large amounts, and so do sums of large inputs that cancel; that is no coupling of rows.
         in_output, output_size = _apart_in_batches(member.raw, inputs)
-        if in_output > ROUNDING * eps * max(output_size, largest):
+        if in_output > ROUNDING * eps * max(output_size, sample.size):
             kind = "decision values" if member.is_decision else "probabilities"
             raise ModelError(
                 f"a row's output depends on the other rows of its batch ({kind} differ by {seen:.2g}). Batch "
                 "statistics or a ranking over the batch cannot be used: a flip must hold for a person alone."
-                + (PADDING if isinstance(inputs.at(slice(0, 1)), Batch) else "")
+                + sample.hint
             )
-    usual = max(GUARDS.get(member.dtype, 8 * eps) * size, 4 * member.apart)
-    guard = max(
-        usual, 4 * seen, 0.0 if member.is_decision else 4 * min(_apart_at_the_line(member, inputs), AT_THE_LINE)
+    at_the_line = 0.0 if member.is_decision else min(_apart_at_the_line(member, inputs), AT_THE_LINE)
+    return Rounding(
+        unit=GUARDS.get(member.dtype, 8 * eps),
+        size=largest_score if member.is_decision else None,
+        converted=4 * member.apart,
+        seen=4 * max(seen, at_the_line),
     )
-    if guard <= NOTABLE * usual:
-        return guard, []
-    return guard, [f"The model rounds differently in other batches; a flip must pass by {guard:.2g} more than asked."]
 
 
 def _apart_at_the_line(member: Member, inputs: Inputs) -> float:

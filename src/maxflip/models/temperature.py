@@ -12,9 +12,10 @@ import numpy as np
 import torch
 
 from maxflip._util.messages import did_you_mean, listed, shown
+from maxflip._util.types import Scores
 from maxflip.data.inputs import Given
 from maxflip.errors import InputError
-from maxflip.models.base import LinearForm, Member, Noise, Scores, Snapshot
+from maxflip.models.base import LinearForm, Member, Noise, Snapshot
 from maxflip.models.linear_form import LOG_SOFTMAX_STEPS
 
 CALMEST = 1e3  # the temperatures that fit() looks at are between its inverse and this

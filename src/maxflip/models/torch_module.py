@@ -10,9 +10,10 @@ from typing import Any, get_args
 import torch
 
 from maxflip._util.messages import first_line, listed
+from maxflip._util.types import Scores
 from maxflip.data.inputs import Batch, Given
 from maxflip.errors import InputError, ModelError, ResourceError
-from maxflip.models.base import LinearForm, Scores
+from maxflip.models.base import LinearForm
 from maxflip.models.linear_form import linear_form
 from maxflip.models.snapshot import ModuleSnapshot
 from maxflip.networks.base import SequenceNetwork

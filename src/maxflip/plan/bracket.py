@@ -30,7 +30,7 @@ class Bracket(NamedTuple):
 
     Attributes:
         at_least: worth of a known plan that keeps the budgets.
-        at_most: the dual bound: no plan is worth more. Without a bound, the estimate.
+        at_most: the dual bound of every plan's worth; without a bound, the estimate.
     """
 
     at_least: float
@@ -73,9 +73,9 @@ class Ceiling:
 
 
 def most_allowed(ceilings: Sequence[Ceiling], amounts: Mapping[str, float], worths: Floats) -> float:
-    """The least proved ceiling at these amounts; if none is proved, the least of all; inf without any.
+    """The smallest proved ceiling at these amounts; if none is proved, the smallest of all; inf without any.
 
-    Where all worths are whole, a proved one is rounded down: every plan is then worth a whole number.
+    If all worths are whole numbers, a proved one is rounded down, because every plan then has a whole worth.
     """
     proved = [ceiling for ceiling in ceilings if ceiling.proved]
     most = min((ceiling.at(amounts) for ceiling in proved or ceilings), default=math.inf)
@@ -84,14 +84,17 @@ def most_allowed(ceilings: Sequence[Ceiling], amounts: Mapping[str, float], wort
 
 
 def most_worth(worths: Floats, cap: float) -> float:
-    """What at most `cap` of these are worth together."""
+    """Largest total worth of at most `cap` samples."""
     return math.fsum(worths if cap >= len(worths) else np.sort(worths)[::-1][: math.floor(cap)])
 
 
 @dataclass(frozen=True, eq=False)
 class Offers:
-    """c flips from which `fitting` makes up plans.   sample (c,)   worth (c,): of the sample   changes (c, K)
-    picked (c,): those of the plan at hand   must (c,): of samples that have to be picked"""
+    """c flips from which `fitting` builds plans.
+
+    sample (c,)   worth (c,): of the sample   changes (c, K)   picked (c,): flips of the current plan
+    must (c,): flips of samples that must be picked
+    """
 
     ledger: Ledger
     sample: Rows

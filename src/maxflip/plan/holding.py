@@ -1,6 +1,6 @@
-"""How many flips still pass when changes are not carried out to the letter, or by other models. Forward passes alone.
+"""How many flips still pass if changes are carried out in part or rounded, or in other models. Forward passes only.
 
-A flip passes here when its confidence reaches what was asked; the guard of the plan is not asked on top of it.
+A flip passes here if its confidence reaches the required one; the guard is not added.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from maxflip.plan.holds import Holds, Judged
 from maxflip.problem.must_hold import rounded
 from maxflip.problem.problem import Problem
 
-SHARES = (1.0, 0.9, 0.8, 0.5)
-TRIED = 10_000  # values of a feature, evenly spaced, whose decimals are counted
-MOST_DECIMALS = 6
-NEARLY_ALL = 0.95  # of the values have at most the usual decimals
-PRECISION = 1e-6  # relative: a value this close to one with fewer decimals is that one
-SMALLEST_STEP = 100  # decimals
-FINEST = 1e-3  # of a feature's standard deviation: the usual last digit counts no less than this
+SHARES = (1.0, 0.9, 0.8, 0.5)  # shares of each change that are evaluated
+TRIED = 10_000  # values of a feature, evenly spaced, that determine its usual decimals
+MOST_DECIMALS = 6  # largest number of usual decimals
+NEARLY_ALL = 0.95  # share of the values that must have at most the usual decimals
+PRECISION = 1e-6  # relative distance below which a value counts as having fewer decimals
+SMALLEST_STEP = 100  # limit of decimals for features with tiny values
+FINEST = 1e-3  # smallest last digit, as a share of the feature's standard deviation
 
 
 def holds_of(problem: Problem, rows: Rows, changes: Floats) -> Holds:
-    """rows (c,), changes (c, K): flips of the problem's own classifier, so that all pass in full."""
+    """rows (c,), changes (c, K): flips of the problem's own classifier, all of which pass in full."""
     digits = usual_digits(problem)
     step = np.array([10.0 ** -digits[name] if name in digits else 0.0 for name in problem.cohort.features])
     uptake = {1.0: len(rows)} | {share: _passing(problem, rows, share * changes) for share in SHARES[1:]}
@@ -50,9 +50,8 @@ def _passing(problem: Problem, rows: Rows, changes: Floats) -> int:
 def usual_digits(problem: Problem) -> dict[str, int]:
     """{feature that may change: decimals}.
 
-    The fewest decimals, 0 to 6, that nearly all of the cohort's own values have: 95 % of them, of at most 10,000. But
-    never so many that the last digit counts less than a thousandth of the feature's standard deviation: values with
-    more are computed, not measured.
+    The fewest decimals, 0 to 6, that suffice for 95 % of the cohort's values (of at most 10,000). The last digit is
+    never below a thousandth of the feature's standard deviation: values with more digits are computed, not measured.
     """
     names = problem.cohort.features
     changing = np.unique(problem.slots.feature[problem.actionable]).tolist()
@@ -72,7 +71,7 @@ def _decimals(values: Floats) -> int:
 
 
 def read_judges(judges: Any, problem: Problem) -> list[tuple[str, Classifier]]:
-    """Each with a name: the one given, that of its file, or its number."""
+    """(name, classifier) of each judge. The name is the given one, that of its file, or its number."""
     if isinstance(judges, (str, Path)) or not isinstance(judges, Iterable):
         raise InputError(f"judges: got {shown(judges)}; wanted a list of classifiers or paths of model files.")
     named = judges.items() if isinstance(judges, Mapping) else enumerate(judges, 1)
@@ -89,7 +88,7 @@ def read_judges(judges: Any, problem: Problem) -> list[tuple[str, Classifier]]:
 def judged_by(
     problem: Problem, rows: Rows, changes: Floats, judges: Iterable[tuple[str, Classifier]]
 ) -> tuple[Judged, ...]:
-    """What each of these models, by name, says of the flips rows (c,), changes (c, K)."""
+    """How many of the flips rows (c,), changes (c, K) pass in each model before and after the change."""
     found = []
     for name, judge in judges:
         try:
@@ -111,7 +110,7 @@ def _judged_by(problem: Problem, rows: Rows, changes: Floats, name: str, judge: 
 
 
 def _asked_of(problem: Problem, judge: Classifier) -> Problem:
-    """The same question of another model."""
+    """The same problem with another model."""
     judge.check_features(problem.cohort.features)
     Ensemble([problem.classifier, judge])  # the same classes, and scores of the same kind
     other = object.__new__(Problem)

@@ -1,4 +1,4 @@
-"""How many flips still pass when changes are not carried out to the letter, or by other models: the numbers."""
+"""How many flips still pass if changes are carried out in part or rounded, or in other models: the results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Holds:
-    """How many flips of a plan still pass if changes are not carried out to the letter.
+    """How many flips of a plan still pass if changes are carried out in part or rounded.
 
     Attributes:
         uptake: {share of every change that is carried out: how many pass}, for 1, 0.9, 0.8 and 0.5.
@@ -23,11 +23,11 @@ class Holds:
 
 @dataclass(frozen=True)
 class Judged:
-    """What another model says of a plan's flips.
+    """How many of a plan's flips pass in another model.
 
     Attributes:
         name: of the model: its file, or "model 1", "model 2" in the order given.
-        before: how many of the people picked pass in it before any change.
+        before: how many of the samples picked pass in it before any change.
         after: how many pass after their full change.
     """
 

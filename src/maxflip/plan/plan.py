@@ -1,8 +1,9 @@
-"""Plan: the answer, complete and detached from model and solver. It can be read, saved and loaded on its own."""
+"""Plan: the complete answer, independent of model and solver. It can be read, saved and loaded on its own."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
@@ -20,8 +21,10 @@ from maxflip.errors import InputError
 from maxflip.plan.bracket import Bracket, Ceiling, Offers, most_allowed, most_worth
 from maxflip.plan.holds import Holds
 from maxflip.plan.pool import Pool, no_rows
+from maxflip.plan.used import SolverUsed
 from maxflip.problem.budgets import Budget, Ledger
 from maxflip.problem.must_hold import Requirement
+from maxflip.problem.question import Question
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +37,7 @@ NUMBERS = (int, float, np.integer, np.floating)
 
 
 class Fate(StrEnum):
-    """What became of a sample; `meaning` says it in words."""
+    """The result for one sample; `meaning` states it in words."""
 
     ALREADY = "already"
     FLIPPED = "flipped"
@@ -64,7 +67,6 @@ class Status(StrEnum):
     OPTIMAL = "optimal"
     OPEN = "open"
     FEASIBLE = "feasible"
-    LIMIT = "limit"
 
     @property
     def sentence(self) -> str:
@@ -73,18 +75,18 @@ class Status(StrEnum):
 
 _SENTENCES = {
     Status.OPTIMAL: "Valid plan, and no plan can be worth more.",
-    Status.OPEN: (
-        "Valid plan; that none can do better is not proved. plan.gap is its distance to the bound or estimate."
-    ),
-    Status.FEASIBLE: "Valid plan; how far it is from the best possible is not known.",
-    Status.LIMIT: "Valid plan; a limit you set ended the run before it was done.",
+    Status.OPEN: ("Valid plan; not proved to be the best. plan.gap is its distance to the bound or estimate."),
+    Status.FEASIBLE: "Valid plan; its distance from the best possible is not known.",
 }
 
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where the slots of a plan for sequences lie: feature (K,), step (count, K), -1 where a sequence has no such
-    slot, time (count, K); and how long the sequences picked are, lengths (count,)."""
+    """Positions of the slots of a plan for sequences.
+
+    feature (K,)   step (count, K), -1 where a sequence has no such slot   time (count, K)
+    lengths (count,): number of steps of the sequences picked
+    """
 
     feature: NDArray[np.int64]
     step: NDArray[np.int64]
@@ -94,44 +96,44 @@ class Places:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Plan:
-    """Whom to change and how, of n samples with F features; `count` of them are flipped.
+    """Which of n samples with F features to change, and how; `count` of them are flipped.
 
     Attributes:
         features: names, (F,).
         units: {feature: unit}.
-        all_ids: (n,), in the order of the cohort.
-        selected: row numbers of those flipped, ascending, (count,).
-        moves: the change of each of K slots, (count, K): of each feature of a table, where K = F.
-        before: the values that change, NaN elsewhere, (count, K).
-        fates: what became of each, (n,).
-        worths: what each counts, (n,).
-        confidence_before: (n,).
-        confidence_after: (count,).
-        below_margin: how many were likeliest in the wanted class at the start, but did not pass.
-        budgets: {name: Budget}, as they were asked for.
-        spend: {budget: what the plan draws}.
-        prices: {budget: what one more unit of it would win}, or None where the solver knows none.
-        bound: no plan is worth more: proved; or None.
-        estimate: about what the best plan is worth, not proved; or None.
+        all_ids: ids (n,), in the order of the cohort.
+        selected: row numbers of the samples flipped, ascending, (count,).
+        moves: changes, (count, K); a table has one slot per feature, so K = F.
+        before: values before the change, NaN where nothing changes, (count, K).
+        fates: the Fate of each sample, (n,).
+        worths: worth of each sample, (n,).
+        confidence_before: confidence of each sample before any change, (n,).
+        confidence_after: confidence of each flipped sample after its change, (count,).
+        below_margin: number of samples whose most likely class is wanted at the start, but that do not pass.
+        budgets: {name: Budget}, as given in the problem.
+        spend: {budget: consumption of the plan}.
+        prices: {budget: worth that one more unit would bring}; None if the solver has no prices.
+        bound: proved upper bound of every plan's worth, or None.
+        estimate: estimated worth of the best plan, not proved, or None.
         status: how good the plan is known to be.
-        solver: what was solved with, as Python would write it.
-        seed: of the run.
-        seconds: how long it took.
-        guard: by so much more than asked every flip passes.
-        places: where the slots of sequences lie; None: a table.
-        price_ranges: {budget: the two amounts between which its price holds}, where that is known.
-        notices: sentences about what was asked.
-        trace: how the solver went on, column by column.
+        solver: the solver used: name, options, groups.
+        seed: seed of the run.
+        seconds: duration of the run.
+        guard: every flip exceeds the required confidence by at least this much.
+        places: positions of the slots of sequences; None: a table.
+        price_ranges: {budget: (lowest, highest amount at which its price is valid)}, for budgets where this is known.
+        notices: warnings about the question, data or model.
+        trace: solver progress, as columns.
         versions: of maxflip, Python, torch and numpy.
-        question: what was asked, in words.
-        made: when, ISO 8601.
-        inputs: SHA-256 of the files it was made from.
-        include: row numbers of those that had to be picked.
-        exclude: row numbers of those that must not be.
-        ceilings: what the bound or estimate is at other budgets, for `what_if`.
-        pool: all flips that were found, the picked ones among them; None for a plan that was saved without.
-        must_hold: what flips had to hold in, beside the full change.
-        holds: how many flips still pass if changes are not carried out to the letter; None: not known.
+        question: wanted classes, required confidence, features that may change; None: not known.
+        made: time of creation, ISO 8601.
+        inputs: {"cohort", "model", "job": SHA-256 of the file}.
+        include: row numbers of samples that must be picked.
+        exclude: row numbers of samples that must not be picked.
+        ceilings: bound or estimate as a function of the budgets, for `what_if`.
+        pool: all flips that were found, including the picked ones; None for a plan saved without them.
+        must_hold: scenarios in which flips must pass, besides the full change.
+        holds: number of flips that still pass if changes are carried out in part or rounded; None: not known.
     """
 
     features: tuple[str, ...]
@@ -151,18 +153,18 @@ class Plan:
     bound: float | None
     estimate: float | None
     status: Status
-    solver: str
+    solver: SolverUsed
     seed: int
     seconds: float
     guard: float
     places: Places | None = None
-    price_ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # amounts between which a price holds
+    price_ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     trace: Columns = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
-    question: Mapping[str, str] = field(default_factory=dict)  # what was asked, in words
-    made: str = ""  # when, ISO 8601
-    inputs: Mapping[str, str] = field(default_factory=dict)  # "cohort", "model", "job" -> SHA-256 of the file
+    question: Question | None = None
+    made: str = ""
+    inputs: Mapping[str, str] = field(default_factory=dict)
     include: Rows = field(default_factory=no_rows)
     exclude: Rows = field(default_factory=no_rows)
     ceilings: tuple[Ceiling, ...] = ()
@@ -171,7 +173,7 @@ class Plan:
     holds: Holds | None = None
 
     def __post_init__(self) -> None:
-        """What is handed out cannot be written to; and a budget without a limit has the price 0, if there are any."""
+        """Make arrays and mappings read-only; set the price of budgets without a limit to 0, if there are prices."""
         if self.prices is not None:
             free = {name: 0.0 for name, budget in self.budgets.items() if budget.amount == math.inf}
             object.__setattr__(self, "prices", {**self.prices, **free})
@@ -184,19 +186,19 @@ class Plan:
                 object.__setattr__(self, name, MappingProxyType(dict(value)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For pickle and copy, which know no read-only mappings."""
+        """For pickle and copy, which cannot handle read-only mappings."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         plain: dict[str, Any] = {k: dict(v) if isinstance(v, Mapping) else v for k, v in values.items()}
         return partial(Plan, **plain), ()
 
     @property
     def count(self) -> int:
-        """Samples flipped."""
+        """Number of samples flipped."""
         return len(self.selected)
 
     @cached_property
     def worth(self) -> float:
-        """Their total worth."""
+        """Total worth of the samples flipped."""
         return math.fsum(self.worths[self.selected])
 
     @property
@@ -206,7 +208,7 @@ class Plan:
 
     @cached_property
     def changes(self) -> Any:  # an array, or a list of them
-        """(count, F) over ALL features, 0 where nothing changes; of sequences, a list of (T_j, F)."""
+        """(count, F) over ALL features, 0 where nothing changes; for sequences, a list of (T_j, F)."""
         if self.places is None:
             return self.moves
         picked, slot = np.nonzero(self.moves)
@@ -224,40 +226,55 @@ class Plan:
 
     @property
     def picked(self) -> Pool:
-        """The flips of those selected."""
+        """The flips of the selected samples."""
         if self.places is None:
             return Pool(self.selected, self.moves)
         return Pool(self.selected, self.moves, self.places.feature, self.places.step)
 
     @cached_property
     def flips(self) -> Pool:
-        """Those of `picked`, and behind them all others of the pool."""
+        """The flips of `picked`, followed by all others of the pool."""
         return self.picked if self.pool is None else Pool.union([self.picked, self.pool])
 
-    def moves_in(self, problem: Problem) -> tuple[Rows, Floats]:
-        """The flips of samples that the problem has too, by id: rows (c,), and changes (c, K) of its own slots.
+    def answers(self, problem: Problem) -> bool:
+        """Whether the plan is of this problem, apart from the amounts of the budgets.
 
-        Samples whose change it has no slots for are left out.
+        Compares samples, worths, include, exclude, must_hold, goal and limits.
+        """
+        include, exclude = problem.include, problem.exclude
+        return (
+            np.array_equal(self.all_ids, problem.cohort.ids)
+            and np.array_equal(self.worths, problem.worth)
+            and np.array_equal(self.include, include)
+            and np.array_equal(self.exclude, exclude)
+            and self.must_hold == problem.scenarios.requirements
+            and self.question == Question.of(problem)
+        )
+
+    def moves_in(self, problem: Problem) -> tuple[Rows, Floats]:
+        """The plan's flips in the rows (c,) and slots (c, K) of the problem; samples are matched by id.
+
+        Samples whose change needs a slot that the problem lacks are left out.
         """
         found, _ = self.picked.in_problem(problem, self.all_ids, self.features)
         return found.rows, found.changes
 
     @property
     def gap(self) -> float | None:
-        """What a better plan could still win at most (by the bound), or about (by the estimate)."""
+        """Upper bound (or estimate) minus this plan's worth; None without either."""
         ceiling = self.bound if self.bound is not None else self.estimate
         return None if ceiling is None else max(0.0, ceiling - self.worth)
 
     def what_if(self, more: Mapping[str, float]) -> Bracket:
-        """Between which two numbers the worth of the best plan lies with so much more (or less) of these budgets.
+        """Lower and upper bound of the best plan's worth if these budgets change by `more` (negative: less).
 
-            at_least   the worth of a plan that fits into the new budgets, made up of flips that are known
-            at_most    D(B + more) = rest + sum_r price_r (B_r + more_r), which is the bound (or the estimate) there;
-                       and no more than all who can be won, or than a count budget has places for
+            at_least   worth of a feasible plan for the new budgets, built from known flips
+            at_most    D(B + more) = rest + sum_r price_r (B_r + more_r), the bound (or the estimate) there, capped by
+                       the total worth of all samples that can be flipped and by the count budgets
 
-        Neither falls when a budget grows. With nothing more, at_least is the plan's worth or above, and at_most its
-        bound or estimate. `resolve` finds a plan that is worth at_least or more. All samples share every budget here,
-        also where the plan was made with a proportional allocation.
+        Neither falls when a budget grows. Without changes, at_least is the plan's worth or more, and at_most its bound
+        or estimate. `resolve` finds a plan worth at_least or more. All samples share every budget here, even if the
+        plan was made with a proportional allocation.
         """
         amounts = self._amounts_with(more)
         at_least = math.fsum(self.worths[self.flips.rows[self.fitting(amounts)]])
@@ -282,9 +299,9 @@ class Plan:
         return {name: budget.amount + float(more.get(name, 0.0)) for name, budget in self.budgets.items()}
 
     def fitting(self, amounts: Mapping[str, float]) -> Rows:
-        """Which of `flips` make up a plan within these amounts, worth no less where any of them is larger."""
+        """Positions in `flips` of a plan within these amounts. Its worth never falls when an amount grows."""
         functions = [name for name, budget in self.budgets.items() if budget.is_function]
-        # What a function draws for a single flip is not known here; some of those picked draw no more than all do.
+        # What a function draws for one flip is not known here. A subset of the picked flips draws no more than all.
         if any(amounts[name] < self.spend[name] or amounts[name] == 0 for name in functions):
             return no_rows()
         offers, orders = self._offers
@@ -292,7 +309,7 @@ class Plan:
 
     @cached_property
     def _offers(self) -> tuple[Offers, tuple[Rows, ...]]:
-        """The flips and the orders in which they are taken, whatever the amounts."""
+        """The flips, and the orders in which `fitting` takes them. Neither depends on the amounts."""
         plain = {name: budget for name, budget in self.budgets.items() if not budget.is_function}
         flips = self.flips if len(plain) == len(self.budgets) else self.flips.those(np.arange(self.count))
         ledger = Ledger.compile(plain, self.features)
@@ -308,28 +325,27 @@ class Plan:
         return offers, offers.orders(None if prices is None else np.array([prices[name] for name in plain]))
 
     def at_most(self, amounts: Mapping[str, float]) -> float:
-        """The bound with these amounts of the budgets, or the estimate where there is no bound."""
+        """The bound for these amounts of the budgets; the estimate if there is no bound."""
         most = most_allowed(self.ceilings, amounts, self.worths)
         thawed = any(budget.amount == 0 < amounts[name] for name, budget in self.budgets.items())
         return max(0.0, min(most, self._worth_within_caps(amounts, everyone=thawed)))
 
     def _worth_within_caps(self, amounts: Mapping[str, float], *, everyone: bool) -> float:
-        """What all who can be won are worth together, or as many of those worth most as every count budget allows.
+        """Total worth of the samples that can be flipped, limited to the number that count budgets allow.
 
-        everyone: also those who are out of reach at the plan's budgets, of which some freeze features
+        everyone: include samples unreachable at the plan's budgets, because a budget of 0 that froze features grows
         """
-        lost = self.fates == Fate.ALREADY.value
+        lost = self.fates == Fate.ALREADY
         if not everyone:
-            lost |= self.fates == Fate.UNREACHABLE.value
+            lost |= self.fates == Fate.UNREACHABLE
         lost[self.exclude] = True
         caps = [amounts[name] for name, budget in self.budgets.items() if budget.cost == "count"]
         return most_worth(self.worths[~lost], min(caps, default=math.inf))
 
     def fate_counts(self) -> dict[Fate, int]:
-        """How many samples have each fate; 0 where nobody has."""
-        values, counts = np.unique(self.fates.astype(str), return_counts=True)
-        seen = dict(zip(values.tolist(), counts.tolist(), strict=True))
-        return {fate: int(seen.get(fate.value, 0)) for fate in Fate}
+        """Number of samples with each fate, zeros included."""
+        seen = Counter(self.fates.tolist())
+        return {fate: seen[fate] for fate in Fate}
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -337,12 +353,12 @@ class Plan:
         return ledger if self.places is None else ledger.at(self.places.feature)
 
     def table(self) -> pa.Table:
-        """id, feature, unit, before, change, after, cost: a row per change that is not zero (a pyarrow Table).
+        """A pyarrow Table with a row per non-zero change: id, feature, unit, before, change, after, cost.
 
-        Of sequences also the step, counted from 0, and its time.
+        For sequences also the step, counted from 0, and its time.
 
-        `cost` is what the change draws from the feature's budget, in that budget's units; null where the feature draws
-        on several, whose units may differ, or where the budget is a function of the whole change.
+        `cost` is the consumption of the feature's budget, in that budget's units; null if the feature draws on several
+        budgets, whose units may differ, or if the budget is a function of the whole change.
         """
         import pyarrow as pa
 
@@ -391,10 +407,10 @@ class Plan:
     ) -> None:
         """Write the plan folder of docs/formats.md.
 
-        So that it can be audited, say what it was made from: `inputs` names the files of cohort, model and job; or
-        give the `problem` and the path of its `model` as a .pt2, .skops or .safetensors file, and cohort and job are
-        written too. `insight` is what `look` found; it and `people` are for the report, as in `plan.report`. `pool`:
-        also all flips that were found, so that `resolve` can go on from them when the plan is loaded again.
+        For the audit, `inputs` names the files of cohort, model and job. Alternatively, give the `problem` and the path
+        of its `model` as a .pt2, .skops or .safetensors file; then cohort and job are written too. `insight` (the
+        result of `look`) and `people` are for the report, as in `plan.report`. `pool`: also save all flips that were
+        found, so that `resolve` can start from them when the plan is loaded again.
         """
         from maxflip.io.of_plans import save_asked, save_plan
 
@@ -408,23 +424,23 @@ class Plan:
 
     @classmethod
     def load(cls, folder: str | Path) -> Plan:
-        """A plan that was saved, from its folder. Its model and cohort are not needed."""
+        """Load a saved plan from its folder. Model and cohort are not needed."""
         from maxflip.io.of_plans import load_plan
 
         return load_plan(folder)
 
     def to_csv(self, path: str | Path) -> None:
-        """`table()` as CSV: numbers read back to the same bits; a text that a spreadsheet might run gets a '."""
+        """Write `table()` as CSV. Numbers are exact; texts that a spreadsheet might run get a leading '."""
         from maxflip.io.of_plans import write_csv
 
         write_csv(self.table(), path)
 
     def report(self, path: str | Path, *, insight: Insight | None = None, people: People = "full") -> None:
-        """One self-contained HTML page.
+        """Write one self-contained HTML page.
 
-        insight  what `look` found; None: the page does without
-        people   "full": everyone by their id; "pseudonyms": by names made up for this page alone, in an order that
-                 says nothing; "none": nobody, and groups of fewer than five are not told apart
+        insight  result of `look`; None: the page has no such sections
+        people   "full": everyone picked, by id; "pseudonyms": with made-up names in random order; "none": no individual
+                 people, and groups of fewer than five are merged
         """
         from maxflip.io.of_plans import write_report
 

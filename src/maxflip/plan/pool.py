@@ -1,4 +1,4 @@
-"""Pool: flips that were found, kept so that a later question need not search for them again."""
+"""Pool: flips that were found, kept so that later solves need not search for them again."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def no_rows() -> Rows:
 
 @dataclass(frozen=True, eq=False)
 class Pool(Frozen):
-    """c flips, any number per sample.   rows (c,): the sample of each   changes (c, K): what it changes, by slot
+    """c flips, any number per sample.   rows (c,): the sample of each   changes (c, K): by slot
 
-    Where the slots lie, of sequences alone (None: slot k is feature k of a table):
+    Positions of the slots, for sequences only (None: slot k is feature k of a table):
     feature (K,)   step (c, K): the step of each slot, -1 where the sample has no such slot
     """
 
@@ -48,8 +48,7 @@ class Pool(Frozen):
     @classmethod
     def of(cls, problem: Problem, rows: Rows, changes: Floats) -> Pool:
         """Flips in the slots of the problem."""
-        slots = problem.slots
-        return cls(rows, changes) if slots.step is None else cls(rows, changes, slots.feature, slots.step[rows])
+        return cls(rows, changes, *problem.slots.described(rows))
 
     @classmethod
     def union(cls, pools: Sequence[Pool]) -> Pool:
@@ -93,7 +92,7 @@ class Pool(Frozen):
 
         ids (n,), features (F,): of this pool's cohort. A flip that changes a slot the problem lacks is left out.
         """
-        if features != problem.cohort.features or (self.step is None) != (problem.slots.step is None):
+        if features != problem.cohort.features or (self.step is None) != problem.slots.are_all_filled:
             raise InputError("start: the earlier plan has other features than the problem.")
         row_of = problem.cohort.row_of
         there = np.array([row_of.get(str(i), NOWHERE) for i in ids], dtype=np.int64)[self.rows]
@@ -130,7 +129,7 @@ def _stacked(pools: Sequence[Pool]) -> Pool:
 
 
 def _side_by_side(pools: Sequence[Pool]) -> Pool:
-    """Of sequences: each pool has slots of its own, where the flips of others change nothing."""
+    """For sequences: each pool gets its own slots, in which the flips of other pools change nothing."""
     count, width = sum(map(len, pools)), sum(pool.changes.shape[1] for pool in pools)
     changes, step = np.zeros((count, width)), np.full((count, width), NOWHERE)
     flip = slot = 0

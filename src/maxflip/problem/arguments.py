@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy as np
 import torch
 
+from maxflip._util.faults import Fault, about, within, wrong
 from maxflip._util.frozen import FrozenMap
 from maxflip._util.messages import counted, did_you_mean, grouped, listed, shown
 from maxflip._util.types import Floats, Rows
@@ -20,24 +21,25 @@ from maxflip.errors import ProblemError
 from maxflip.models import Classifier
 from maxflip.problem.budget_functions import ROWS, STEPS, FunctionCost, probe
 from maxflip.problem.budgets import COSTS, HUGE, Budget
-from maxflip.problem.goal import resolve_target
 from maxflip.problem.limits import Limits
+from maxflip.problem.target import resolve_target
 
 SMALLEST_WORTH, LARGEST_WORTH = 1e-100, 1e100  # but for 0: squares and quotients of others are no float64
 
 
-def read_budgets(budgets: Any, features: tuple[str, ...]) -> tuple[dict[str, Budget], list[str]]:
+def read_budgets(budgets: Any, features: tuple[str, ...]) -> tuple[dict[str, Budget], list[Fault]]:
     if not isinstance(budgets, Mapping) or not budgets:
-        return {}, [f"budgets: got {shown(budgets)}; wanted at least one, as {{name: amount or Budget(...)}}."]
+        return {}, [about("budgets", f"got {shown(budgets)}; wanted at least one, as {{name: amount or Budget(...)}}.")]
     settled: dict[str, Budget] = {}
-    faults: list[str] = []
+    faults: list[Fault] = []
     for name, given in budgets.items():
         if not isinstance(name, str):
-            faults.append(f"budgets: the name {shown(name)} is no text. Name a budget by a text, such as its feature.")
+            says = f"the name {shown(name)} is no text. Name a budget by a text, such as its feature."
+            faults.append(about("budgets", says))
             continue
         budget = given if isinstance(given, Budget) else Budget(given)
         problems = _budget_faults(name, budget, features)
-        faults += [f"budgets.{name}{p}" for p in problems]
+        faults += problems
         if not problems:
             own = {} if budget.cost == "count" else {name: 1.0}
             weights = {feature: float(weight) for feature, weight in (budget.weights or own).items()}
@@ -45,19 +47,19 @@ def read_budgets(budgets: Any, features: tuple[str, ...]) -> tuple[dict[str, Bud
     return settled, faults
 
 
-def read_thrift(thrift: Any, budgets: Mapping[str, Budget]) -> tuple[dict[str, float], list[str]]:
+def read_thrift(thrift: Any, budgets: Mapping[str, Budget]) -> tuple[dict[str, float], list[Fault]]:
     """{budget: weight}, of those that are named."""
     if thrift is None:
         return {}, []
     if not isinstance(thrift, Mapping):
-        return {}, [f"thrift: got {shown(thrift)}; wanted {{budget: weight}}."]
+        return {}, [about("thrift", f"got {shown(thrift)}; wanted {{budget: weight}}.")]
     faults = [
-        f"thrift: no budget is called {shown(name)}.{did_you_mean(str(name), budgets)}"
+        about("thrift", f"no budget is called {shown(name)}.{did_you_mean(str(name), budgets)}")
         for name in thrift
         if name not in budgets
     ]
     faults += [
-        f"thrift.{name} = {shown(weight)}: must be a finite number >= 0."
+        wrong(("thrift", name), weight, "must be a finite number >= 0.")
         for name, weight in thrift.items()
         if name in budgets and not (_is_number(weight) and 0 <= weight < math.inf)
     ]
@@ -76,43 +78,41 @@ def _is_number(value: Any) -> bool:
     return not isinstance(value, int) or abs(value) <= sys.float_info.max
 
 
-def _budget_faults(name: str, budget: Budget, features: tuple[str, ...]) -> list[str]:
+def _budget_faults(name: str, budget: Budget, features: tuple[str, ...]) -> list[Fault]:
+    place, cost, using = (("budgets", name, *key) for key in ((), ("cost",), ("uses",)))
     faults = []
     uses: Any = budget.uses
     if not _is_number(budget.amount):
-        faults.append(f" = {shown(budget.amount)}: must be a number >= 0; inf for no limit.")
+        faults.append(wrong(place, budget.amount, "must be a number >= 0; inf for no limit."))
     elif math.isnan(budget.amount) or budget.amount < 0:
-        faults.append(f" = {budget.amount}: must be >= 0. Use 0 to freeze the feature, inf for no limit.")
+        faults.append(wrong(place, budget.amount, "must be >= 0. Use 0 to freeze the feature, inf for no limit."))
     is_function = callable(budget.cost)
     if not is_function and (not isinstance(budget.cost, str) or budget.cost not in COSTS):
-        return [*faults, f".cost = {shown(budget.cost)}: must be 'squared', 'absolute', 'count' or a function."]
+        return [*faults, wrong(cost, budget.cost, "must be 'squared', 'absolute', 'count' or a function.")]
     if is_function and isinstance(uses, (list, tuple)) and all(isinstance(f, str) for f in uses):
         twice = [f for i, f in enumerate(uses) if f in uses[:i]]
-        faults += [f".uses: the feature {f!r} is listed twice. Keep it once." for f in twice]
+        faults += [about(using, f"the feature {f!r} is listed twice. Keep it once.") for f in twice]
         uses = dict.fromkeys(uses, 1.0)
     if uses is not None and not isinstance(uses, Mapping):
         wanted = "a list of features" if is_function else "{feature: weight}"
-        return [*faults, f".uses = {shown(uses)}: must be {wanted}."]
+        return [*faults, wrong(using, uses, f"must be {wanted}.")]
     if budget.cost == "count":
         if uses:
-            faults.append(".uses: a count budget counts people and uses no features. Leave `uses` out.")
+            faults.append(about(using, "a count budget counts people and uses no features. Leave `uses` out."))
         return faults
     if not uses:
         if name not in features:
-            faults.append(
-                f": no feature is called {name!r}.{did_you_mean(name, features)} A budget of another name says which "
-                "features use it."
-            )
+            unknown = f"no feature is called {name!r}.{did_you_mean(name, features)}"
+            faults.append(about(place, f"{unknown} A budget of another name says which features use it."))
         return faults
     for feature, weight in uses.items():
+        part = (*using, str(feature))
         if feature not in features:
-            faults.append(f".uses.{feature}: no feature is called {feature!r}.{did_you_mean(feature, features)}")
+            faults.append(about(part, f"no feature is called {feature!r}.{did_you_mean(feature, features)}"))
         if not _is_number(weight) or not 0 <= weight < math.inf:
-            faults.append(f".uses.{feature} = {shown(weight)}: must be a finite number >= 0.")
+            faults.append(wrong(part, weight, "must be a finite number >= 0."))
         elif is_function and weight != 1:
-            faults.append(
-                f".uses.{feature} = {weight}: a function has no weights. Weigh inside it, and list the features."
-            )
+            faults.append(wrong(part, weight, "a function has no weights. Weigh inside it, and list the features."))
     return faults
 
 
@@ -137,10 +137,9 @@ def read_functions(budgets: Mapping[str, Budget], cohort: Cohort, limits: Limits
     functions = tuple(FunctionCost.of(name, b, cohort.features) for name, b in budgets.items() if b.is_function)
     if not functions:
         return ()
-    if cohort.ragged is not None:
-        raise ProblemError(
-            [f"{cost.where}: budgets that are functions are for tables, not for sequences." for cost in functions]
-        )
+    faults = cohort.layout.function_faults([cost.where for cost in functions])
+    if faults:
+        raise ProblemError(faults)
     rows = np.tile(rows_to_try(cohort), len(STEPS))
     start = cohort.values[rows]
     low, high = limits.box(start, rows)
@@ -152,55 +151,68 @@ def read_functions(budgets: Mapping[str, Budget], cohort: Cohort, limits: Limits
     return functions
 
 
-def read_worth(worth: Any, cohort: Cohort) -> tuple[Floats, list[str]]:
+def read_worth(worth: Any, cohort: Cohort) -> tuple[Floats, list[str | Fault]]:
     n = len(cohort)
     if worth is None:
         return np.ones(n), []
     if isinstance(worth, Mapping):
         without = [i for i in cohort.ids.tolist() if i not in worth]
         if without:
-            return np.ones(n), [
-                f"worth: says nothing of {counted(len(without), 'sample')}: {listed(without)}. "
-                "Give each a number; 1 is what a sample counts otherwise."
-            ]
+            unsaid = f"says nothing of {counted(len(without), 'sample')}: {listed(without)}."
+            return np.ones(n), [about("worth", f"{unsaid} Give each a number; 1 is what a sample counts otherwise.")]
         worth = [worth[i] for i in cohort.ids.tolist()]
     in_order = in_cohort_order(worth, cohort)
     try:
         values = real_numbers(in_order)
     except (TypeError, ValueError, OverflowError):
-        return np.ones(n), [f"worth: got {shown(worth)}; wanted one number >= 0 per sample."]
+        return np.ones(n), [about("worth", f"got {shown(worth)}; wanted one number >= 0 per sample.")]
     if values.shape != (n,):
-        return np.ones(n), [f"worth: shape {values.shape}; wanted one number per sample, ({n},)."]
+        return np.ones(n), [about("worth", f"shape {values.shape}; wanted one number per sample, ({n},).")]
     bad = np.flatnonzero(~((values == 0) | ((values >= SMALLEST_WORTH) & (values <= LARGEST_WORTH))))
     wanted = f"must be 0, or a number from {SMALLEST_WORTH:g} to {LARGEST_WORTH:g}."
 
     def sentence(j: int, value: str) -> str:
         return f"worth: {cohort.where(j)}: {value}; {wanted}" + (" Use another unit." if values[j] > 0 else "")
 
-    return values, grouped({j: str(values[j]) for j in bad.tolist()}, sentence, "worth")
+    return values, [*grouped({j: str(values[j]) for j in bad.tolist()}, sentence, "worth")]
 
 
-def read_ids(name: str, ids: Iterable[str | int] | None, cohort: Cohort) -> tuple[Rows, list[str]]:
+def read_ids(name: str, ids: Iterable[str | int] | None, cohort: Cohort) -> tuple[Rows, list[Fault]]:
     if isinstance(ids, str):
-        return np.empty(0, np.int64), [f"{name}: got the text {shown(ids)}; wanted a list of ids."]
+        return np.empty(0, np.int64), [about(name, f"got the text {shown(ids)}; wanted a list of ids.")]
     if ids is not None and not is_listing(ids) and not isinstance(ids, AbstractSet):
-        return np.empty(0, np.int64), [f"{name}: got {shown(ids)}; wanted a list of ids."]
+        return np.empty(0, np.int64), [about(name, f"got {shown(ids)}; wanted a list of ids.")]
     texts = [] if ids is None else [str(i) for i in ids]
     unknown = [t for t in texts if t not in cohort.row_of] if texts else []
-    faults = [f"{name}: no sample has the id {shown(t)}.{did_you_mean(t, cohort.ids[:1000])}" for t in unknown]
+    faults = [about(name, f"no sample has the id {shown(t)}.{did_you_mean(t, cohort.ids[:1000])}") for t in unknown]
     rows = sorted({cohort.row_of[t] for t in texts if t not in unknown}) if texts else []
     return np.array(rows, dtype=np.int64), faults
 
 
-def read_target(target: Any, cohort: Cohort, classes: int, names: tuple[str, ...] | None) -> tuple[Any, Any, list[str]]:
+def read_picks(include: Any, exclude: Any, cohort: Cohort) -> tuple[Rows, Rows, list[Fault]]:
+    """Rows that must be picked, those that must not, and faults."""
+    picked, pick_faults = read_ids("include", include, cohort)
+    barred, bar_faults = read_ids("exclude", exclude, cohort)
+    both = [
+        about("include", f"id {cohort.ids[j]!r} is in both. Keep it in one.", ("exclude",))
+        for j in np.intersect1d(picked, barred)
+    ]
+    return picked, barred, pick_faults + bar_faults + both
+
+
+def read_target(
+    target: Any, cohort: Cohort, classes: int, names: tuple[str, ...] | None
+) -> tuple[Any, Any, list[Fault]]:
     in_order = in_cohort_order(target, cohort)
     try:
         wanted, distributions, faults = resolve_target(in_order, len(cohort), classes, names)
     except (TypeError, ValueError, KeyError, OverflowError):
         kinds = "an output column, a class name, a set of them, or one of them per sample"
-        return None, None, [f"target: got {shown(target)}; wanted {kinds}."]
+        return None, None, [about("target", f"got {shown(target)}; wanted {kinds}.")]
     if faults and isinstance(target, (list, tuple)) and len(target) != len(cohort):
-        faults.append("target: a list gives one class per sample. For any of several classes, give a set: {...}.")
+        faults.append(
+            about("target", "a list gives one class per sample. For any of several classes, give a set: {...}.")
+        )
     return wanted, distributions, faults
 
 
@@ -218,22 +230,27 @@ def check_classifier(classifier: Any) -> None:
         )
 
 
-def overflow_faults(cohort: Cohort, classifier: Classifier) -> list[str]:
+def overflow_faults(cohort: Cohort, classifier: Classifier) -> list[Fault]:
     largest = torch.finfo(classifier.dtype).max
     cells = np.argwhere(np.abs(cohort.values) > largest)
     return [
-        f"{cohort.source}: {cohort.cell(int(j), int(i))}: {cohort.values[j, i]:.6g} "
-        f"is beyond the model's {str(classifier.dtype).removeprefix('torch.')}, whose largest number is {largest:.6g}."
+        within(
+            cohort.source,
+            f"{cohort.cell(int(j), int(i))}: {cohort.values[j, i]:.6g} is beyond the model's "
+            f"{str(classifier.dtype).removeprefix('torch.')}, whose largest number is {largest:.6g}.",
+        )
         for j, i in cells
     ]
 
 
-def size_faults(cohort: Cohort, weighed: set[str]) -> list[str]:
+def size_faults(cohort: Cohort, weighed: Collection[str]) -> list[Fault]:
     """Columns that may change, with values whose squares are beyond float64. Frozen ones may be of any size."""
-    largest = np.nan_to_num(np.abs(cohort.values)).max(axis=0)
     return [
-        f"{cohort.source}: column {name!r} has values as large as {size:.3g} and draws on a budget; a column that may "
-        f"change must stay below {HUGE:.0e}. Use another unit, or give it no budget."
-        for name, size in zip(cohort.features, largest.tolist(), strict=True)
+        within(
+            cohort.source,
+            f"column {name!r} has values as large as {size:.3g} and draws on a budget; a column that may change must "
+            f"stay below {HUGE:.0e}. Use another unit, or give it no budget.",
+        )
+        for name, size in zip(cohort.features, cohort.largest.tolist(), strict=True)
         if name in weighed and size >= HUGE
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maxflip._util.faults import Fault, about, wrong
 from maxflip._util.frozen import Frozen, read_only
 from maxflip._util.messages import did_you_mean, shown
 from maxflip._util.types import Floats
@@ -76,17 +77,17 @@ class Limits(Frozen):
         )
 
 
-def read_limits(limits: Any, directions: Any, cohort: Cohort, weighed: set[str]) -> tuple[Limits, list[str]]:
+def read_limits(limits: Any, directions: Any, cohort: Cohort, weighed: Collection[str]) -> tuple[Limits, list[Fault]]:
     """limits: "observed", or {feature: (low, high) or "observed"}; directions: {feature: "up" or "down"}"""
     n, features = len(cohort), cohort.features
-    faults: list[str] = []
+    faults: list[Fault] = []
     given: Mapping[str, Any] = {}
     if isinstance(limits, str) and limits == "observed":
         given = {name: "observed" for name in features if name in weighed}
     elif isinstance(limits, Mapping):
         given = limits
     elif limits is not None:
-        faults.append(f"limits: got {shown(limits)}; wanted {{feature: (low, high)}} or 'observed'.")
+        faults.append(about("limits", f"got {shown(limits)}; wanted {{feature: (low, high)}} or 'observed'."))
     sides: dict[str, tuple[Any, Any]] = {}
     for name, pair in given.items():
         problem = _unknown("limits", name, features, weighed)
@@ -96,14 +97,14 @@ def read_limits(limits: Any, directions: Any, cohort: Cohort, weighed: set[str])
             sides[name] = side
     direction = np.zeros(len(features), dtype=np.int8)
     if directions is not None and not isinstance(directions, Mapping):
-        faults.append(f"directions: got {shown(directions)}; wanted {{feature: 'up' or 'down'}}.")
+        faults.append(about("directions", f"got {shown(directions)}; wanted {{feature: 'up' or 'down'}}."))
         directions = None
     for name, word in (directions or {}).items():
         problem = _unknown("directions", name, features, weighed)
         if problem:
             faults.append(problem)
         elif not isinstance(word, str) or word not in DIRECTIONS:
-            faults.append(f"directions.{name} = {shown(word)}: must be 'up' or 'down'.")
+            faults.append(wrong(("directions", str(name)), word, "must be 'up' or 'down'."))
         else:
             direction[features.index(name)] = DIRECTIONS[word]
     faults += _contradictions(sides, direction, cohort)
@@ -116,44 +117,46 @@ def read_limits(limits: Any, directions: Any, cohort: Cohort, weighed: set[str])
     return Limits(read_only(lower), read_only(upper), read_only(direction)), faults
 
 
-def _unknown(where: str, name: object, features: tuple[str, ...], weighed: set[str]) -> str:
+def _unknown(where: str, name: object, features: tuple[str, ...], weighed: Collection[str]) -> Fault | None:
+    place = (where, str(name))
     if name not in features:
-        return f"{where}.{name}: no feature is called {name!r}.{did_you_mean(name, features)}"
+        return about(place, f"no feature is called {name!r}.{did_you_mean(name, features)}")
     if name not in weighed:
-        return f"{where}.{name}: the feature draws on no budget, so it is frozen. Give it a budget, or leave this out."
-    return ""
+        return about(place, "the feature draws on no budget, so it is frozen. Give it a budget, or leave this out.")
+    return None
 
 
-def _pair(name: str, pair: Any, cohort: Cohort) -> tuple[tuple[Any, Any], list[str]]:
+def _pair(name: str, pair: Any, cohort: Cohort) -> tuple[tuple[Any, Any], list[Fault]]:
+    place = ("limits", name)
     if isinstance(pair, str) and pair == "observed":
         column, _ = cohort.measured(cohort.features.index(name))
         if not len(column):
-            return (None, None), [f"limits.{name}: 'observed', but nothing of it was measured. Give numbers."]
+            return (None, None), [about(place, "'observed', but nothing of it was measured. Give numbers.")]
         return (float(column.min()), float(column.max())), []
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-        return (None, None), [f"limits.{name} = {shown(pair)}: must be a pair (low, high), or 'observed'."]
+        return (None, None), [wrong(place, pair, "must be a pair (low, high), or 'observed'.")]
     sides: list[Any] = []
     for value, open_end in zip(pair, (-np.inf, np.inf), strict=True):
         in_order = open_end if value is None else in_cohort_order(value, cohort)
         try:
             side = real_numbers(in_order)
         except (TypeError, ValueError, OverflowError):
-            return (None, None), [f"limits.{name}: {shown(value)} is no number and no array of numbers."]
+            return (None, None), [about(place, f"{shown(value)} is no number and no array of numbers.")]
         if side.shape not in ((), (len(cohort),)):
             return (None, None), [
-                f"limits.{name}: shape {side.shape}; wanted a number or one per sample, ({len(cohort)},)."
+                about(place, f"shape {side.shape}; wanted a number or one per sample, ({len(cohort)},).")
             ]
         if np.isnan(side).any():
-            return (None, None), [f"limits.{name}: NaN is no limit. Use None, -inf or inf for an open side."]
+            return (None, None), [about(place, "NaN is no limit. Use None, -inf or inf for an open side.")]
         sides.append(side if side.ndim else float(side))
     low, high = sides
-    wrong = np.flatnonzero(np.broadcast_to(np.asarray(low) > np.asarray(high), (len(cohort),)))
-    if len(wrong) and np.ndim(low) == np.ndim(high) == 0:
-        return (low, high), [f"limits.{name}: min {low} is above max {high}. Swap them."]
-    return (low, high), [f"limits.{name}: {cohort.where(j)}: min is above max." for j in wrong.tolist()]
+    crossed = np.flatnonzero(np.broadcast_to(np.asarray(low) > np.asarray(high), (len(cohort),)))
+    if len(crossed) and np.ndim(low) == np.ndim(high) == 0:
+        return (low, high), [about(place, f"min {low} is above max {high}. Swap them.")]
+    return (low, high), [about(place, f"{cohort.where(j)}: min is above max.") for j in crossed.tolist()]
 
 
-def _contradictions(sides: Mapping[str, tuple[Any, Any]], direction: NDArray[np.int8], cohort: Cohort) -> list[str]:
+def _contradictions(sides: Mapping[str, tuple[Any, Any]], direction: NDArray[np.int8], cohort: Cohort) -> list[Fault]:
     """A direction in which no sample can go: everyone starts at or beyond the limit on that side."""
     faults = []
     for name, (low, high) in sides.items():
@@ -161,7 +164,11 @@ def _contradictions(sides: Mapping[str, tuple[Any, Any]], direction: NDArray[np.
         x, owner = cohort.measured(i)
         least, most = (side[owner] if np.ndim(side) else side for side in (low, high))
         if direction[i] > 0 and np.all(x >= most) and np.all(np.isfinite(high)):
-            faults.append(f"limits.{name}.max, directions.{name}: 'up', but every sample starts at or above max.")
+            faults.append(
+                about(("limits", name, "max"), "'up', but every sample starts at or above max.", ("directions", name))
+            )
         if direction[i] < 0 and np.all(x <= least) and np.all(np.isfinite(low)):
-            faults.append(f"limits.{name}.min, directions.{name}: 'down', but every sample starts at or below min.")
+            faults.append(
+                about(("limits", name, "min"), "'down', but every sample starts at or below min.", ("directions", name))
+            )
     return faults

@@ -13,13 +13,14 @@ Limits and directions hold for d itself. They are not applied to what is carried
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from maxflip._util.faults import Fault, about, wrong
 from maxflip._util.frozen import Frozen, FrozenMap, read_only
 from maxflip._util.messages import did_you_mean, shown
 from maxflip._util.types import Floats
@@ -110,12 +111,14 @@ class Scenarios(Frozen):
         return np.clip(done, low, high)
 
 
-def read_must_hold(given: Any, features: Sequence[str], weighed: set[str]) -> tuple[tuple[Requirement, ...], list[str]]:
+def read_must_hold(
+    given: Any, features: Sequence[str], weighed: Collection[str]
+) -> tuple[tuple[Requirement, ...], list[Fault]]:
     """must_hold of a Problem: an Uptake, a Rounded, or a list with at most one of each; and its faults."""
     if given is None:
         return (), []
     listed = list(given) if isinstance(given, (list, tuple)) else [given]
-    faults: list[str] = []
+    faults: list[Fault] = []
     found: list[Requirement] = []
     for one in listed:
         if isinstance(one, Uptake):
@@ -123,10 +126,11 @@ def read_must_hold(given: Any, features: Sequence[str], weighed: set[str]) -> tu
         elif isinstance(one, Rounded):
             faults += _rounded_faults(one, features, weighed)
         else:
-            faults.append(f"must_hold: got {shown(one)}; wanted a list of Uptake(0.8) and Rounded({{'bp': 1.0}}).")
+            wanted = "a list of Uptake(0.8) and Rounded({'bp': 1.0})"
+            faults.append(about("must_hold", f"got {shown(one)}; wanted {wanted}."))
             continue
         if any(type(other) is type(one) for other in found):
-            faults.append(f"must_hold: there are two of {type(one).__name__}. Keep one of them.")
+            faults.append(about("must_hold", f"there are two of {type(one).__name__}. Keep one of them."))
         found.append(one)
     return () if faults else tuple(map(_settled, found)), faults
 
@@ -164,25 +168,27 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
-def _uptake_faults(uptake: Uptake) -> list[str]:
+def _uptake_faults(uptake: Uptake) -> list[Fault]:
     if _is_number(uptake.share) and 0 < uptake.share <= 1:
         return []
-    return [f"must_hold.uptake = {shown(uptake.share)}: must be a number above 0 and at most 1."]
+    return [wrong(("must_hold", "uptake"), uptake.share, "must be a number above 0 and at most 1.")]
 
 
-def _rounded_faults(given: Rounded, features: Sequence[str], weighed: set[str]) -> list[str]:
+def _rounded_faults(given: Rounded, features: Sequence[str], weighed: Collection[str]) -> list[Fault]:
     steps: Any = given.steps
     if not isinstance(steps, Mapping) or not steps:
-        return [f"must_hold.rounded = {shown(steps)}: must be {{feature: step}} with at least one feature."]
+        return [wrong(("must_hold", "rounded"), steps, "must be {feature: step} with at least one feature.")]
     faults = []
     for name, step in steps.items():
-        key = f"must_hold.rounded.{name}"
+        place = ("must_hold", "rounded", str(name))
         if name not in features:
-            faults.append(f"{key}: no feature is called {name!r}.{did_you_mean(name, features)}")
+            faults.append(about(place, f"no feature is called {name!r}.{did_you_mean(name, features)}"))
         elif name not in weighed:
-            faults.append(f"{key}: the feature draws on no budget, so it is frozen. Give it a budget, or leave it out.")
+            faults.append(
+                about(place, "the feature draws on no budget, so it is frozen. Give it a budget, or leave it out.")
+            )
         if not _is_number(step) or not SMALLEST <= step <= LARGEST:
-            faults.append(f"{key} = {shown(step)}: must be a number from {SMALLEST:g} to {LARGEST:g}.")
+            faults.append(wrong(place, step, f"must be a number from {SMALLEST:g} to {LARGEST:g}."))
     return faults
 
 

@@ -2,50 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from maxflip._util.frozen import Frozen, FrozenMap, read_only
-from maxflip._util.messages import counted, did_you_mean
+from maxflip._util.faults import Fault, about
+from maxflip._util.frozen import Frozen, read_only
 from maxflip._util.parallel import filled
 from maxflip._util.types import Floats, Rows
 from maxflip.data.cohort import Cohort, as_cohort
-from maxflip.data.inputs import Inputs, SequenceInputs, TableInputs, as_tensor, similar
-from maxflip.data.scale import spread_of
-from maxflip.data.sequences import Ragged
-from maxflip.data.slots import Slots, read_steps, steps_in_words
+from maxflip.data.inputs import Inputs
+from maxflip.data.slots import Slots
 from maxflip.errors import ProblemError
-from maxflip.models import Classifier, LinearForm, Sample, chosen_rows, probe
+from maxflip.models import Classifier, LinearForm, Rounding, guard_of, probe
 from maxflip.problem.arguments import (
     check_classifier,
-    features_that_draw,
     overflow_faults,
-    read_budgets,
     read_functions,
-    read_ids,
+    read_picks,
     read_target,
-    read_thrift,
     read_worth,
     rows_to_try,
-    size_faults,
     spread_for,
 )
 from maxflip.problem.budget_functions import FunctionCost, as_squares
 from maxflip.problem.budgets import Bill, Budget, Ledger
 from maxflip.problem.describe import html_of
-from maxflip.problem.goal import Goal, requirement_faults
+from maxflip.problem.facts import Facts
+from maxflip.problem.goal import Goal
 from maxflip.problem.limits import Limits, read_limits
 from maxflip.problem.must_hold import Requirement, Scenarios, read_must_hold, scenarios_of
 from maxflip.problem.sanity import input_notices
+from maxflip.problem.terms import Terms, read_terms, with_replaced
 
-AGREE_ON = 256  # samples on which a linear form is compared with the model
-STEPS_PER_ROW = 4  # a batch of sequences has so many times as many steps as one of a table has rows
 SAFE_RATIO = 1e8  # beyond this, columns of such different size make gradient steps ill-conditioned
 
 
@@ -101,8 +96,11 @@ class Problem(Frozen):
     include: Rows
     exclude: Rows
     scenarios: Scenarios  # of must_hold
+    rounding: tuple[Rounding, ...]  # of each member, as the probe saw it
     guard: float  # a flip must pass by this much more than asked: rounding differs between batch sizes
     notices: tuple[str, ...]
+    lasting_notices: tuple[str, ...]  # those of them that hold for any budgets, margin and threshold
+    facts: Facts
 
     def __init__(
         self,
@@ -127,74 +125,41 @@ class Problem(Frozen):
         check_classifier(classifier)
         people = as_cohort(cohort, features, units)
         classifier.check_features(people.features)
-        faults = requirement_faults(margin, threshold, classifier.is_decision)
-        settled, budget_faults = read_budgets(budgets, people.features)
-        weighed = features_that_draw(settled)
-        # A budget that is wrong may be the one that a feature was to draw on.
-        changeable = set(people.features) if budget_faults else weighed
-        boundaries, limit_faults = read_limits(limits, directions, people, changeable)
-        values, worth_faults = read_worth(worth, people)
-        weights, thrift_faults = read_thrift(thrift, settled)
-        faults += budget_faults + limit_faults + worth_faults + ([] if budget_faults else thrift_faults)
-        faults += classifier.frozen_faults(people.features, weighed)
-        picked, pick_faults = read_ids("include", include, people)
-        barred, bar_faults = read_ids("exclude", exclude, people)
-        faults += pick_faults + bar_faults
-        faults += [
-            f"include, exclude: id {people.ids[j]!r} is in both. Keep it in one."
-            for j in np.intersect1d(picked, barred)
-        ]
-        allowed, step_faults = read_steps(steps, people)
-        faults += step_faults
-        if people.ragged is not None:
-            faults += classifier.sequence_faults(
-                some_missing=bool(np.isnan(people.values).any()), static_features=people.ragged.static_features
-            )
-        requirements, hold_faults = read_must_hold(must_hold, people.features, changeable)
-        faults += hold_faults
-        faults += overflow_faults(people, classifier)
-        faults += size_faults(people, weighed)
-        if not budget_faults and not weighed:
-            faults.append(
-                "budgets: no feature draws on a budget, so nothing can change. Give at least one feature a budget."
-            )
+        terms, faults = read_terms(
+            classifier, people, budgets=budgets, thrift=thrift, margin=margin, threshold=threshold
+        )
+        boundaries, more = read_limits(limits, directions, people, terms.changeable)
+        faults += more
+        values, of_worth = read_worth(worth, people)
+        faults += of_worth
+        picked, barred, more = read_picks(include, exclude, people)
+        faults += more
+        allowed, more = people.layout.read_steps(steps, people.where)
+        faults += [*more, *people.layout.classifier_faults(classifier)]
+        requirements, more = read_must_hold(must_hold, people.features, terms.changeable)
+        faults += [*more, *overflow_faults(people, classifier)]
         if faults:
             raise ProblemError(faults)
-        functions = read_functions(settled, people, boundaries)
 
-        if people.ragged is None or allowed is None:
-            slots = Slots.of_table(people)
-        else:
-            slots = Slots.of_sequences(people, people.ragged, weighed, allowed)
-        settle = object.__setattr__
-        settle(self, "classifier", classifier)
-        settle(self, "cohort", people)
-        settle(self, "slots", slots)
-        settle(self, "steps", "" if people.ragged is None else steps_in_words(steps))
-        required = float(threshold if threshold is not None else margin or 0.0)
-        probed = probe(classifier, self._sample(), people.where, required)
+        slots = people.layout.slots([people.features.index(name) for name in terms.drawing], allowed)
+        sample = people.layout.trial(slots, people.order, classifier.batch_size)
+        probed = probe(classifier, sample, people.where, terms.required)
         wanted, distributions, target_faults = read_target(target, people, probed.classes, classifier.classes)
-        if not classifier.is_decision and required + 2 * probed.guard >= 1.0:
-            target_faults.append(
-                f"{required} is too close to 1: the model's rounding needs a guard of {probed.guard:.2g}."
-            )
-        if target_faults:
-            raise ProblemError(target_faults)
-
-        settle(self, "goal", Goal(wanted, required, threshold is not None, distributions, classifier.is_decision))
-        settle(self, "budgets", FrozenMap(settled))
-        settle(self, "ledger", self._ledger(settled))
-        settle(self, "functions", functions)
-        settle(self, "limits", boundaries if people.ragged is None else boundaries.at(slots.feature))
-        settle(self, "worth", read_only(values))
-        settle(self, "thrift", FrozenMap(weights))
-        settle(self, "include", read_only(picked))
-        settle(self, "exclude", read_only(barred))
-        settle(self, "scenarios", scenarios_of(requirements, people.features, slots.feature))
-        settle(self, "guard", probed.guard)
+        settle = partial(object.__setattr__, self)
+        settle("classifier", classifier)
+        settle("cohort", people)
+        settle("slots", slots)
+        settle("steps", people.layout.steps_in_words(steps))
+        settle("limits", slots.by_slot(boundaries))
+        settle("worth", read_only(values))
+        settle("include", read_only(picked))
+        settle("exclude", read_only(barred))
+        settle("scenarios", scenarios_of(requirements, people.features, slots.feature))
+        settle("rounding", probed.rounding)
+        settle("facts", Facts(classifier, people))
         doubts = input_notices(classifier, people)
-        told = (*_notices(self, weighed, steps), *probed.notices, *doubts, *_function_notices(functions))
-        settle(self, "notices", told)
+        settle("lasting_notices", (*_notices(self, steps), *probed.notices, *doubts))
+        self._settle_terms(terms, Goal(wanted, 0.0, False, distributions, classifier.is_decision), [*target_faults])
 
     def changed(
         self,
@@ -205,43 +170,30 @@ class Problem(Frozen):
     ) -> Problem:
         """The same question with these budgets replaced, or another margin or threshold. The model is not probed again.
 
-        A budget keeps its cost and what uses it where only a number is given.
+        A budget keeps its cost and what uses it where only a number is given. What is new is checked as in a new
+        Problem.
         """
-        faults = []
-        known = dict(self.budgets)
-        for name, given in (budgets or {}).items():
-            if name not in known and not isinstance(given, Budget):
-                faults.append(f"budgets: the problem has no budget {name!r}.{did_you_mean(str(name), known)}")
-            elif isinstance(given, Budget):
-                known[name] = given
-            else:
-                known[name] = Budget(given, known[name].uses, known[name].cost)
-        settled, budget_faults = read_budgets(known, self.cohort.features)
-        faults += budget_faults
-        if self.cohort.ragged is not None:  # whose slots are those of features that may change
-            faults += [
-                f"budgets: the feature {name!r} draws on no budget of this problem, so it has no place for changes. "
-                "Make a new Problem."
-                for name in sorted(features_that_draw(settled) - features_that_draw(self.budgets))
-            ]
-        goal = self.goal
-        if margin is not None or threshold is not None:
-            faults += requirement_faults(margin, threshold, goal.is_decision)
-            if not faults:
-                required = float(threshold if threshold is not None else margin or 0.0)
-                goal = replace(goal, required=required, is_threshold=threshold is not None)
+        if margin is None and threshold is None:
+            required = self.goal.required
+            margin, threshold = (None, required) if self.goal.is_threshold else (required, None)
+        replaced, faults = with_replaced(self.budgets, budgets)
+        terms, more = read_terms(
+            self.classifier, self.cohort, budgets=replaced, thrift=self.thrift, margin=margin, threshold=threshold
+        )
+        faults += more
+        faults += [
+            about(
+                "budgets",
+                f"the feature {name!r} draws on no budget of this problem, so it has no place for changes. Make a new "
+                "Problem.",
+            )
+            for name in sorted(terms.drawing)
+            if not self.slots.has_room_for(self.cohort.features.index(name))
+        ]
         if faults:
             raise ProblemError(faults)
-        functions = read_functions(settled, self.cohort, self.limits)
-        other = object.__new__(Problem)
-        for part in fields(self):
-            object.__setattr__(other, part.name, getattr(self, part.name))
-        object.__setattr__(other, "goal", goal)
-        object.__setattr__(other, "budgets", FrozenMap(settled))
-        object.__setattr__(other, "ledger", self._ledger(settled))
-        object.__setattr__(other, "functions", functions)
-        told = [notice for notice in self.notices if notice not in _function_notices(self.functions)]
-        object.__setattr__(other, "notices", (*told, *_function_notices(functions)))
+        other = self._copy()
+        other._settle_terms(terms, self.goal, [])
         return other
 
     def restricted(self, rows: Rows, share: float) -> Problem:
@@ -252,25 +204,37 @@ class Problem(Frozen):
         object.__setattr__(other, "include", read_only(np.intersect1d(self.include, rows)))
         return other
 
-    def _ledger(self, budgets: Mapping[str, Budget]) -> Ledger:
-        ledger = Ledger.compile(budgets, self.cohort.features)
-        return ledger if self.cohort.ragged is None else ledger.at(self.slots.feature)
+    def _copy(self) -> Problem:
+        """Without what was worked out of its budgets and its goal."""
+        other = object.__new__(Problem)
+        for part in fields(self):
+            object.__setattr__(other, part.name, getattr(self, part.name))
+        return other
 
-    def _sample(self) -> Sample:
-        """What the model is tried on."""
-        if self.cohort.ragged is None:
-            return Sample.of_table(self.cohort.values, self.cohort.order)
-        # By length, the shortest and the longest among them: else it may happen that padding is never tried.
-        rows = self.cohort.order[chosen_rows(len(self))]
-        everywhere = np.arange(self.width)
-        size = float(np.nanmax(np.abs(self.cohort.values), initial=0.0))
-        step = self._spread_of_features(self.cohort.ragged, self.cohort.order)[self.slots.feature]
-        return Sample(lambda device: self.inputs(rows, device, everywhere), rows, step, size)
+    def _settle_terms(self, terms: Terms, goal: Goal, faults: list[str | Fault]) -> None:
+        """Take on these terms, of a problem whose other parts are settled: the last part of making one.
+
+        goal: its wanted classes   faults: those known so far; with those found here they become one ProblemError
+        """
+        guard, rounding_notices = guard_of(self.rounding, terms.required)
+        if not self.classifier.is_decision and terms.required + 2 * guard >= 1.0:
+            faults.append(f"{terms.required} is too close to 1: the model's rounding needs a guard of {guard:.2g}.")
+        if faults:
+            raise ProblemError(faults)
+        functions = read_functions(terms.budgets, self.cohort, self.limits)
+        settle = partial(object.__setattr__, self)
+        settle("goal", replace(goal, required=terms.required, is_threshold=terms.is_threshold))
+        settle("budgets", terms.budgets)
+        settle("ledger", self.slots.by_slot(Ledger.compile(terms.budgets, self.cohort.features)))
+        settle("functions", functions)
+        settle("thrift", terms.thrift)
+        settle("guard", guard)
+        own = _notices_of_changeable(self, terms.drawing), rounding_notices, _function_notices(functions)
+        settle("notices", (*self.lasting_notices, *chain(*own)))
 
     def __repr__(self) -> str:
-        budgets = ", ".join(self.budgets)
-        kind = "samples" if self.cohort.ragged is None else "sequences"
-        return f"Problem({len(self.cohort)} {kind} x {len(self.cohort.features)} features, budgets: {budgets})"
+        size = f"{len(self)} {self.cohort.layout.noun}s x {len(self.cohort.features)} features"
+        return f"Problem({size}, budgets: {', '.join(self.budgets)})"
 
     def _repr_html_(self) -> str:
         return html_of(self)
@@ -305,73 +269,29 @@ class Problem(Frozen):
 
     def spread_over(self, rows: Rows) -> Floats:
         """(A,): the same over some samples"""
-        if self.cohort.ragged is None:
-            return spread_of(self.cohort.values[np.ix_(rows, self.actionable)])
-        return self._spread_of_features(self.cohort.ragged, rows)[self.slots.feature[self.actionable]]
-
-    def _spread_of_features(self, ragged: Ragged, rows: Rows) -> Floats:
-        """(F,): over all values measured in these sequences"""
-        values = self.cohort.values[ragged.rows_of(rows)]
-        measured = (values[~np.isnan(values[:, i]), i] for i in range(values.shape[1]))
-        return np.array([float(spread_of(v[:, None])[0]) if len(v) else 1.0 for v in measured])
+        return self.cohort.layout.spread(rows, self.slots.feature[self.actionable])
 
     def inputs(self, rows: Rows, device: torch.device, columns: Rows, size: int | None = None) -> Inputs:
         """What the model sees of these rows as a function of changes of the slots `columns`.
 
         size: rows of a table that it is asked about at a time; None: all. Of sequences: a batch of them.
         """
-        if self.cohort.ragged is None:
-            values = self.cohort.values
-            x = filled(lambda part: values[rows[part]], (len(rows), values.shape[1]))
-            return TableInputs(as_tensor(x, device), torch.as_tensor(columns, device=device), size)
-        return SequenceInputs(
-            self.cohort.values, self.cohort.ragged, self.slots, rows, columns, device, self._steps_of_a_batch
+        return self.cohort.layout.inputs(
+            self.slots, rows, columns, device, size=size, batch_size=self.classifier.batch_size
         )
-
-    @property
-    def _steps_of_a_batch(self) -> int:
-        return STEPS_PER_ROW * self.classifier.batch_size
 
     def batches(self, rows: Rows) -> Sequence[Rows | slice]:
         """Positions in `rows`, as many at a time as the model is asked about."""
-        if self.cohort.ragged is not None:
-            return similar(self.cohort.ragged.lengths[rows], self._steps_of_a_batch)
-        size = self.classifier.batch_size
-        return [slice(begin, begin + size) for begin in range(0, len(rows), size)]
+        return self.cohort.layout.batches(rows, self.classifier.batch_size)
 
     def chunks(self, rows: Rows, size: int) -> list[Rows]:
         """Consecutive rows, at most `size` together; of sequences, which come by length, as many as make a batch."""
-        if self.cohort.ragged is None:
-            return [rows[begin : begin + size] for begin in range(0, len(rows), size)]
-        lengths, found, end = self.cohort.ragged.lengths[rows], [], len(rows)
-        while end:
-            begin = max(0, end - min(size, max(1, self._steps_of_a_batch // int(lengths[end - 1]))))
-            found.append(rows[begin:end])
-            end = begin
-        return found[::-1]
+        return self.cohort.layout.chunks(rows, size, self.classifier.batch_size)
 
-    @cached_property
+    @property
     def linear(self) -> tuple[LinearForm, ...] | None:
         """The linear form of each member, where the structure of all shows one and their answers agree with it."""
-        if self.cohort.ragged is not None:
-            return None
-        forms = []
-        x = torch.tensor(self.cohort.values[self.cohort.order[:: max(1, len(self) // AGREE_ON)]])
-        x = torch.cat([x, x.flip(0) * 1.5 - x * 0.5])  # also between and beyond the samples
-        for member in self.classifier.members:
-            form = member.linear(len(self.cohort.features))
-            if form is None:
-                return None
-            with member.borrowed(), torch.no_grad():
-                said = member.scores(x).cpu()
-            values = x @ form.weight.T + form.bias
-            shown = values if member.is_decision else torch.softmax(values, dim=1)
-            size = said.abs().max() if member.is_decision else 1.0
-            if not bool(((said - shown).abs() <= size * torch.finfo(member.dtype).eps ** 0.5).all()):
-                return None
-            # A model in another dtype rounds its input, by any amount for large values.
-            forms.append(form if member.dtype == torch.float64 else replace(form, noise=None))
-        return tuple(forms)
+        return self.facts.linear
 
     @cached_property
     def as_squares(self) -> Floats:
@@ -401,16 +321,14 @@ class Problem(Frozen):
     @property
     def is_boundless(self) -> bool:
         """Whether every actionable slot of every sample may change by any amount."""
-        return self.limits.none and self.slots.step is None
+        return self.limits.none and self.slots.are_all_filled
 
     def box(self, rows: Rows) -> tuple[Floats, Floats]:
         """(B, K) smallest and largest change of each slot: 0 for frozen and absent ones, and low <= 0 <= high."""
         low, high = self.limits.box(self.start[rows], rows)
         frozen = ~self.ledger.actionable
         low[:, frozen] = high[:, frozen] = 0.0
-        absent = self.slots.absent(rows)
-        if absent is not None:
-            low[absent] = high[absent] = 0.0
+        self.slots.clear_absent(rows, low, high)
         return low, high
 
     def settle(self, rows: Rows, changes: Floats) -> Floats:
@@ -439,18 +357,25 @@ def _function_notices(functions: Sequence[FunctionCost]) -> list[str]:
     ]
 
 
-def _notices(problem: Problem, weighed: set[str], steps: Any) -> list[str]:
+def _notices_of_changeable(problem: Problem, drawing: Collection[str]) -> list[str]:
+    """drawing: features that draw on a budget"""
+    notices, cohort = [], problem.cohort
+    whole = [n for n in cohort.whole_features if n in drawing]
+    if whole:
+        notices.append(f"Whole-number columns may change by fractions: {', '.join(whole)}.")
+    without = sorted(set(drawing) - {cohort.features[i] for i in problem.slots.feature.tolist()})
+    if without:
+        notices.append(f"Nothing that may change was measured of: {', '.join(without)}.")
+    return notices
+
+
+def _notices(problem: Problem, steps: Any) -> list[str]:
     notices, cohort, features = [], problem.cohort, problem.cohort.features
     if cohort.ignored:
         notices.append(f"{cohort.source}: columns that are no features are ignored: {', '.join(cohort.ignored)}.")
-    whole = [n for n in cohort.whole_features if n in weighed]
-    if whole:
-        notices.append(f"Whole-number columns may change by fractions: {', '.join(whole)}.")
+    notices += cohort.layout.notices(steps, problem.classifier.dtype)
     outside = problem.limits.outside(problem.start)
-    absent = problem.slots.absent(np.arange(len(cohort)))
-    if absent is not None:
-        outside &= ~absent
-        notices += _sequence_notices(problem, weighed, steps)
+    problem.slots.clear_absent(np.arange(len(cohort)), outside)
     if outside.any():
         counts = np.bincount(problem.slots.feature, weights=outside.sum(axis=0), minlength=len(features))
         cells = ", ".join(f"{features[i]} {int(counts[i])}" for i in np.flatnonzero(counts))
@@ -466,32 +391,3 @@ def _notices(problem: Problem, weighed: set[str], steps: Any) -> list[str]:
             "flips of the smaller ones may be found less exactly. Consider other units."
         )
     return notices
-
-
-def _sequence_notices(problem: Problem, weighed: set[str], steps: Any) -> list[str]:
-    notices, cohort = [], problem.cohort
-    if steps is None:
-        notices.append(
-            "Values of all steps may change, those of the past too. Say steps='last 3', or whichever part can change; "
-            "or steps='all'."
-        )
-    if cohort.ragged is not None:
-        notices += _time_notices(cohort.ragged, problem.classifier.dtype)
-    without = sorted(weighed - {cohort.features[i] for i in problem.slots.feature.tolist()})
-    if without:
-        notices.append(f"Nothing that may change was measured of: {', '.join(without)}.")
-    return notices
-
-
-def _time_notices(ragged: Ragged, dtype: torch.dtype) -> list[str]:
-    """Steps whose times are one and the same once the model has rounded them, as seconds since 1970 are in float32."""
-    rounded = torch.tensor(ragged.times).to(dtype).double().numpy()
-    goes_on = ragged.owner[1:] == ragged.owner[:-1]
-    lost = int((goes_on & (np.diff(ragged.times) > 0) & (np.diff(rounded) == 0)).sum())
-    if not lost:
-        return []
-    return [
-        f"Times as large as {np.abs(ragged.times).max():.6g} are rounded by the model's "
-        f"{str(dtype).removeprefix('torch.')}: {counted(lost, 'step')} cannot be told in time from the one before. "
-        "Count time from the beginning of each sequence."
-    ]

@@ -38,7 +38,8 @@ REMEDY = "Check that values are in the units that the model was trained on: a sc
 def input_notices(classifier: Classifier, cohort: Cohort) -> list[str]:
     """What the model's own names and statistics say about the cohort's columns."""
     notices = []
-    rows = None if cohort.ragged is not None else torch.tensor(cohort.values[:: max(1, len(cohort) // ROWS)])
+    some = cohort.layout.as_rows(slice(None, None, max(1, len(cohort) // ROWS)))
+    rows = None if some is None else torch.tensor(some)
     for member in classifier.members:
         notices += _order_by_names(names_of(member), cohort.features)
         known = fitted_on(member, rows) if len(cohort) >= ENOUGH else None
@@ -144,7 +145,7 @@ def outcome_notices(
     flips: samples that a flip is known of
     """
     told = confidence[np.isfinite(confidence)]
-    if len(told) < ENOUGH or _is_one_row(cohort):
+    if len(told) < ENOUGH or cohort.layout.is_one_row:
         return []
     if already[np.isfinite(confidence)].all():
         return [
@@ -182,8 +183,3 @@ def _hardly_varies(told: Floats, goal: Goal) -> list[str]:
             f"though their values differ. Whom to pick can then hardly be told. {REMEDY}"
         ]
     return []
-
-
-def _is_one_row(cohort: Cohort) -> bool:
-    """Whether all samples are the same: then their outputs are, too."""
-    return cohort.ragged is None and bool((cohort.values == cohort.values[0]).all())

@@ -1,4 +1,4 @@
-"""Plan -> one self-contained HTML page: no network, every text escaped, nothing runs but its own short script."""
+"""Plan -> one self-contained HTML page: no network access, all text escaped, no code but its own short script."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _GENERATOR = Markup('<meta name="generator" content="maxflip">')
 
 
 def render(plan: Plan, insight: Insight | None = None, people: People = "full") -> str:
-    """The page as text; the same plan gives the same page, except under pseudonyms, which are new each time.
+    """The page as text. The same plan gives the same page, except with pseudonyms, which are new each time.
 
-    insight  what the plan alone does not know: frontier, plausibility, groups
-    people   "full": rows with ids; "pseudonyms": shuffled rows with made-up names; "none": nothing about single people
+    insight  results of `look`: frontier, plausibility, groups, other models
+    people   "full": rows with ids; "pseudonyms": shuffled rows with made-up names; "none": no individual people
     """
     fewest = privacy.FEWEST if people == "none" else 1
     known = for_people(insight, people) or Insight()
@@ -65,7 +65,7 @@ def render(plan: Plan, insight: Insight | None = None, people: People = "full") 
 
 
 def is_report(page: bytes) -> bool:
-    """Whether a file that begins so is a page of ours, of this version or another."""
+    """Whether the file content is a maxflip report, of any version."""
     return page.startswith(b"<!DOCTYPE html>") and _GENERATOR.encode() in page
 
 
@@ -76,7 +76,7 @@ def _text(name: str) -> str:
 
 @cache
 def _policy() -> str:
-    """Nothing may be loaded; this one style and this one script may apply, known by their hashes."""
+    """Content security policy: nothing is loaded; only this style and this script, given by their hashes, may apply."""
     style, script = (
         base64.b64encode(hashlib.sha256(f"\n{_text(name)}".encode()).digest()).decode()
         for name in ("style.css", "script.js")

@@ -1,4 +1,4 @@
-"""Where the budgets went, and what one more unit of each is worth."""
+"""What is spent of each budget, and what more of it would bring."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from maxflip.report.answer import has_worths, price_of
 from maxflip.report.numbers import number, percent, whole
 from maxflip.report.texts import isolated
 
-MOST_ROWS = 200
+MOST_ROWS = 200  # budgets in the table
 MOST_USES = 6  # features named per budget
-MOST_NAMED = 30  # budgets, among what was asked
-TENTH = 0.1  # of a budget: so much more of it is an example
+MOST_NAMED = 30  # budgets named under "What was asked"
+TENTH = 0.1  # increase of a budget, as a share of it, that serves as the example
 
 
 @dataclass(frozen=True)
 class Row:
-    """`bar`: None where nothing limits the budget   `price`, `tenth`, `holds`: empty where they are not known
-    `is_hidden`: what is spent would be what single people are changed by"""
+    """`bar`: None for a budget without a limit   `price`, `tenth`, `holds`: empty if not known
+    `is_hidden`: too few people draw on it, so the spending would reveal their changes"""
 
     name: Markup
     pays_for: Markup
@@ -42,8 +42,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Budgets:
-    """`asked`: what there is of each   `scarce`: a sentence about those that are worth something   `example`: what a
-    squared budget counts"""
+    """`asked`: amount of each budget   `scarce`: a sentence about the limiting budgets   `example`: what a squared
+    budget counts"""
 
     rows: Sequence[Row]
     more: int
@@ -55,7 +55,7 @@ class Budgets:
 
 
 def budgets(plan: Plan, fewest: int = 1) -> Budgets:
-    """Of budgets that fewer than `fewest` people draw on, it is not said how much they draw."""
+    """Spending is hidden for budgets that fewer than `fewest` people draw on."""
     names = list(plan.budgets)
     if len(names) > MOST_ROWS:
         names = sorted(names, key=lambda name: -_used(plan, name))[:MOST_ROWS]
@@ -95,7 +95,7 @@ def _row(plan: Plan, name: str, fewest: int) -> Row:
 
 
 def _drawing(plan: Plan, name: str) -> int:
-    """How many people have changes that the budget pays for."""
+    """Number of people with changes that the budget pays for."""
     paid = np.isin(plan.slot_features, [plan.features.index(f) for f in uses_of(name, plan.budgets[name])])
     return int(plan.moves[:, paid].any(axis=1).sum())
 
@@ -112,11 +112,11 @@ def _price(plan: Plan, name: str) -> Markup:
     if not price:
         return Markup("nothing more")
     left = _left(plan)
-    said, end = ("at most", ": nobody else is left") if price > left else ("about", "")
+    prefix, end = ("at most", ": nobody else is left") if price > left else ("about", "")
     shown = number(min(price, left), 6 if end else 2)
     what = _more_of_what(plan, shown)
     unit = unit_of(name, plan.budgets[name], plan.units, one=True)
-    return Markup("{} <b>{}</b> {} per {}{}").format(said, shown, what, unit or "unit", end)
+    return Markup("{} <b>{}</b> {} per {}{}").format(prefix, shown, what, unit or "unit", end)
 
 
 def _more_of_what(plan: Plan, shown: str) -> str:
@@ -124,7 +124,7 @@ def _more_of_what(plan: Plan, shown: str) -> str:
 
 
 def _tenth(plan: Plan, name: str) -> Markup:
-    """The most that a tenth more of the budget can win, by the bound or by the estimate, all else being equal."""
+    """Most that 10% more of the budget can bring, by the bound or the estimate, if all else stays the same."""
     amount = plan.budgets[name].amount
     if not price_of(plan, name) or not plan.ceilings or not math.isfinite(amount):
         return Markup("")
@@ -133,31 +133,37 @@ def _tenth(plan: Plan, name: str) -> Markup:
     most = plan.at_most({n: b.amount for n, b in plan.budgets.items()} | {name: amount + more})
     is_proved = any(ceiling.proved for ceiling in plan.ceilings)
     shown = number(max(0.0, most - plan.worth), 6 if is_proved else 2, up=is_proved)
-    with_this = "10% more" if not is_count else "one more place" if more == 1.0 else f"{whole(int(more))} more places"
+    more_of_it = (
+        "10% more of this budget"
+        if not is_count
+        else "one more place"
+        if more == 1.0
+        else f"{whole(int(more))} more places"
+    )
     if shown == "0":
-        return Markup("{}: {} more").format(with_this, "nothing" if has_worths(plan) else "nobody")
-    said = "at most" if is_proved else "at most about"
-    return Markup("{}: {} {} {}").format(with_this, said, shown, _more_of_what(plan, shown))
+        return Markup("{}: {} more").format(more_of_it, "nothing" if has_worths(plan) else "nobody")
+    prefix = "at most" if is_proved else "at most about"
+    return Markup("{}: {} {} {}").format(more_of_it, prefix, shown, _more_of_what(plan, shown))
 
 
 def _left(plan: Plan) -> float:
-    """What all are worth who are not in the wanted class after the plan."""
+    """Total worth of the samples that are not in the wanted class after the plan."""
     kinds = plan.fates.astype(str)
-    return math.fsum(plan.worths[(kinds != Fate.ALREADY.value) & (kinds != Fate.FLIPPED.value)])
+    return math.fsum(plan.worths[(kinds != Fate.ALREADY) & (kinds != Fate.FLIPPED)])
 
 
 def _holds(plan: Plan, name: str) -> Markup:
-    """Between which amounts, and the whole person that this buys if it is among them."""
+    """Range of amounts in which the price holds, and the amount for one more person if it lies in that range."""
     price, between = price_of(plan, name), plan.price_ranges.get(name)
     if not price or between is None:
         return Markup("")
     low, high = between
-    said = Markup("holds for a budget from {} to {}").format(number(low, 3), number(high, 3))
+    valid = Markup("valid for a budget from {} to {}").format(number(low, 3), number(high, 3))
     takes = 1 / price
     if has_worths(plan) or plan.budgets[name].cost == "count" or plan.budgets[name].amount + takes > high:
-        return said
+        return valid
     unit = unit_of(name, plan.budgets[name], plan.units)
-    return Markup("one more person for about {} {}; {}").format(number(takes, 2), unit or "units", said)
+    return Markup("one more person for about {} {}; {}").format(number(takes, 2), unit or "units", valid)
 
 
 def _scarce(plan: Plan, names: Sequence[str]) -> Markup:
@@ -169,18 +175,26 @@ def _scarce(plan: Plan, names: Sequence[str]) -> Markup:
         return Markup("")
     if not scarce:
         return Markup(
-            "By their prices none of the budgets holds the plan back: more of any one of them brings nothing."
+            "By their prices, no single budget limits the plan: more of any one of them alone would not help."
         )
-    said = Markup("What holds the plan back {} {}.").format("is" if len(scarce) == 1 else "are", _in_words(scarce))
-    idle = prices.count(0.0)
+    subject = "The limiting budget is" if len(scarce) == 1 else "The limiting budgets are"
+    sentence = Markup("{} {}.").format(subject, _in_words(scarce))
+    idle = [name for name, price in zip(names, prices, strict=True) if price == 0.0]
     if idle and None not in prices:
-        others, do = ("one does", "it") if idle == 1 else (f"{whole(idle)} do", "any of them")
-        said += Markup(" The other {} not: more of {} alone brings nothing.").format(others, do)
-    return said
+        sentence += Markup(" More {} alone would not help.").format(_idle(plan, idle))
+    return sentence
+
+
+def _idle(plan: Plan, names: Sequence[str]) -> Markup:
+    """The budgets that do not limit the plan, after "More"."""
+    if len(names) > 1:
+        return Markup("of any of the other {}").format(whole(len(names)))
+    is_count = plan.budgets[names[0]].cost == "count"
+    return Markup("places") if is_count else Markup("of {}").format(isolated(names[0]))
 
 
 def _in_words(parts: Sequence[Markup]) -> Markup:
-    """With an "and" before the last one."""
+    """A list with "and" before the last item."""
     if len(parts) == 1 or len(parts) > MOST_USES:
         return listed(parts, MOST_USES)
     return Markup("{} and {}").format(Markup(", ").join(parts[:-1]), parts[-1])
@@ -191,7 +205,7 @@ def uses_of(name: str, budget: Budget) -> dict[str, float]:
 
 
 def unit_of(name: str, budget: Budget, units: Mapping[str, str], *, one: bool = False) -> Markup:
-    """In words, where the budget is in the unit of one feature, or of features that share it; else its own units."""
+    """The unit in words if all features of the budget have the same unit and weight 1; otherwise empty."""
     if budget.cost == "count":
         return Markup("person") if one else Markup("people")
     uses = uses_of(name, budget)
@@ -214,8 +228,10 @@ def _pays_for(name: str, budget: Budget, units: Mapping[str, str]) -> Markup:
     if not uses:
         return Markup("nothing")
     if budget.is_function:
-        said = isolated(budget.cost_name.removeprefix("function "))
-        return Markup("what {} says of changes: {}").format(said, listed([isolated(f) for f in uses], MOST_USES))
+        function = isolated(budget.cost_name.removeprefix("function "))
+        return Markup("changes, by the function {}: {}").format(
+            function, listed([isolated(f) for f in uses], MOST_USES)
+        )
     squared = "squared " if budget.cost == "squared" else ""
     if list(uses) == [name] and uses[name] == 1.0:
         return Markup("{}changes of this feature").format(squared)

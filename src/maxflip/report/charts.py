@@ -1,7 +1,6 @@
-"""Charts as inline SVG: a function per kind. Looks come from style.css by class, so that dark mode and print apply.
+"""Charts as inline SVG, one function per kind. Colours come from style.css by class, so dark mode and print apply.
 
-Charts with axes are drawn in a box of WIDTH units, narrow enough that their letters can be read on a phone. Texts from
-outside are escaped by Markup.format.
+Charts with axes are WIDTH units wide, so that their text is readable on a phone. Markup.format escapes user texts.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from maxflip._util.types import Floats
 from maxflip.report.numbers import number, percent
 
 WIDTH = 400
-LETTER = 13  # height of a line of text
-MOST_DOTS = 24  # on a line; of more points they would be the line
+LETTER = 13  # height of a line of text, in SVG units
+MOST_DOTS = 24  # a line with more points is drawn without dots
 _LEFT, _RIGHT, _BOTTOM = 46.0, WIDTH - 14.0, 40.0
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture, and the same numbers as a table."""
+    """A chart, and its numbers as a table."""
 
     picture: Markup
     heads: tuple[str, ...]
@@ -33,7 +32,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Line:
-    """`look`: a class of style.css. Points that are not finite are left out, and the line is broken there."""
+    """`look`: a class of style.css. Points that are not finite are left out, and the line breaks there."""
 
     name: str
     look: str
@@ -42,8 +41,8 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Spread:
-    """Quantiles: of 5, 25, 50, 75 and 95 in a hundred."""
+class Quantiles:
+    """5th, 25th, 50th, 75th and 95th percentile."""
 
     p5: float
     p25: float
@@ -52,12 +51,12 @@ class Spread:
     p95: float
 
     @classmethod
-    def of(cls, values: Floats) -> Spread:
+    def of(cls, values: Floats) -> Quantiles:
         return cls(*(float(q) for q in np.quantile(values, (0.05, 0.25, 0.5, 0.75, 0.95))))
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Round numbers in [low, high], at most so many.
+    """At most `most` round numbers in [low, high].
 
     >>> ticks(0, 100), ticks(-0.13, 0.94), ticks(0, 7), ticks(3, 3)
     ([0.0, 25.0, 50.0, 75.0, 100.0], [0.0, 0.2, 0.4, 0.6, 0.8], [0.0, 2.0, 4.0, 6.0], [3.0])
@@ -74,7 +73,7 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
 
 
 def bar(part: float, all_of_it: float) -> Markup:
-    """A share of a track. It says nothing that the cell beside it does not say in numbers."""
+    """A horizontal bar filled to part / all_of_it. Hidden from screen readers: the cell states the numbers."""
     share = min(100.0, 100 * part / all_of_it) if 0 < all_of_it < math.inf else 0.0
     return Markup(
         '<svg class="bar" aria-hidden="true"><rect class="track" width="100%" height="100%" rx="3"/>'
@@ -83,7 +82,7 @@ def bar(part: float, all_of_it: float) -> Markup:
 
 
 def stacked(key: str, title: str, parts: Sequence[tuple[str, str, int]]) -> Markup:
-    """One bar of (class, name, count), as wide as the page."""
+    """One full-width stacked bar. parts: (class of style.css, name, count)."""
     whole = max(1, sum(count for _, _, count in parts))
     drawn, start = [], 0
     for look, _, count in parts:
@@ -100,24 +99,24 @@ def stacked(key: str, title: str, parts: Sequence[tuple[str, str, int]]) -> Mark
     return _svg(key, "stack", title, described, Markup("").join(drawn), "")
 
 
-def strip(spread: Spread, reach: float) -> Markup:
-    """A small box plot from -reach to reach, with 0 in the middle; the cells beside it have the numbers."""
-    box = _box(spread, lambda v: 50 + 50 * max(-1.0, min(1.0, v / reach)) if reach else 50.0, 50, 32, "%")
+def strip(quantiles: Quantiles, reach: float) -> Markup:
+    """A small box plot from -reach to reach, with 0 in the middle. Hidden from screen readers."""
+    box = _box(quantiles, lambda v: 50 + 50 * max(-1.0, min(1.0, v / reach)) if reach else 50.0, 50, 32, "%")
     return Markup(
         '<svg class="strip" aria-hidden="true"><line class="zero" x1="50%" x2="50%" y1="0" y2="100%"/>{}</svg>'
     ).format(box)
 
 
-def spreads(key: str, title: str, rows: Sequence[tuple[str, str, Spread]], x_name: str) -> Chart:
-    """Box plots of (class, name, numbers) under each other on one axis that begins at 0."""
+def box_plots(key: str, title: str, rows: Sequence[tuple[str, str, Quantiles]], x_name: str) -> Chart:
+    """Box plots below each other on a common axis from 0. rows: (class of style.css, name, quantiles)."""
     high = max((s.p95 for _, _, s in rows), default=1.0) or 1.0
     height = 46 * len(rows) + _BOTTOM
     scale = _Scale(0, high * 1.03, 8.0, _RIGHT)
     drawn = [_x_axis(ticks(0, high * 1.03), scale, 0, height - _BOTTOM, x_name)]
-    for i, (look, name, spread) in enumerate(rows):
+    for i, (look, name, quantiles) in enumerate(rows):
         top = 46 * i
         drawn.append(Markup('<text class="named" x="8" y="{}">{}</text>').format(f"{top + 14:.0f}", name))
-        drawn.append(Markup('<g class="{}">{}</g>').format(look, _box(spread, scale, top + 28, 14)))
+        drawn.append(Markup('<g class="{}">{}</g>').format(look, _box(quantiles, scale, top + 28, 14)))
     heads = ("", "5%", "25%", "half", "75%", "95%")
     table = [(name, *(number(v, 3) for v in (s.p5, s.p25, s.p50, s.p75, s.p95))) for _, name, s in rows]
     described = ". ".join(f"{name}: half below {number(s.p50, 3)}, 95% below {number(s.p95, 3)}" for _, name, s in rows)
@@ -135,7 +134,7 @@ def lines(
     x_marks: Sequence[float] | None = None,
     from_zero: bool = True,
 ) -> Markup:
-    """Lines over a common axis; `mark` is one point with its name."""
+    """Lines over a common axis; `mark`: (x, y, name) of one labelled point."""
     top = 10.0 + LETTER * 1.35 * len(series)
     height = top + 190
     points = [(x, y) for line in series for x, y in zip(line.x, line.y, strict=True) if math.isfinite(y)]
@@ -177,7 +176,7 @@ def mirrored(
     x_name: str,
     at: tuple[float, str] | None = None,
 ) -> Markup:
-    """Two histograms over the same bins, (class, name, share of each bin): one upward, one downward."""
+    """Two histograms over the same bins, one upward, one downward: (class of style.css, name, share of each bin)."""
     height, half = 236.0, 72.0
     middle = 24 + half
     most = max(above[2].max(initial=0.0), below[2].max(initial=0.0)) or 1.0
@@ -211,7 +210,7 @@ def mirrored(
 
 
 class _Scale:
-    """From values to places."""
+    """Linear map from values to SVG coordinates."""
 
     def __init__(self, low: float, high: float, first: float, last: float) -> None:
         self.low, self.first = low, first
@@ -221,8 +220,10 @@ class _Scale:
         return self.first + self.slope * (float(value) - self.low)
 
 
-def _box(spread: Spread, place: Callable[[float], float], middle: float, tall: float, unit: str = "") -> Markup:
-    p5, p25, p50, p75, p95 = (place(v) for v in (spread.p5, spread.p25, spread.p50, spread.p75, spread.p95))
+def _box(quantiles: Quantiles, place: Callable[[float], float], middle: float, tall: float, unit: str = "") -> Markup:
+    p5, p25, p50, p75, p95 = (
+        place(v) for v in (quantiles.p5, quantiles.p25, quantiles.p50, quantiles.p75, quantiles.p95)
+    )
 
     def at(value: float) -> str:
         return f"{value:.2f}{unit}"
@@ -282,7 +283,7 @@ def _box_of(height: float) -> str:
 
 
 def _svg(key: str, look: str, title: str, described: str, inside: Markup, view_box: str) -> Markup:
-    """With a name and a description for whoever cannot see it."""
+    """An SVG element with a title and a description for screen readers."""
     size = Markup(' viewBox="{}"').format(view_box) if view_box else Markup("")
     return Markup(
         '<svg class="{}"{} role="img" aria-labelledby="{}-title" aria-describedby="{}-desc">'

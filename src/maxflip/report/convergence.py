@@ -1,4 +1,4 @@
-"""How the solver went on, from the plan's trace."""
+"""Solver progress, from the plan's trace."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from maxflip.report import charts
 from maxflip.report.numbers import number
 from maxflip.report.texts import isolated
 
-MOST_ROWS = 30
-MOST_COLUMNS = 8
-MOST_POINTS = 400
-_CURVES = {"worth": ("worth of the plan so far", "reached"), "dual": ("what prices allow at most", "estimate")}
-_UNSEEN = ("spent: ", "drawn: ")  # of each budget: too many for a page
+MOST_ROWS = 30  # rounds in the table
+MOST_COLUMNS = 8  # of the trace in the table
+MOST_POINTS = 400  # per curve
+_CURVES = {"worth": ("worth of the plan so far", "reached"), "dual": ("dual value at the current prices", "estimate")}
+_UNSEEN = ("spent: ", "drawn: ")  # prefixes of columns per budget, which are not shown
 
 
 @dataclass(frozen=True)
 class Convergence:
-    """`picture`: None where nothing can be drawn   `rows`: the last ones"""
+    """`picture`: None if there is nothing to draw   `rows`: the last rounds"""
 
     picture: Markup | None
     heads: Sequence[Markup]
@@ -43,7 +43,7 @@ def convergence(plan: Plan) -> Convergence | None:
 
 
 def _picture(plan: Plan, total: int) -> Markup | None:
-    """Of at least two rounds of a number that is known to mean something."""
+    """The curves of _CURVES that have at least two finite values; None without any."""
     every = max(1, math.ceil(total / MOST_POINTS))
     rounds = sorted({*range(0, total, every), total - 1})
     drawn = []
@@ -55,9 +55,9 @@ def _picture(plan: Plan, total: int) -> Markup | None:
         return None
     ends = [float(rounds[0] + 1), float(rounds[-1] + 1)]
     plan_line = charts.Line("worth of this plan", "plan", ends, [plan.worth, plan.worth])
-    said = ". ".join(f"{line.name}: from {number(line.y[0])} to {number(line.y[-1])}" for line in drawn)
+    described = ". ".join(f"{line.name}: from {number(line.y[0])} to {number(line.y[-1])}" for line in drawn)
     return charts.lines(
-        "convergence", "How the solver went on", said, [*drawn, plan_line], x_name="round", from_zero=False
+        "convergence", "Solver progress", described, [*drawn, plan_line], x_name="round", from_zero=False
     )
 
 

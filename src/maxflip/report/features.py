@@ -1,4 +1,4 @@
-"""Which features change, for how many and by how much."""
+"""Which features change, for how many people and by how much."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from maxflip.report import charts
 from maxflip.report.numbers import change_of, decimals_for, percent, whole
 from maxflip.report.texts import isolated
 
-MOST_ROWS = 200
+MOST_ROWS = 200  # features in the table
 NONE = "–"
 
 
 @dataclass(frozen=True)
 class Row:
-    """`strip`, `quarters`: where the changes of the feature lie, of each person the largest; None and dashes where they
-    would give single people away"""
+    """`strip`, `quarters`: distribution of each person's largest change of the feature; None and dashes if it would
+    reveal individual people   `directions`: how many are lowered and raised"""
 
     name: Markup
     unit: Markup
-    people: str
+    count: str
     share: str
     bar: Markup
     strip: Markup | None
     quarters: tuple[str, str, str]
-    ways: str
+    directions: str
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Features:
 
 
 def features(plan: Plan, fewest: int = 1) -> Features:
-    """Most people first; where equal, in the job's order. Of fewer than `fewest` people no amounts are given."""
+    """Sorted by people changed, ties in the job's order. Amounts of fewer than `fewest` people are hidden."""
     slots = [np.flatnonzero(plan.slot_features == i) for i in range(len(plan.features))]
     changed = np.array([np.count_nonzero(plan.moves[:, of_it].any(axis=1)) for of_it in slots])
     order = np.argsort(-changed, kind="stable")
@@ -60,31 +60,31 @@ def features(plan: Plan, fewest: int = 1) -> Features:
 
 def _row(plan: Plan, name: str, change: Floats, fewest: int) -> Row:
     moved = change[change != 0]
-    people = len(moved)
-    spread, decimals = charts.Spread.of(moved), decimals_of(moved)
-    quarters = tuple(change_of(0.0, q, decimals)[2] for q in (spread.p25, spread.p50, spread.p75))
+    count = len(moved)
+    quantiles, decimals = charts.Quantiles.of(moved), decimals_of(moved)
+    quarters = tuple(change_of(0.0, q, decimals)[2] for q in (quantiles.p25, quantiles.p50, quantiles.p75))
     lowered, raised = int((moved < 0).sum()), int((moved > 0).sum())
-    ways = [f"{whole(n)} {way}" for n, way in ((lowered, "lowered"), (raised, "raised")) if n]
-    is_shown = people >= fewest
+    directions = [f"{whole(n)} {verb}" for n, verb in ((lowered, "lowered"), (raised, "raised")) if n]
+    is_shown = count >= fewest
     return Row(
         name=isolated(name),
         unit=isolated(plan.units.get(name, "")),
-        people=whole(people),
-        share=percent(people, plan.count),
-        bar=charts.bar(people, plan.count),
-        strip=charts.strip(spread, max(abs(spread.p5), abs(spread.p95))) if is_shown else None,
+        count=whole(count),
+        share=percent(count, plan.count),
+        bar=charts.bar(count, plan.count),
+        strip=charts.strip(quantiles, max(abs(quantiles.p5), abs(quantiles.p95))) if is_shown else None,
         quarters=(quarters[0], quarters[1], quarters[2]) if is_shown else (NONE, NONE, NONE),
-        ways=", ".join(ways),
+        directions=", ".join(directions),
     )
 
 
 def largest(changes: Floats) -> Floats:
-    """(count, slots of a feature) -> (count,): of each person the change that is farthest from 0"""
+    """(count, slots of a feature) -> (count,): each person's change with the largest absolute value"""
     if not changes.shape[1]:
         return np.zeros(len(changes))
     return np.take_along_axis(changes, np.abs(changes).argmax(axis=1)[:, None], axis=1)[:, 0]
 
 
 def decimals_of(moved: Floats) -> int:
-    """For all numbers of a feature: from its median change."""
+    """Number of decimals shown for a feature, from its median absolute change."""
     return decimals_for(float(np.median(np.abs(moved)))) if len(moved) else 0

@@ -1,4 +1,4 @@
-"""Which groups those come from who are picked."""
+"""The cohort and the people picked, by group."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from maxflip.study.groups import Groups
 
 @dataclass(frozen=True)
 class Row:
-    """Shares: of the group (already), of those not there yet (reachable, picked)"""
+    """`already_share`: of the group   `reachable_share`, `picked_share`: of its people who are not already there"""
 
     name: Markup
     size: str

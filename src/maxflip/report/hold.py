@@ -1,4 +1,4 @@
-"""How many flips still pass if changes are not carried out to the letter, and in other models."""
+"""How many flips still pass if changes are carried out in part or rounded, and in other models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from maxflip.report import charts
 from maxflip.report.numbers import number, percent, whole
 from maxflip.report.texts import isolated
 
-MOST_NAMED = 12  # features whose digits are named
+MOST_NAMED = 12  # features whose rounding is listed
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Holding:
-    """judged: whether other models were asked"""
+    """judged: whether results of other models are included   was_asked: whether the problem has `must_hold`"""
 
     sentence: str
     rows: Sequence[Row]
@@ -36,7 +36,7 @@ class Holding:
 
 
 def headline(plan: Plan) -> str:
-    """One line for a terminal; empty where nothing is known or nobody is picked."""
+    """One line for a terminal; empty if nothing is known or nobody is picked."""
     if plan.holds is None or not plan.count:
         return ""
     return (
@@ -56,7 +56,7 @@ def holding(plan: Plan, judges: tuple[Judged, ...] | None) -> Holding | None:
     ]
     rows.append(_row(plan, Markup("Values rounded to their usual digits"), plan.holds.rounded, _digits(plan.holds)))
     for judge in judges or ():
-        note = Markup("{} of them pass there before any change").format(whole(judge.before))
+        note = Markup("{} of them pass in it before any change").format(whole(judge.before))
         rows.append(_row(plan, Markup("Other model: {}").format(isolated(judge.name, 60)), judge.after, note))
     return Holding(headline(plan), rows, bool(judges), bool(plan.must_hold))
 
@@ -66,7 +66,7 @@ def _row(plan: Plan, case: Markup, count: int, note: Markup | None = None) -> Ro
 
 
 def _digits(holds: Holds) -> Markup:
-    """To what the values of each feature are rounded."""
+    """The unit to which each feature is rounded."""
     named = [
         Markup("{} to {}").format(isolated(name, 40), number(10.0**-decimals))
         for name, decimals in list(holds.digits.items())[:MOST_NAMED]

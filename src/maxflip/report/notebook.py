@@ -1,4 +1,4 @@
-"""A plan as a notebook shows it."""
+"""HTML of a plan for notebooks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from maxflip.report.answer import headline, price_of
 
 
 def html_of(plan: Plan) -> str:
-    """The answer, how good it is known to be, and what is spent of each budget."""
+    """The headline, the status, and the spending of each budget."""
     rows = [
         (name, number(plan.spend[name]), amount_of(b.amount), "" if price is None else f"{price:.2g}")
         for name, b in plan.budgets.items()

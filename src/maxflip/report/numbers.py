@@ -1,6 +1,6 @@
-"""Numbers for readers: thousands separators, few digits, a real minus sign.
+"""Number formats of the report: thousands separators, few digits, a typographic minus sign.
 
-script.js writes the same texts: both round the exact number, and halves away from 0.
+script.js formats numbers identically: both round the exact value, halves away from 0.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, ROUND_HALF_UP, Context, Decimal
 
-PLAIN = 1e15  # larger ones, and those smaller than TINY, are written as powers of ten
-TINY = 1e-4
+PLAIN = 1e15  # numbers from this size on are written as powers of ten
+TINY = 1e-4  # numbers below this size are written as powers of ten
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -31,7 +31,7 @@ def counted(n: int, one: str, many: str) -> str:
 
 
 def number(x: float, digits: int = 4, *, up: bool = False) -> str:
-    """At most `digits` significant ones, but never fewer than the whole part has. `up`: never less than x.
+    """At most `digits` significant digits, but always the full integer part. `up`: rounded up.
 
     >>> number(1234567.8), number(19.98765), number(-0.25), number(20.0), number(1e-7)
     ('1,234,568', '19.99', '−0.25', '20', '1 × 10⁻⁷')
@@ -51,7 +51,7 @@ def number(x: float, digits: int = 4, *, up: bool = False) -> str:
 
 
 def fixed(x: float, decimals: int, *, sign: bool = False) -> str:
-    """With so many decimals.
+    """x with a fixed number of decimals; `sign`: with a plus sign.
 
     >>> fixed(31.24, 1), fixed(-3.31, 1, sign=True), fixed(3.31, 1, sign=True), fixed(-0.01, 1)
     ('31.2', '−3.3', '+3.3', '0.0')
@@ -65,7 +65,7 @@ def fixed(x: float, decimals: int, *, sign: bool = False) -> str:
 
 
 def exponent(x: float) -> int:
-    """Of the leading digit: 0 for 1 to 9.99, 1 for 10 to 99.9.
+    """Decimal exponent of the leading digit: 0 for 1 to 9.99, 1 for 10 to 99.9.
 
     >>> exponent(31.2), exponent(0.05)
     (1, -2)
@@ -83,7 +83,7 @@ def decimals_for(typical: float) -> int:
 
 
 def change_of(before: float, change: float, decimals: int) -> tuple[str, str, str]:
-    """(before, after, change), with more decimals where `decimals` would hide the change.
+    """(before, after, change), with more decimals if `decimals` would hide the change.
 
     >>> change_of(31.2, -3.3, 1), change_of(31.2, -0.004, 1), change_of(31.2, 1e-9, 1)
     (('31.2', '27.9', '−3.3'), ('31.200', '31.196', '−0.004'), ('31.2', '31.2', '+1 × 10⁻⁹'))
@@ -96,7 +96,7 @@ def change_of(before: float, change: float, decimals: int) -> tuple[str, str, st
 
 
 def percent(part: float, all_of_it: float) -> str:
-    """Never 0% or 100% by rounding alone.
+    """part / all_of_it in percent; rounding never gives 0% or 100%.
 
     >>> percent(187, 2000), percent(1, 1e6), percent(19.9999, 20.0), percent(20.0, 20.0), percent(0, 20.0)
     ('9.3%', '<0.1%', '>99.9%', '100%', '0%')
@@ -123,7 +123,7 @@ def duration(seconds: float) -> str:
 
 
 def _power_of_ten(x: float, rounding: str) -> str:
-    """Two significant digits."""
+    """Two significant digits times a power of ten."""
     rounded = Context(prec=2, rounding=rounding).create_decimal(Decimal(x))
     power = rounded.adjusted()
     digits = f"{rounded.scaleb(-power).normalize():f}"

@@ -1,4 +1,4 @@
-"""What more or less of all budgets buys."""
+"""What larger or smaller budgets reach."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from dataclasses import dataclass
 from maxflip.plan.plan import Plan
 from maxflip.report import charts
 from maxflip.report.answer import has_worths, whole_bound
-from maxflip.report.numbers import counted, number
+from maxflip.report.numbers import number, whole
 from maxflip.study.insight import Outlook
+
+_MULTIPLES = {0.25: "a quarter of", 0.5: "half of", 2.0: "double", 3.0: "triple"}
 
 
 @dataclass(frozen=True)
-class Frontier:
+class FrontierSection:
     chart: charts.Chart
     sentence: str
 
 
-def frontier(plan: Plan, outlook: Outlook) -> Frontier | None:
-    """None where there is but one point."""
+def frontier(plan: Plan, outlook: Outlook) -> FrontierSection | None:
+    """None with fewer than two scales."""
     if len(outlook.scales) < 2:
         return None
     weighted = has_worths(plan)
@@ -28,8 +30,8 @@ def frontier(plan: Plan, outlook: Outlook) -> Frontier | None:
     ceilings = [
         charts.Line(name, look, outlook.scales, values)
         for name, look, values in (
-            ("no plan can reach more (proved)", "bound", [whole_bound(plan, v) for v in _numbers(outlook.bounds)]),
-            ("estimate of the most possible (not proved)", "estimate", _estimates(outlook, reached, weighted)),
+            ("upper bound (proved)", "bound", [whole_bound(plan, v) for v in _numbers(outlook.bounds)]),
+            ("estimated maximum (not proved)", "estimate", _estimates(outlook, reached, weighted)),
         )
         if any(map(math.isfinite, values))
     ]
@@ -37,30 +39,31 @@ def frontier(plan: Plan, outlook: Outlook) -> Frontier | None:
     here = float(plan.worth if weighted else plan.count)
     picture = charts.lines(
         "frontier",
-        "What more or less of all budgets buys",
+        "What larger or smaller budgets reach",
         sentence,
         [charts.Line(what, "reached", outlook.scales, reached), *ceilings],
-        x_name="times the budgets given",
+        x_name="multiple of the given budgets",
         mark=(1.0, here, "this plan"),
         x_marks=outlook.scales if len(outlook.scales) <= 7 else None,
     )
-    heads = ("Budgets times", what.capitalize(), *(line.name.capitalize() for line in ceilings))
+    heads = ("Multiple of the budgets", what.capitalize(), *(line.name.capitalize() for line in ceilings))
     rows = [
-        (number(scale), _said(reached[i]), *(_said(line.y[i], up=line.look == "bound") for line in ceilings))
+        (number(scale), _shown(reached[i]), *(_shown(line.y[i], up=line.look == "bound") for line in ceilings))
         for i, scale in enumerate(outlook.scales)
     ]
-    return Frontier(charts.Chart(picture, heads, rows), sentence)
+    return FrontierSection(charts.Chart(picture, heads, rows), sentence)
 
 
 def _sentence(scales: tuple[float, ...], reached: list[float], weighted: bool) -> str:
-    """About the smallest and the largest."""
-    parts = [
-        f"with {number(scales[i])} times all budgets "
-        + (f"a worth of {number(reached[i], 6)}" if weighted else counted(round(reached[i]), "person", "people"))
-        for i in (0, -1)
-        if scales[i] != 1.0
-    ]
-    return f"{' and '.join(parts)} would be reached.".capitalize()
+    """What the smallest and the largest scale reach."""
+    parts: list[str] = []
+    for i in (0, -1):
+        if scales[i] != 1.0:
+            amount = f"a worth of {number(reached[i], 6)}" if weighted else whole(round(reached[i]))
+            words = _MULTIPLES.get(scales[i], f"{number(scales[i])} times")
+            parts.append(f"{words}{'' if parts else ' the budgets'} reaches {amount}")
+    sentence = "; ".join(parts)
+    return f"{sentence[:1].upper()}{sentence[1:]}."
 
 
 def _numbers(values: tuple[float | None, ...]) -> list[float]:
@@ -68,8 +71,7 @@ def _numbers(values: tuple[float | None, ...]) -> list[float]:
 
 
 def _estimates(outlook: Outlook, reached: list[float], weighted: bool) -> list[float]:
-    """Never below what is reached nor above what is proved, and in whole people: more digits would say more than is
-    known."""
+    """Estimates clipped to [reached, proved bound], rounded to whole people unless weighted."""
     most = [math.inf if bound is None else bound for bound in outlook.bounds]
     return [
         math.nan if not math.isfinite(e) else max(there, min(e if weighted else round(e), bound))
@@ -77,5 +79,5 @@ def _estimates(outlook: Outlook, reached: list[float], weighted: bool) -> list[f
     ]
 
 
-def _said(value: float, *, up: bool = False) -> str:
+def _shown(value: float, *, up: bool = False) -> str:
     return number(value, 6, up=up) if math.isfinite(value) else "–"

@@ -1,4 +1,4 @@
-"""The report as bytes, with as much of single samples as was asked for."""
+"""The report as bytes, showing individual samples as `people` says."""
 
 from __future__ import annotations
 

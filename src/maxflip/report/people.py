@@ -1,4 +1,4 @@
-"""The people picked: rows that stand in the page, and all of them as data for its script."""
+"""The people picked: the first ones as table rows, and all of them as JSON for the script of the page."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 
 from maxflip._util.types import Floats
 from maxflip.plan.plan import Plan
-from maxflip.report.answer import asked_confidence, has_worths
+from maxflip.report.answer import has_worths, required_confidence
 from maxflip.report.features import decimals_of, largest
 from maxflip.report.numbers import change_of, fixed, number, percent
 from maxflip.report.privacy import pseudonyms
 from maxflip.report.texts import isolated, shortened
 from maxflip.study.insight import People
 
-MOST_ROWS = 200  # that stand in the page itself: for paper, and where no script runs
-MOST_PEOPLE = 10_000
-MOST_CHANGES = 3  # named per row
-LEAST_HELD = 30  # changes of each person that the person view has at least
-ALL_HELD = 30_000  # changes of all people together that it has in any case
-MOST_BUDGETS = 12  # of which the person view says what a person draws
+MOST_ROWS = 200  # table rows in the HTML itself, for printing and without JavaScript
+MOST_PEOPLE = 10_000  # people in the JSON data
+MOST_CHANGES = 3  # changes named per table row
+LEAST_HELD = 30  # the data keep at least this many changes per person
+ALL_HELD = 30_000  # the data keep all changes up to about this many in total
+MOST_BUDGETS = 12  # with more budgets the data have no shares per person and budget
 NONE = "–"
 
 
@@ -45,7 +45,7 @@ class Row:
 
 @dataclass(frozen=True)
 class PeoplePicked:
-    """`rows`: the first ones   `data`: JSON of those that the script can show   `held`: changes of each in it"""
+    """`rows`: the first people   `data`: JSON for the script   `held`: most changes per person in `data`"""
 
     rows: Sequence[Row]
     data: Markup
@@ -60,7 +60,7 @@ class PeoplePicked:
 
 
 def people(plan: Plan, kind: People) -> PeoplePicked | None:
-    """In cohort order, or shuffled under pseudonyms. Of each the changes that take most of their budgets come first."""
+    """In cohort order, or shuffled with pseudonyms. The changes that use most of their budgets come first."""
     if kind == "none" or not plan.count:
         return None
     if kind == "full":
@@ -85,11 +85,11 @@ def people(plan: Plan, kind: People) -> PeoplePicked | None:
 
 
 class _Picked:
-    """Everybody's numbers, in the order of the page."""
+    """The numbers of everyone picked, in the order of the page."""
 
     def __init__(self, plan: Plan, order: NDArray[np.int64], names: Sequence[str]) -> None:
         self.plan, self.order, self.names = plan, order, names
-        self.asked = asked_confidence(plan)
+        self.asked = required_confidence(plan)
         self.has_worths = has_worths(plan)
         self.rows = plan.selected[order]
         self.after = plan.confidence_after[order]
@@ -105,7 +105,7 @@ class _Picked:
         self.cost = costs.max(axis=1, initial=-1.0)
 
     def columns(self, k: int) -> NDArray[np.int64]:
-        """The slots that change, dearest first."""
+        """Slots that change in row k, most expensive first."""
         changed = np.flatnonzero(self.plan.moves[self.order[k]])
         return changed[np.argsort(-self.shares[k, changed], kind="stable")]
 
@@ -169,7 +169,7 @@ class _Picked:
         }
 
     def _numbers(self, k: int, columns: NDArray[np.int64], place: dict[int, int]) -> list[Any]:
-        """feature, [step, time,] before, change; and so on: one list per person is much smaller than one per change"""
+        """(feature, [step, time,] before, change) of each change, flattened into one list per person to save space."""
         plan, c = self.plan, self.order[k]
         parts: list[list[Any]] = [[place[i] for i in self.of_slots[columns].tolist()]]
         if plan.places is not None:
@@ -179,7 +179,7 @@ class _Picked:
 
 
 def _looks(plan: Plan) -> tuple[list[int], list[float]]:
-    """For each feature: how many decimals its numbers have, and the largest of its changes."""
+    """For each feature: the number of decimals shown, and the largest absolute change."""
     decimals, reach = [], []
     for i in range(len(plan.features)):
         moved = largest(plan.moves[:, plan.slot_features == i])
@@ -189,7 +189,7 @@ def _looks(plan: Plan) -> tuple[list[int], list[float]]:
 
 
 def _has_times(plan: Plan) -> bool:
-    """Whether times say more than the numbers of the steps, where something changes."""
+    """Whether the times of changed measurements differ from their step numbers."""
     if plan.places is None:
         return False
     changed = plan.moves != 0
@@ -197,14 +197,14 @@ def _has_times(plan: Plan) -> bool:
 
 
 def _amounts(plan: Plan) -> Floats:
-    """(m,): of each budget, or what was spent of it, where it has no limit"""
+    """(m,): amount of each budget; what was spent of it if it has no limit"""
     ledger = plan.ledger
     spent = np.array([plan.spend[name] for name in ledger.names])
     return np.asarray(np.where(np.isinf(ledger.amounts), spent, ledger.amounts))
 
 
 def _shares(plan: Plan, moves: Floats) -> Floats:
-    """(rows, K): the part of its budgets that a change takes"""
+    """(rows, K): sum of the budget shares that each change uses"""
     ledger, amounts = plan.ledger, _amounts(plan)
     with np.errstate(all="ignore"):
         weight = np.where(amounts > 0, 1 / amounts, 0.0)
@@ -213,7 +213,7 @@ def _shares(plan: Plan, moves: Floats) -> Floats:
 
 
 def _drawn(plan: Plan, moves: Floats) -> Floats:
-    """(rows, m): the part of each budget that a person draws; NaN where only a function knows"""
+    """(rows, m): share of each budget that a person uses; NaN for budgets that are functions"""
     ledger, amounts = plan.ledger, _amounts(plan)
     unknown = np.full((len(moves), len(ledger.functions)), math.nan)
     drawn = ledger.consumption(moves, unknown)
@@ -222,14 +222,14 @@ def _drawn(plan: Plan, moves: Floats) -> Floats:
 
 
 def _steady(shares: Floats) -> Floats:
-    """With nine digits: how a matrix product rounds differs between machines, and the page of a plan must not."""
+    """Rounded to nine digits: matrix products round differently between machines, but the page must be the same."""
     known = (np.abs(shares) > 1e-12) & (np.abs(shares) < 1e12)
     power = 10.0 ** (8 - np.floor(np.log10(np.where(known, np.abs(shares), 1.0))))
     return np.asarray(np.where(known, np.round(shares * power) / power, shares))
 
 
 def _short(value: float, digits: int = 8) -> float | None:
-    """With few digits; None for what JSON cannot say."""
+    """Rounded to `digits` significant digits; None if not finite, which JSON cannot hold."""
     return float(f"{value:.{digits}g}") if math.isfinite(value) else None
 
 
@@ -238,12 +238,12 @@ def _shorts(values: Floats, digits: int = 8) -> list[float | None]:
 
 
 def _part(share: float) -> float | None:
-    """With few digits, but never all by rounding alone."""
+    """Rounded to six digits; a share below 1 is never rounded to 1."""
     return min(float(f"{share:.6g}"), 0.9999) if 0 < share < 1 else _short(share)
 
 
 def _as_json(data: Any) -> Markup:
-    """For a <script> that is data: nothing in it can end the element, or begin a comment."""
+    """JSON for a <script> element: <, > and & are escaped, so it cannot end the element or begin a comment."""
     text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")

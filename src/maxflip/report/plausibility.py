@@ -1,4 +1,4 @@
-"""Whether changed people look like real ones of the wanted class."""
+"""Whether changed people look like real people of the wanted class."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ def likeness(found: Plausibility) -> Likeness | None:
     share = found.far_share
     if not known.any() or share is None:
         return None
-    whose = "those picked" if known.all() else f"the {whole(int(known.sum()))} picked of whom it is known"
+    whose = "" if known.all() else f" of the {whole(int(known.sum()))} people for whom this is known"
     rows = [
-        ("typical", "Real ones of the wanted class, from each other", charts.Spread(*_typical(found))),
-        ("start", "Those picked, before the change", charts.Spread.of(found.before[known])),
-        ("flipped", "Those picked, after the change", charts.Spread.of(found.after[known])),
+        ("typical", "Real people of the wanted class", charts.Quantiles(*_typical(found))),
+        ("start", "People picked, before the change", charts.Quantiles.of(found.before[known])),
+        ("flipped", "People picked, after the change", charts.Quantiles.of(found.after[known])),
     ]
-    chart = charts.spreads("likeness", "Distance to the nearest real person of the wanted class", rows, "distance")
+    chart = charts.box_plots("likeness", "Distance to the nearest real person of the wanted class", rows, "distance")
     return Likeness(
         chart,
         sentence=(
-            f"{percent(share, 1.0)} of {whose} end farther from every real person of the wanted class than "
-            f"95% of those are from each other. Half of {whose} were within {number(rows[1][2].p50, 2)} of one "
-            f"before the change, and are within {number(rows[2][2].p50, 2)} after it; among themselves, real ones are "
-            f"within {number(rows[0][2].p50, 2)}.{_unknown(int((~known).sum()))}"
+            f"{percent(share, 1.0)}{whose} would look unusual among real people of the wanted class: they are farther "
+            "from the nearest one than 95% of real people are from each other. The median distance to the nearest "
+            f"real person is {number(rows[1][2].p50, 2)} before the change and {number(rows[2][2].p50, 2)} after it; "
+            f"among real people it is {number(rows[0][2].p50, 2)}.{_unknown(int((~known).sum()))}"
         ),
         measured=Markup("{}. Compared with {} real people of {}.").format(
             found.measure, whole(found.references), isolated(found.source)
@@ -47,8 +47,8 @@ def likeness(found: Plausibility) -> Likeness | None:
 
 
 def _unknown(count: int) -> str:
-    who = "one of those picked" if count == 1 else f"{whole(count)} of those picked"
-    return f" Of {who} nothing is known: there are too few real people of their wanted class." if count else ""
+    who = "one person picked" if count == 1 else f"{whole(count)} people picked"
+    return f" For {who} this is not known: there are too few real people of their wanted class." if count else ""
 
 
 def _typical(found: Plausibility) -> list[float]:

@@ -1,6 +1,6 @@
-"""A plan as pictures for notebooks, by matplotlib: each function draws on the axes it is given, or on new ones.
+"""Plots of a plan for notebooks, with matplotlib. Each function draws on the given axes, or on new ones.
 
-Names and ids come from outside: they are never read as mathtext, and never longer than a label can be.
+Names and ids are user texts: they are never parsed as mathtext, and are cut to the length of a label.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
     from maxflip.study.frontier import Frontier
 
-MOST = 30  # bars
+MOST = 30  # bars per plot
 LONGEST = 32  # characters of a label
 LINE, QUIET, UP, DOWN = "#0072b2", "#8a94a0", "#0072b2", "#d55e00"
 ROW = 0.32  # inches of height per bar
-SMALLEST, LARGEST = 6.0, 160.0  # points squared of a dot: of no change, and of the largest of a feature
+SMALLEST, LARGEST = 6.0, 160.0  # area of a dot in points squared: for no change, and for a feature's largest change
 
 
 def plot_frontier(frontier: Frontier, plan: Plan | None = None, ax: Axes | None = None) -> Axes:
-    """Worth over the scale of the budgets; bound or estimate where there is one; `plan`, if given, as a level line."""
+    """Worth over the scale of the budgets, with bound or estimate if known; `plan` as a horizontal line."""
     ax = _axes(ax)
     worths = [p.worth for p in frontier.plans]
     ax.plot(frontier.scales, worths, marker="o", color=LINE, label="plan")
@@ -47,33 +47,33 @@ def plot_frontier(frontier: Frontier, plan: Plan | None = None, ax: Axes | None 
 
 
 def plot_spend(plan: Plan, ax: Axes | None = None) -> Axes:
-    """A bar per budget: the part of it that is spent."""
+    """A bar per budget: the share of it that is spent."""
     names = list(plan.budgets)
     amounts = {name: plan.budgets[name].amount for name in names}
     shares = {n: plan.spend[n] / amounts[n] if 0 < amounts[n] < math.inf else 0.0 for n in names}
     notes = {n: f"{_number(plan.spend[n])}{_of(amounts[n])}" for n in names}
     ax = _bars(ax, sorted(names, key=lambda n: -shares[n]) if len(names) > MOST else names, shares, notes, "budgets")
     ax.set(xlim=(0, 1.4), xticks=[0, 0.25, 0.5, 0.75, 1], xticklabels=["0", "25 %", "50 %", "75 %", "100 %"])
-    ax.set_title("Spent of each budget", loc="left")
+    ax.set_title("Share of each budget spent", loc="left")
     return ax
 
 
 def plot_prices(plan: Plan, ax: Axes | None = None) -> Axes:
-    """A bar per budget: price x amount. Prices themselves, which stand beside, are each in units of their own."""
+    """A bar per budget: price x amount. The note gives the price, which is in units of its own budget."""
     if plan.prices is None:
         raise InputError("plot_prices: this plan has no prices. Solve with Prices().")
     prices = plan.prices
     worth = {n: prices[n] * b.amount if b.amount < math.inf else 0.0 for n, b in plan.budgets.items()}
     notes = {n: f"{prices[n]:.2g} per unit" if plan.budgets[n].amount else "not known" for n in worth}
     ax = _bars(ax, sorted(worth, key=lambda n: -worth[n]), worth, notes, "budgets")
-    ax.set_title("What all of a budget is worth at its price", loc="left")
+    ax.set_title("Price times amount of each budget", loc="left")
     ax.set_xlabel(_counts(plan))
     ax.margins(x=0.3)
     return ax
 
 
 def plot_changes(plan: Plan, ax: Axes | None = None) -> Axes:
-    """Two bars per feature: how many of its values go up (to the right) and down (to the left)."""
+    """Two bars per feature: how many values are raised (to the right) and lowered (to the left)."""
     picked, slot = np.nonzero(plan.moves)
     moves, feature = plan.moves[picked, slot], plan.slot_features[slot]
     counts = np.bincount(feature, minlength=len(plan.features))
@@ -91,7 +91,7 @@ def plot_changes(plan: Plan, ax: Axes | None = None) -> Axes:
     ax.barh(range(len(down)), list(down.values()), color=DOWN)
     ax.axvline(0, color=QUIET, linewidth=0.8)
     what = "people" if plan.places is None else "measurements"
-    ax.set_title("Who goes down (left) and up (right)", loc="left")
+    ax.set_title("Lowered (left) and raised (right)", loc="left")
     ax.set_xlabel(what)
     ax.xaxis.set_major_formatter(lambda value, _: f"{abs(value):g}")
     low, high = min(down.values(), default=0.0), max(up.values(), default=1.0)
@@ -100,7 +100,7 @@ def plot_changes(plan: Plan, ax: Axes | None = None) -> Axes:
 
 
 def plot_convergence(plan: Plan, ax: Axes | None = None) -> Axes:
-    """How the solver went on, step by step: of Prices the value D above every plan, of the others each plan's worth."""
+    """Solver progress per step: the dual value D of Prices; for other solvers the worth of each step's plan."""
     trace = plan.trace
     name = next((n for n in ("dual", "worth") if len(trace.get(n, ())) > 1), None)
     if name is None:
@@ -111,7 +111,7 @@ def plot_convergence(plan: Plan, ax: Axes | None = None) -> Axes:
     groups = trace.get("group", [0] * len(trace[name]))
     for group in dict.fromkeys(groups):
         values = [v for v, g in zip(trace[name], groups, strict=True) if g == group]
-        label = "D: no plan is worth more, by the flips found" if name == "dual" else "worth of the plan of each step"
+        label = "dual value D over the flips found" if name == "dual" else "worth of the plan of each step"
         ax.plot(range(len(values)), values, marker=".", label=f"group {group}" if "group" in trace else label)
     if "group" not in trace:
         ax.axhline(plan.worth, linestyle=":", color=QUIET, label="this plan")
@@ -121,9 +121,9 @@ def plot_convergence(plan: Plan, ax: Axes | None = None) -> Axes:
 
 
 def plot_person(plan: Plan, id: str, ax: Axes | None = None) -> Axes:  # noqa: A002 (as in Cohort.table)
-    """What changes for one: each change in parts of the largest change of its feature in the plan.
+    """The changes of one person: each change divided by the largest change of its feature in the plan.
 
-    Of a table a bar per feature; of a sequence a dot per measurement over time, the larger the more it changes.
+    For a table a bar per feature; for a sequence a dot per measurement over time, larger for a larger change.
     """
     row = _row_of(plan, id)
     slots = np.flatnonzero(plan.moves[row])
@@ -145,7 +145,7 @@ def plot_person(plan: Plan, id: str, ax: Axes | None = None) -> Axes:  # noqa: A
             bar.set_color(UP if bars[name] > 0 else DOWN)
         ax.axvline(0, color=QUIET, linewidth=0.8)
         ax.set_xlim(-1.1, 1.9)
-        ax.set_xlabel("in parts of the largest change of the feature in the plan")
+        ax.set_xlabel("change / largest change of the feature in the plan")
     else:
         ax = _axes(ax, rows=len(names))
         height = np.array([shown_features.index(i) for i in feature.tolist()])
@@ -185,7 +185,7 @@ def _bars(
     colour: str = LINE,
     left_out: int = 0,
 ) -> Axes:
-    """One bar per name, from the top down, with a note at its end; says how many there was no room for."""
+    """One bar per name, from the top down, with a note at its end; the title states how many were left out."""
     left_out += max(0, len(names) - MOST)
     names = names[:MOST]
     ax = _axes(ax, rows=len(names))
@@ -228,7 +228,7 @@ def _counts(*plans: Plan) -> str:
 
 
 def _label(text: object, most: int = LONGEST) -> str:
-    """On one line, what is not printable written out; cut in the middle, so that start and end stay.
+    """The text on one line, non-printable characters escaped, cut in the middle to at most `most` characters.
 
     >>> _label("a\\nb"), _label("x" * 40 + "end", most=12)
     ('a\\\\nb', 'xxxxxxxx…end')

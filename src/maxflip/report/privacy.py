@@ -1,4 +1,4 @@
-"""What a page says of single people: everything, pseudonyms, or nothing."""
+"""What a page shows of individual people: everything, pseudonyms, or nothing."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from maxflip._util.messages import listed
 from maxflip.plan.plan import Plan
+from maxflip.problem.describe import in_words
 from maxflip.study.insight import People
 
-FEWEST = 5  # people: what fewer have in common is theirs alone
+FEWEST = 5  # numbers about fewer people are hidden, because they could identify individuals
 
-_ABOUT_IDS = ("Must be picked", "Must not be picked")
+HIDDEN = "people named in the job; not shown here"
 
 
 def pseudonyms(count: int) -> tuple[NDArray[np.int64], list[str]]:
-    """In which order to show people, and what to call them: chance alone, and another one for every page.
+    """A random order of people, and made-up names; both differ for every page.
 
     >>> order, names = pseudonyms(3)
     >>> sorted(order.tolist()), names
@@ -29,15 +31,16 @@ def pseudonyms(count: int) -> tuple[NDArray[np.int64], list[str]]:
 
 
 def question(plan: Plan, people: People) -> Mapping[str, str]:
-    """What was asked, without the ids of those who were named."""
-    if people == "full":
-        return plan.question
-    return {
-        about: "people named in the job; not shown here" if about in _ABOUT_IDS else words
-        for about, words in plan.question.items()
-    }
+    """What was asked, in words; ids named in the job are shown for "full" only."""
+    if plan.question is None:
+        return {}
+    named = [
+        (listed(plan.all_ids[rows]) if people == "full" else HIDDEN) if len(rows) else ""
+        for rows in (plan.include, plan.exclude)
+    ]
+    return in_words(plan.question, plan.must_hold, *named)
 
 
 def notices(plan: Plan, people: People) -> Sequence[str]:
-    """Sentences about the input may name ids, so a page without ids has none."""
+    """Notices may name ids, so only a page with ids shows them."""
     return plan.notices if people == "full" else ()

@@ -3,9 +3,9 @@
 (() => {
   const PAGE = 25;
   const ON_PAPER = 200;
-  const SHORT = 13; // rows of a table that is unfolded for paper
+  const SHORT = 13; // collapsed tables of up to this many rows are expanded for printing
   const NAMED = 3;
-  const WAY = "Way";
+  const DIRECTION = "Direction";
   const SVG = document.querySelector("svg").namespaceURI;
   const $ = (/** @type {string} */ id) => document.getElementById(id);
   const data = JSON.parse($("people-data").textContent);
@@ -49,14 +49,14 @@
     return `${minus(digits.replace(".0", ""))} × 10${raised(Number(exponent))}`;
   }
 
-  /** With commas, and without the sign of a number that was rounded to 0. */
+  /** Thousands separators; no minus sign if the number was rounded to 0. */
   function grouped(text) {
     const [whole, rest] = text.split(".");
     const shown = whole.replace(/\B(?=(\d{3})+$)/g, ",") + (rest ? `.${rest}` : "");
     return minus(/[1-9]/.test(shown) ? shown : shown.replace("-", ""));
   }
 
-  /** With so many decimals, as the tables of the page write numbers. */
+  /** A fixed number of decimals, formatted as in the tables of the page. */
   function fixed(x, decimals) {
     if (x === null) return "–";
     if (Math.abs(x) >= 1e15) return power(x);
@@ -78,7 +78,7 @@
     return share > 0.999 ? ">99.9%" : `${fixed(100 * share, 1)}%`;
   }
 
-  /** [before, after, change], with more decimals where the feature's own would hide the change. */
+  /** [before, after, change], with more decimals if the feature's usual number would hide the change. */
   function wording(change) {
     const own = data.features[change.feature][2];
     const needed = Math.max(own, -Math.floor(Math.log10(Math.abs(change.by))));
@@ -194,18 +194,18 @@
   }
 
   function summary(person) {
-    const asked = data.asked === null ? "" : `; ${brief(data.asked)} was asked for`;
-    const said = `Confidence ${fixed(data.before[person], 3)} before, ${fixed(data.after[person], 3)} after the change${asked}.`;
-    return [make("p", {}, data.worth ? `${said} Worth ${brief(data.worth[person])}.` : said)];
+    const required = data.asked === null ? "" : ` (${brief(data.asked)} required)`;
+    const line = `Confidence: ${fixed(data.before[person], 3)} → ${fixed(data.after[person], 3)}${required}.`;
+    return [make("p", {}, data.worth ? `${line} Worth ${brief(data.worth[person])}.` : line)];
   }
 
   function headed(caption, names, rows) {
-    const look = (i) => (i === 0 ? "" : names[i] === WAY ? "way" : "n");
+    const look = (i) => (i === 0 ? "" : names[i] === DIRECTION ? "way" : "n");
     const top = make("tr", {}, ...names.map((name, i) => make("th", { scope: "col", class: look(i) }, name)));
     return make("table", {}, make("caption", {}, caption), make("thead", {}, top), make("tbody", {}, ...rows));
   }
 
-  /** To the left what is lowered, to the right what is raised; full length is the largest change of the feature. */
+  /** A bar to the left for a decrease, to the right for an increase; full length is the largest change of the feature. */
   function swing(change) {
     const size = 50 * Math.min(1, Math.abs(change.by) / (data.features[change.feature][3] || 1));
     const bar = draw("rect", { class: change.by < 0 ? "lowered" : "raised", x: `${change.by < 0 ? 50 - size : 50}%`, y: "20%", width: `${Math.max(size, 0.8)}%`, height: "60%" });
@@ -219,7 +219,7 @@
       const cells = [before, after, by].map((text) => make("td", { class: "n" }, text));
       return make("tr", {}, make("th", { scope: "row" }, isolated(name), ...(unit ? [small(isolated(unit))] : [])), make("td", { class: "way" }, swing(change)), ...cells);
     });
-    return [headed("What changes. A full bar is the largest change of that feature among all people picked.", ["Feature", WAY, "Before", "After", "Change"], rows), ...rest(person)];
+    return [headed("What changes. A full-length bar is the largest change of that feature among all people picked.", ["Feature", DIRECTION, "Before", "After", "Change"], rows), ...rest(person)];
   }
 
   function rest(person) {
@@ -243,8 +243,8 @@
     const numbers = make("details", { class: "numbers" }, make("summary", {}, "The same in numbers"), headed("What changes", ["Feature", "Before", "After", "Change"], rows));
     const axis = data.times ? "time" : "step";
     const span = ends[0] === ends[1] ? `at ${axis} ${brief(ends[0])}` : `over ${axis} ${brief(ends[0])} to ${brief(ends[1])}`;
-    const said = `Measurements that change, ${span}: hollow before, full after.`;
-    return [make("p", { class: "soft" }, said), make("div", { class: "multiples" }, ...charts), numbers, ...rest(person)];
+    const legend = `Measurements that change, ${span}. Hollow points: before. Filled points: after.`;
+    return [make("p", { class: "soft" }, legend), make("div", { class: "multiples" }, ...charts), numbers, ...rest(person)];
   }
 
   function curve(feature, changes, when, ends) {
@@ -283,7 +283,7 @@
       const share = data.drawn[person][r];
       return share === 0 ? [] : [make("tr", {}, make("th", { scope: "row" }, isolated(name)), make("td", { class: "n" }, percent(share)))];
     });
-    return [headed("What this person draws of each budget", ["Budget", "Share"], rows)];
+    return [headed("Share of each budget that this person uses", ["Budget", "Share"], rows)];
   }
 
   function step(by) {
@@ -309,7 +309,7 @@
   $("person-close").addEventListener("click", () => $("person").close());
   $("person").addEventListener("click", (event) => event.target === $("person") && $("person").close());
   addEventListener("beforeprint", () => {
-    // chromium repeats the head of a table on every sheet, but not the buttons in it
+    // Chromium repeats a table head on every printed page, but not the buttons in it.
     const listed = shown.slice(0, ON_PAPER);
     fill(listed);
     table.caption.querySelector(".unscripted").textContent = `${grouped(String(listed.length))} of ${grouped(String(count))}. `;

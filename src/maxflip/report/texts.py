@@ -1,4 +1,4 @@
-"""Texts from outside (ids, names, units, notices), made safe to stand inside a sentence."""
+"""Makes user texts (ids, names, units, notices) safe inside a sentence of the page."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 
 from markupsafe import Markup
 
-LONGEST = 160
+LONGEST = 160  # characters; longer texts are cut
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def isolated(text: object, most: int = LONGEST) -> Markup:
-    """Escaped, and in <bdi>: a right-to-left override in an id cannot turn around the words next to it.
+    """The text escaped and in <bdi>, so that a right-to-left override in an id does not affect the words around it.
 
     >>> isolated("<b>")
     Markup('<bdi>&lt;b&gt;</bdi>')
@@ -21,7 +21,7 @@ def isolated(text: object, most: int = LONGEST) -> Markup:
 
 
 def shortened(text: object, most: int = LONGEST) -> str:
-    """Cut in the middle, so that start and end stay; characters that no page can carry become U+FFFD.
+    """The text cut in the middle to at most `most` characters; characters invalid in HTML become U+FFFD.
 
     >>> shortened("abcdefghij", most=7)
     'abcd…ij'

@@ -24,11 +24,9 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch.nn.functional import pad
 
-from maxflip.search.interior import HASTY, Bent, Constraints, ConvexFlip, Program, improve, natural_units
+from maxflip.search.interior import Bent, Constraints, ConvexFlip, ConvexProgram, improve, natural_units
+from maxflip.search.settings import INTERIOR, LINEAR
 from maxflip.search.terms import Terms
-
-# How much dearer it is to ease the constraints than to cross the dearest of them, were it alone.
-DEARER = (1e2, 1e5, 1e8, 1e11)
 
 
 def cheapest_into_convex(
@@ -37,7 +35,7 @@ def cheapest_into_convex(
     w: torch.Tensor,
     terms: Terms,
     payable: torch.Tensor | None = None,
-    patience: int = HASTY,
+    patience: int = INTERIOR.hasty,
 ) -> ConvexFlip:
     """start (B, k)   w (k, A) or (B, k, A)
 
@@ -50,7 +48,7 @@ def cheapest_into_convex(
     if not len(at):
         return best
     here, own = constraints(start[at], at), terms.of(at)
-    program = Program.of(at, here, start[at], w[at], natural_units(here, w[at], own), terms=own, claim=own)
+    program = ConvexProgram.of(at, here, start[at], w[at], natural_units(here, w[at], own), terms=own, claim=own)
 
     def is_out_of_reach(doubted: torch.Tensor) -> torch.Tensor:
         if payable is None:
@@ -66,7 +64,7 @@ def _is_empty(
 ) -> torch.Tensor:
     """(b,): for which of the samples `at` it is proved that there is no such change in the box"""
     proved = torch.zeros_like(at, dtype=torch.bool)
-    for dearer in DEARER:
+    for dearer in LINEAR.easing_prices:
         open_ = torch.nonzero(~proved).flatten()
         if len(open_):
             own = at[open_]
@@ -99,7 +97,7 @@ def _must_be_eased(
         high=pad(terms.high, (0, 1)),
     )
     with_ease = replace(without, high=pad(terms.high, (0, 1), value=torch.inf))
-    program = Program.of(everyone, eased(start, everyone), start, w, units, terms=with_ease, claim=without)
+    program = ConvexProgram.of(everyone, eased(start, everyone), start, w, units, terms=with_ease, claim=without)
     best = ConvexFlip.none(without.low, torch.zeros_like(at, dtype=torch.bool))
     improve(best, program, eased)
     return torch.isinf(best.lower)

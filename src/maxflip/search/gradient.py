@@ -1,24 +1,22 @@
-"""Cheapest flips of a differentiable model: a whole batch at a time, no proof, but never a flip that is none.
+"""Cheap flips of a differentiable model, for a batch at a time: no proof, but every change returned is a flip.
 
     min cost(d)   s.t.  m(d) >= 0,  low <= d <= high          cost(d) = sum_i s_i d_i^2 + l_i |d_i|
 
-1. Walk. Steps of a normalised length along the gradient of m, kept on a sphere around the start; the sphere shrinks
-   when the sample has crossed and grows when it has not (the idea of DDN, in the metric of the prices). A
-   full Newton-like step from the start lands in a far basin; walking finds near ones.
-2. Samples that have not crossed climb m from where they stand; then they go where others went, and walk and climb as
-   if every feature cost the same per spread.
-3. Samples without a flip, and those with limits that had to climb, try where others end; those that still have none
-   try the corners of their limits, and climb from the best of these (last_resort). Then bisect between start and
-   flip.
-4. Follow. A direction that flips one person often leads another to a basin that no local method sees from the second
-   one's start: try those of some others, and walk again from where the most promising one leads.
-5. Walk once more from the flip with small steps, then descend: SQP steps onto the linearised surface, damped by a
-   merit function; and bisect.
+1. Walk. Steps of a normalised length along the gradient of m, kept on a sphere around the start. The sphere shrinks
+   if the sample has crossed the surface and grows if not (DDN, in the metric of the prices). A full Newton step from
+   the start lands in a far basin; a walk finds near ones.
+2. Samples that have not crossed climb m from the end of the walk. Then they try the flips of others. Those still
+   without a flip walk and climb again as if every feature cost the same per spread.
+3. Samples without a flip, and those with limits that had to climb, try the ends of others. Those still without one try
+   the corners of their limits, and climb from the best of these (last_resort). Then bisect between start and flip.
+4. Follow. The direction of one sample's flip often leads another to a basin that no local method finds from its own
+   start. Try the directions of some others, and walk again from where the most promising one leads.
+5. Walk once more from the flip with small steps. Then descend: SQP steps onto the linearised surface, damped by a merit
+   function; and bisect.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -26,45 +24,8 @@ import torch
 from maxflip.search.halfspace import cheapest_into_halfspace, cost
 from maxflip.search.last_resort import LastResort
 from maxflip.search.prices import FeaturePrices
+from maxflip.search.settings import GRADIENT, Gait
 from maxflip.search.surface import Surface
-
-CLIMBS, PATIENCE = 40, 4  # steps; within limits, so many in a row that do not raise m
-OVERSHOOT = 1.2
-BRIEFLY, ROUGHLY, CLOSELY = 3, 5, 10  # bisections
-DESCENTS = 6
-HALVINGS = 4
-CREASED = 1e-3  # a flip that its tangent plane holds to be dearer than need be by more than this lies in a crease
-SETTLED = 1e-4  # a sample whose cost changes by less than this, relative, has arrived
-STRETCHES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.5, 1.0)
-LEADERS = 16  # whose directions the others try
-SHORTER = 0.9  # ... at this part of the length of their own flip
-PROMISING = 0.95  # ... and walk where that promises to cost less than this part of their own flip
-FURTHER = (1.0, 2.0, 4.0, 8.0, 16.0)  # ... or, if they have none, at these multiples of the leader's
-TINY = 1e-100  # keeps quotients finite; larger, and the units of a flat model would matter
-
-
-@dataclass(frozen=True)
-class Gait:
-    """How a walk goes: so many steps; their length falls from `stride` to its end by a cosine, and the rate at which
-    the radius changes falls geometrically; both relative to the radius."""
-
-    steps: int
-    stride: tuple[float, float]
-    rate: tuple[float, float]
-
-    def at(self, k: int) -> tuple[float, float]:
-        part = k / self.steps
-        first, last = self.stride
-        length = last + (first - last) * (1 + math.cos(math.pi * part)) / 2
-        return length, self.rate[0] * (self.rate[1] / self.rate[0]) ** part
-
-
-EXPLORE = Gait(steps=20, stride=(0.7, 0.01), rate=(0.3, 0.01))
-FOLLOW = Gait(steps=20, stride=(0.3, 0.01), rate=(0.2, 0.01))
-REFINE = Gait(steps=20, stride=(0.1, 0.005), rate=(0.03, 0.003))
-TOUCH_UP = Gait(steps=8, stride=(0.2, 0.005), rate=(0.03, 0.001))
-FINISH = Gait(steps=16, stride=(0.1, 0.005), rate=(0.03, 0.001))
-FIRST_RADIUS = 1.5  # of the distance to the surface as the gradient at the start has it
 
 
 @dataclass(eq=False)
@@ -110,7 +71,7 @@ def explore(surface: Surface, best: Best, at: torch.Tensor) -> None:
     strayed = _first(surface, best, at)
     _be_led(surface, best, at[~best.found[at]], among=torch.nonzero(best.found).flatten())
     lost = at[~best.found[at]]
-    if len(lost):  # at very unlike prices everyone goes where it is cheap, also those who must go elsewhere
+    if len(lost):  # at very unlike prices all walks move the cheap features, even if only a dear one flips the sample
         fair = surface.repriced(FeaturePrices(1.0 / surface.problem.spread**2, 0.0 * surface.problem.spread))
         other = Best.none(surface.low)
         _first(fair, other, lost)
@@ -122,30 +83,31 @@ def explore(surface: Surface, best: Best, at: torch.Tensor) -> None:
     strayed = strayed[_is_limited(surface)[strayed] | ~best.found[strayed]]
     if len(strayed):
         _resort(surface, best, strayed, searched=len(at))
-    _bisect(surface, best, at[best.found[at]], ROUGHLY)
+    _bisect(surface, best, at[best.found[at]], GRADIENT.rough_bisections)
 
 
 def refine(surface: Surface, best: Best, at: torch.Tensor) -> None:
     """Cheaper flips for `at`, which have one each: step 5."""
-    _bisect(surface, best, at, ROUGHLY)
-    flip = best.change[at] * (1 - REFINE.rate[0])
-    _walk(surface, best, at, flip, surface.metric(flip), REFINE)
-    _descend(surface, best, best.change.clone(), at, DESCENTS)
-    _bisect(surface, best, at, CLOSELY)
+    _bisect(surface, best, at, GRADIENT.rough_bisections)
+    flip = best.change[at] * (1 - GRADIENT.refine.rate[0])
+    _walk(surface, best, at, flip, surface.metric(flip), GRADIENT.refine)
+    _descend(surface, best, best.change.clone(), at, GRADIENT.descents)
+    _bisect(surface, best, at, GRADIENT.close_bisections)
 
 
 def touch_up(surface: Surface, best: Best, at: torch.Tensor, gait: Gait) -> None:
-    """Cheaper flips for those of `at` whose own lies in a crease of the surface, where descents stand still."""
+    """Cheaper flips for those of `at` whose own lies in a crease of the surface, where descents stall."""
     flat = _onto_tangent_plane(surface, best.change[at], at)
-    at = at[_price(surface, flat) < (1 - CREASED) * best.cost[at]]
-    _bisect(surface, best, at, BRIEFLY)
+    at = at[_price(surface, flat) < (1 - GRADIENT.creased) * best.cost[at]]
+    _bisect(surface, best, at, GRADIENT.brief_bisections)
     flip = best.change[at] * (1 - gait.rate[0])
     _walk(surface, best, at, flip, surface.metric(flip), gait)
-    _bisect(surface, best, at, ROUGHLY)
+    _bisect(surface, best, at, GRADIENT.rough_bisections)
 
 
 def track(surface: Surface, best: Best, at: torch.Tensor, start: torch.Tensor, steps: int) -> None:
-    """Flips of `at` near start (B, A), where a model of the surface expects them: descents, then over the line."""
+    """Flips of `at` near start (B, A), where a model of the surface expects them: descents, then a stretch that crosses
+    the surface."""
     d = start.clone()
     d[at] = d[at].clamp(surface.low[at], surface.high[at])
     _descend(surface, best, d, at, steps)
@@ -162,15 +124,15 @@ def _first(surface: Surface, best: Best, at: torch.Tensor) -> torch.Tensor:
         return at
     origin = torch.zeros_like(surface.low[at])
     m, g = surface.margin_and_gradient(origin, at)
-    away = (-m).clamp_min(TINY).nan_to_num(posinf=1.0)
+    away = (-m).clamp_min(GRADIENT.smallest).nan_to_num(posinf=1.0)
     low, high = surface.low[at], surface.high[at]
     flat = cheapest_into_halfspace(g, away, surface.squared, surface.absolute, low, high)
     weight = surface.metric(origin, typical_cost=_price(surface, flat.change))
     pull = g / weight
-    size = pull.norm(dim=1, keepdim=True).clamp_min(TINY)
-    first = FIRST_RADIUS * away[:, None] * (pull / weight) / size**2
+    size = pull.norm(dim=1, keepdim=True).clamp_min(GRADIENT.smallest)
+    first = GRADIENT.first_radius * away[:, None] * (pull / weight) / size**2
     d = torch.zeros_like(surface.low)
-    d[at] = _walk(surface, best, at, first.clamp(low, high), weight, EXPLORE)
+    d[at] = _walk(surface, best, at, first.clamp(low, high), weight, GRADIENT.explore)
     _stretch(surface, best, d, at[~best.found[at]])
     strayed = at[~best.found[at]]
     _climb(surface, best, d, strayed)
@@ -184,7 +146,7 @@ def _is_limited(surface: Surface) -> torch.Tensor:
 
 
 def _resort(surface: Surface, best: Best, strayed: torch.Tensor, searched: int) -> None:
-    """Flips of those who strayed, by the last resort; of those who climbed to one, if it is cheaper."""
+    """Flips by the last resort, for samples that have none or where it finds a cheaper one than a climb did."""
     flipped = torch.nonzero(best.found).flatten()
     flipped = flipped[torch.argsort(best.cost[flipped], stable=True)]
     search = LastResort.of(surface, strayed, best.change[strayed], best.cost[strayed])
@@ -205,19 +167,19 @@ def _walk(
         shortest = torch.minimum((weight * best.change[at]).norm(dim=1, keepdim=True), length)
         radius = torch.where((m >= 0)[:, None], shortest * (1 - rate), length * (1 + rate))
         pull = g / weight
-        d = d + stride * radius * (pull / weight) / pull.norm(dim=1, keepdim=True).clamp_min(TINY)
-        d = d * (radius / (weight * d).norm(dim=1, keepdim=True).clamp_min(TINY))
+        d = d + stride * radius * (pull / weight) / pull.norm(dim=1, keepdim=True).clamp_min(GRADIENT.smallest)
+        d = d * (radius / (weight * d).norm(dim=1, keepdim=True).clamp_min(GRADIENT.smallest))
         d = d.clamp(low, high)
     best.record(at, d, _price(surface, d), surface.margin(d, at))
     return d
 
 
 def _be_led(surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor) -> None:
-    """Samples that nothing has flipped go where others went, ever further."""
+    """Samples without a flip try multiples of the flips of others."""
     if not len(at) or not len(among):
         return
     for leader in _leaders(best, among):
-        for factor in FURTHER:
+        for factor in GRADIENT.leader_multiples:
             point = (factor * best.change[leader]).expand(len(at), -1).clamp(surface.low[at], surface.high[at])
             best.record(at, point, _price(surface, point), surface.margin(point, at))
         at = at[~best.found[at]]
@@ -226,9 +188,9 @@ def _be_led(surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor)
 
 
 def _leaders(best: Best, among: torch.Tensor) -> torch.Tensor:
-    """Some of those who are flipped, from the cheapest to the dearest."""
+    """Some of the flipped samples, spaced evenly from the cheapest flip to the dearest."""
     by_cost = among[torch.argsort(best.cost[among], stable=True)]
-    return by_cost[torch.linspace(0, len(among) - 1, min(LEADERS, len(among))).long()]
+    return by_cost[torch.linspace(0, len(among) - 1, min(GRADIENT.leaders, len(among))).long()]
 
 
 def follow(
@@ -236,8 +198,8 @@ def follow(
 ) -> None:
     """Step 4 for `at`: walks from where the most promising direction of others `among` the flipped leads.
 
-    worth (B,): what a flip may cost and be of use. Then no one is led further than that, and only those walk whom the
-    tangent plane where they are led promises a flip that costs less than it, and clearly less than their own.
+    worth (B,): what a flip may cost to be of use. If it is given, no direction is tried further than that. A sample
+    walks only if the tangent plane there promises a flip that costs less than it, and clearly less than its own.
     """
     if not len(at) or len(among) < 2:
         return
@@ -246,10 +208,12 @@ def follow(
     start = most_promising(surface, best, at, among, weight, enough)
     if worth is not None:
         promised = _price(surface, _onto_tangent_plane(surface, start, at))
-        pays = promised < torch.minimum(PROMISING * best.cost, worth)[at]
+        pays = promised < torch.minimum(GRADIENT.promising * best.cost, worth)[at]
         at, start = at[pays], start[pays]
-    own = Best.none(surface.low)  # by its own successes, or it would soon be back where the sample was
-    _walk(surface, own, at, start, weight.expand(len(at), -1), FOLLOW)
+    own = Best.none(
+        surface.low
+    )  # the radius follows the flips of this walk alone, or it would soon end at the old flip
+    _walk(surface, own, at, start, weight.expand(len(at), -1), GRADIENT.follow)
     best.record(at, own.change[at], own.cost[at], torch.where(own.found[at], 0.0, -1.0))
 
 
@@ -259,12 +223,12 @@ def most_promising(
     """(b, A): where m is highest of all points in the direction of a leader's flip that cost a little less than enough
     (B,)."""
     length = (weight * best.change).norm(dim=1, keepdim=True)
-    unit = best.change / length.clamp_min(TINY)
-    length = length * (enough / best.cost.clamp_min(TINY)).sqrt()[:, None]
+    unit = best.change / length.clamp_min(GRADIENT.smallest)
+    length = length * (enough / best.cost.clamp_min(GRADIENT.smallest)).sqrt()[:, None]
     highest = torch.full((len(at),), -torch.inf, dtype=unit.dtype, device=unit.device)
     start = torch.zeros_like(unit[at])
     for leader in _leaders(best, among):
-        point = (SHORTER * length[at] * unit[leader]).clamp(surface.low[at], surface.high[at])
+        point = (GRADIENT.leader_length * length[at] * unit[leader]).clamp(surface.low[at], surface.high[at])
         m = surface.margin(point, at)
         best.record(at, point, _price(surface, point), m)
         promising = (m > highest) & (at != leader)
@@ -293,14 +257,15 @@ def _descend(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor, st
         r = torch.where(torch.isfinite(m), (g * here).sum(dim=1) - m, 0.0)
         step = cheapest_into_halfspace(g, r, surface.squared, surface.absolute, surface.low[at], surface.high[at])
         goal_price = _price(surface, step.change)
-        steep = torch.where(step.reachable, 2.0 * step.nu, 10.0 * goal_price / m.abs().clamp_min(TINY))
+        beyond = GRADIENT.merit_weight_beyond * goal_price / m.abs().clamp_min(GRADIENT.smallest)
+        steep = torch.where(step.reachable, GRADIENT.merit_weight * step.nu, beyond)
         weight[at] = torch.maximum(weight[at], torch.where(torch.isfinite(steep), steep, 0.0))
         merit = price + weight[at] * (-m).clamp_min(0.0)
 
         moved = _line_search(surface, best, at, here, step.change - here, merit, weight[at])
         d[at] = torch.where(moved.accepted[:, None], moved.point, here)
         change = (moved.price - price).abs()
-        arrived = (change <= SETTLED * price) & (moved.margin >= 0)
+        arrived = (change <= GRADIENT.converged * price) & (moved.margin >= 0)
         at = at[moved.accepted & ~arrived & torch.isfinite(m)]
 
 
@@ -330,7 +295,7 @@ def _line_search(
     )
     open_ = torch.arange(len(at), device=at.device)
     length = 1.0
-    for _ in range(HALVINGS + 1):
+    for _ in range(GRADIENT.halvings + 1):
         point = here[open_] + length * move[open_]
         m = surface.margin(point, at[open_])
         price = _price(surface, point)
@@ -347,8 +312,9 @@ def _line_search(
 
 
 def _stretch(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor) -> None:
-    """A descent may end a hair in front of the surface: reach a little further along the same line, while it pays."""
-    for factor in STRETCHES:
+    """A descent may end just in front of the surface: lengthen its change a little, as long as that costs less than the
+    known flip."""
+    for factor in GRADIENT.stretches:
         point = ((1.0 + factor) * d[at]).clamp(surface.low[at], surface.high[at])
         pays = _price(surface, point) < best.cost[at]
         at, point = at[pays], point[pays]
@@ -360,25 +326,25 @@ def _stretch(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor) ->
 
 
 def _climb(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor) -> None:
-    """Raise m from d[at], in place: each time the cheapest step that would cross if the surface were flat.
+    """Raise m from d[at], in place: each step is the cheapest that would cross if the surface were flat.
 
-    Within limits, a sample whose m does not rise for PATIENCE steps goes back and forth between corners, and leaves.
+    Within limits, a sample whose m does not rise for a few steps oscillates between corners, and leaves.
     """
     highest = torch.full_like(best.cost, -torch.inf)
     rose = torch.where(_is_limited(surface), 0.0, torch.inf)  # the last step at which m rose
-    for k in range(CLIMBS):
+    for k in range(GRADIENT.climb_steps):
         if not len(at):
             return
         here = d[at]
         m, g = surface.margin_and_gradient(here, at)
         best.record(at, here, _price(surface, here), m)
         low, high = surface.low[at] - here, surface.high[at] - here
-        step = cheapest_into_halfspace(g, -OVERSHOOT * m, surface.squared, surface.absolute, low, high)
+        step = cheapest_into_halfspace(g, -GRADIENT.climb_overshoot * m, surface.squared, surface.absolute, low, high)
         d[at] = (here + step.change).clamp(surface.low[at], surface.high[at])
         moves = (step.change != 0).any(dim=1) & torch.isfinite(d[at]).all(dim=1)
         rose[at] = torch.where(m > highest[at], rose[at].clamp_min(k), rose[at])
         highest[at] = torch.maximum(highest[at], m)
-        at = at[~best.found[at] & moves & (k - rose[at] < PATIENCE)]
+        at = at[~best.found[at] & moves & (k - rose[at] < GRADIENT.climb_patience)]
     if len(at):
         best.record(at, d[at], _price(surface, d[at]), surface.margin(d[at], at))
 

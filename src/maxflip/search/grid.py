@@ -16,14 +16,8 @@ from __future__ import annotations
 import torch
 
 from maxflip.search.halfspace import cheapest_into_halfspace, cost
+from maxflip.search.settings import GRID
 from maxflip.search.surface import Surface
-
-RAISES = 30
-LOWERS = 8
-FURTHER = (1.03, 1.1, 1.25, 1.5, 2.0)  # times the change d
-FINE = 0.1  # of what m lacks, or has to spare: what one step of a value changes at most that moves as if it had none
-OVERSHOOT = 1.001  # of what m lacks, where values without a step make up for it
-ON_A_MULTIPLE = 1e-9  # of a step: a start this close to a multiple is on it
 
 
 def onto_grid(surface: Surface, d: torch.Tensor, at: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -32,7 +26,7 @@ def onto_grid(surface: Surface, d: torch.Tensor, at: torch.Tensor) -> tuple[torc
     open_ = torch.arange(len(at), device=d.device)
     point = grid.nearest(d, open_)
     found = torch.zeros_like(open_, dtype=torch.bool)
-    for _ in range(RAISES):
+    for _ in range(GRID.raises):
         m, g = surface.margin_and_gradient(point[open_], at[open_])
         found[open_[m >= 0]] = True
         open_, m, g = open_[m < 0], m[m < 0], g[m < 0]
@@ -42,7 +36,7 @@ def onto_grid(surface: Surface, d: torch.Tensor, at: torch.Tensor) -> tuple[torc
         moves = (moved != point[open_]).any(dim=1)
         point[open_] = moved
         open_ = open_[moves]
-    for factor in FURTHER:
+    for factor in GRID.longer:
         lost = torch.nonzero(~found).flatten()
         if not len(lost):
             break
@@ -79,10 +73,10 @@ class _Grid:
         """
         step = torch.where(self.step > 0, self.step, 1.0)
         place = (self.start[who] + d) / step
-        from_start = torch.where(way > 0, (place + ON_A_MULTIPLE).floor(), (place - ON_A_MULTIPLE).ceil())
+        from_start = torch.where(way > 0, (place + GRID.on_a_multiple).floor(), (place - GRID.on_a_multiple).ceil())
         there = (torch.where(d == 0, from_start, place.round()) + way) * step - self.start[who]
         there = torch.where(there * d < 0, 0.0, there)
-        room = ON_A_MULTIPLE * step
+        room = GRID.on_a_multiple * step
         inside = (there >= self.low[who] - room) & (there <= self.high[who] + room) & (self.step > 0) & (way != 0)
         return torch.where(inside, there.clamp(self.low[who], self.high[who]), torch.nan)
 
@@ -103,7 +97,7 @@ class _Grid:
             1, order, (before < lacks[:, None]) & torch.isfinite(rate)
         )
         stepped = torch.where(takes, there, d)
-        filled, price = self._filled(d, who, OVERSHOOT * lacks, g)
+        filled, price = self._filled(d, who, GRID.overshoot * lacks, g)
         cheaper = price / lacks <= rate[:, 0]
         return torch.where(cheaper[:, None], filled, stepped)
 
@@ -113,7 +107,7 @@ class _Grid:
         """Values without a coarse step raise m by so much (b,), or lower it: the changes (b, A), and what that costs
         more, inf where they cannot."""
         surface = self.surface
-        free = g.abs() * self.step <= FINE * more_m.abs()[:, None]
+        free = g.abs() * self.step <= GRID.fine * more_m.abs()[:, None]
         own = torch.where(free, g, 0.0)
         if not bool((own != 0).any()):
             return d, torch.full_like(more_m, torch.inf)
@@ -125,7 +119,7 @@ class _Grid:
 
     def lower(self, d: torch.Tensor, who: torch.Tensor) -> None:
         """Step 3 of the samples `who`, in place."""
-        for _ in range(LOWERS):
+        for _ in range(GRID.lowers):
             if not len(who):
                 return
             m, g = self.surface.margin_and_gradient(d[who], self.at[who])

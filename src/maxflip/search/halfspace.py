@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 import torch
 
+from maxflip.search.settings import LINEAR
+
 EPS = torch.finfo(torch.float64).eps
-# A squared price that adds less than this part of the absolute one to the cost of the longest change that can be needed
-# counts as 0. Otherwise (nu |g_i| - l_i) / (2 s_i) would be made of rounding errors.
-NEGLIGIBLE = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +78,9 @@ def _by_breakpoints(
     moves = (size > 0) & (cap > 0)
     cap = torch.where(moves, cap, 0.0)
     longest = torch.minimum(cap, r.clamp_min(0.0)[:, None] / size)  # since g_i d_i >= 0 for every i, and g . d = r
-    is_smooth = moves & (squared > 0) & ((absolute == 0) | (2 * squared * longest > NEGLIGIBLE * absolute))
+    is_smooth = (
+        moves & (squared > 0) & ((absolute == 0) | (2 * squared * longest > LINEAR.negligible_square * absolute))
+    )
     slope = torch.where(is_smooth, size**2 / (2 * squared), 0.0)
     start = torch.where(moves, absolute / size, torch.inf)
     end = torch.where(is_smooth, (absolute + 2 * squared * cap) / size, torch.inf)

@@ -16,21 +16,8 @@ from typing import Any, TypeVar
 import torch
 
 from maxflip.search.halfspace import rounding_of
+from maxflip.search.settings import INTERIOR
 from maxflip.search.terms import Terms, dual_bound
-
-CLOSE = 3e-12  # relative gap between the cost and what is proved at which a sample is done
-BACK_OFF = (0.995, 0.999)  # of the way to the boundary: far from the solution, and near it
-CENTRAL = 0.1  # products slack * dual aim for at least this share of the largest |missing| * dual
-LEAST_SHARE = 1e-3  # and none falls below this share of their mean
-LEAST = 1e-200
-PAUSE = 8  # steps after which samples that are done are left out
-DOUBT = 12  # steps after which it is asked whether a sample that has met no point inside has any
-HASTY, PATIENT = 30, 100  # ... and after which it leaves: at very unlike prices the way to a small set is long
-ONWARD = 30  # steps after that, for those inside
-SPARE = 16  # rows, beyond two for each feature, up to which all are solved for as they stand
-REFINEMENTS = 3  # of the solution where there are more
-JITTER = 1e-13  # of matrices with a diagonal of ones that rounding has made singular
-ROUNDING = 1e-15  # of h, relative to 1 + |z|: what is short by no more is inside
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +73,7 @@ class ConvexFlip:
         return cls(nothing, nothing[:, 0].clone(), inside, nothing.clone(), nothing[:, 0].clone())
 
 
-T = TypeVar("T", "Program", "Point")
+T = TypeVar("T", "ConvexProgram", "Point")
 
 
 def _take(of: T, keep: torch.Tensor) -> T:
@@ -97,7 +84,7 @@ def _take(of: T, keep: torch.Tensor) -> T:
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class ConvexProgram:
     """min squared . y^2 + linear . y   s.t.  h(start + w (y_1 - y_2)) / size >= 0,   0 <= y <= cap.     y (B, 2A)
 
     In units, `unit` (B, A) and `typical` (B,), in which all sizes are near 1. at (B,): which samples these are.
@@ -129,7 +116,7 @@ class Program:
         units: tuple[torch.Tensor, torch.Tensor],
         terms: Terms,
         claim: Terms,
-    ) -> Program:
+    ) -> ConvexProgram:
         """here: the constraints at d = 0   start (B, k)   w (B, k, A)   units: `unit` and `typical`"""
         unit, typical = units
         two_unit = torch.cat([unit, unit], dim=1)
@@ -142,7 +129,7 @@ class Program:
         return cls(
             at=at,
             start=start,
-            noise=ROUNDING * (1.0 + start.abs().amax(dim=1)),
+            noise=INTERIOR.rounding * (1.0 + start.abs().amax(dim=1)),
             w=w,
             unit=unit,
             typical=typical,
@@ -212,7 +199,7 @@ def natural_units(here: Bent, w: torch.Tensor, terms: Terms) -> tuple[torch.Tens
     able = ((terms.low < 0) | (terms.high > 0))[:, None, :] & (slopes != 0)
     by_square = torch.where(able, slopes**2 / squared, 0.0).nan_to_num(posinf=0.0).sum(dim=2)
     by_size = torch.where(able, slopes.abs() / absolute, 0.0).nan_to_num(posinf=0.0).amax(dim=2)
-    by_square, by_size = need**2 / by_square.clamp_min(LEAST), need / by_size.clamp_min(LEAST)
+    by_square, by_size = need**2 / by_square.clamp_min(INTERIOR.least), need / by_size.clamp_min(INTERIOR.least)
     alone = by_square if not bool((absolute > 0).any()) else by_size
     if bool((squared > 0).any()) and bool((absolute > 0).any()):
         alone = torch.minimum(by_square, by_size)
@@ -223,10 +210,10 @@ def natural_units(here: Bent, w: torch.Tensor, terms: Terms) -> tuple[torch.Tens
 
 def improve(
     best: ConvexFlip,
-    program: Program,
+    program: ConvexProgram,
     constraints: Constraints,
     out_of_reach: Callable[[torch.Tensor], torch.Tensor] | None = None,
-    patience: int = HASTY,
+    patience: int = INTERIOR.hasty,
 ) -> None:
     """Notes in `best` what is found and proved.
 
@@ -240,25 +227,25 @@ def improve(
     slack = torch.where(program.live, torch.cat([row, y, program.cap - y], dim=1), 1.0)
     point = Point(y, slack, program.live.double())
     upper = torch.full_like(best.lower, torch.inf)
-    for step in range(1, patience + ONWARD + 1):
+    for step in range(1, patience + INTERIOR.onward + 1):
         bent = constraints(program.start + program.forms(point.y), program.at)
         open_ = ~_record(program, bent, point, best, upper)
         doubted = program.at[open_ & ~best.inside[program.at]]
-        if step == DOUBT and len(doubted) and out_of_reach is not None:
+        if step == INTERIOR.doubt and len(doubted) and out_of_reach is not None:
             best.lower[doubted[out_of_reach(doubted)]] = torch.inf
             open_ &= torch.isfinite(best.lower[program.at])
         if step >= patience:
             open_ &= best.inside[program.at]
         if not bool(open_.any()):
             break
-        if step % PAUSE == 0 or 2 * int(open_.sum()) <= len(open_):
+        if step % INTERIOR.pause == 0 or 2 * int(open_.sum()) <= len(open_):
             keep = torch.nonzero(open_).flatten()
             program, point = _take(program, keep), _take(point, keep)
             bent = constraints(program.start + program.forms(point.y), program.at)
         point = _step(program, bent, point)
 
 
-def _record(program: Program, bent: Bent, point: Point, best: ConvexFlip, upper: torch.Tensor) -> torch.Tensor:
+def _record(program: ConvexProgram, bent: Bent, point: Point, best: ConvexFlip, upper: torch.Tensor) -> torch.Tensor:
     """Notes what this point achieves and proves; returns (b,): the samples that are done."""
     at, change = program.at, program.change(point.y)
     price = program.terms.cost(change)
@@ -273,43 +260,43 @@ def _record(program: Program, bent: Bent, point: Point, best: ConvexFlip, upper:
     bound = dual_bound(pull, offset, program.claim)
     higher = bound > best.lower[at]
     best.lower[at[higher]], best.pull[at[higher]], best.offset[at[higher]] = bound[higher], pull[higher], offset[higher]
-    is_close = upper[at] - best.lower[at] <= CLOSE * upper[at]
+    is_close = upper[at] - best.lower[at] <= INTERIOR.closed_gap * upper[at]
     return torch.isinf(best.lower[at]) | (best.inside[at] & is_close)
 
 
 # Of matrices (B, n, m).
-Solver = Callable[[torch.Tensor], torch.Tensor]
+LinearSolve = Callable[[torch.Tensor], torch.Tensor]
 
 
-def _factored(matrix: torch.Tensor) -> Solver:
+def _factored(matrix: torch.Tensor) -> LinearSolve:
     """x of matrix x = need, for positive definite matrices (B, n, n) whose sizes may be very uneven."""
     scale = matrix.diagonal(dim1=1, dim2=2).rsqrt()[:, :, None]
     even = matrix * scale * scale.transpose(1, 2)
     factor, failed = torch.linalg.cholesky_ex(even)
     if bool((failed > 0).any()):  # singular but for rounding, as where more rows bind than there are features
-        nudge = JITTER * torch.eye(even.shape[1], dtype=even.dtype, device=even.device)
+        nudge = INTERIOR.jitter * torch.eye(even.shape[1], dtype=even.dtype, device=even.device)
         again = torch.nonzero(failed > 0).flatten()
         factor[again] = torch.linalg.cholesky_ex(even[again] + nudge).L
     return lambda need: scale * torch.cholesky_solve(scale * need, factor)
 
 
-def _solver(rows: torch.Tensor, ease: torch.Tensor, w: torch.Tensor, spread: torch.Tensor) -> Solver:
-    """x of (R E R' + diag(ease)) x = need, R = rows w.   rows (B, N, k)   ease (B, N)   w (B, k, A)   spread (B, A): E
+def _solver(rows: torch.Tensor, ease: torch.Tensor, w: torch.Tensor, inverse: torch.Tensor) -> LinearSolve:
+    """x of (R E R' + diag(ease)) x = need, R = rows w.   rows (B, N, k)   ease (B, N)   w (B, k, A)   inverse (B, A): E
 
     The less ease a row has the more it binds; solved as it stands the system is accurate however hard. Where there are
     many more rows than features, only the heaviest are solved for so. The others are put into E first, by
     x = (need - R v) / ease with v = E R' x, for which A equations are enough; refinement mends what that rounds.
     """
-    few = 2 * w.shape[2] + SPARE
+    few = 2 * w.shape[2] + INTERIOR.spare_rows
     if rows.shape[1] <= few:
-        inner = (w * spread[:, None, :]) @ w.transpose(1, 2)
+        inner = (w * inverse[:, None, :]) @ w.transpose(1, 2)
         return _factored(rows @ inner @ rows.transpose(1, 2) + torch.diag_embed(ease))
-    rows = torch.where(spread[:, None, :] > 0, rows @ w, 0.0)
-    heavy = ((rows**2 * spread[:, None, :]).sum(dim=2) / ease).topk(few, dim=1).indices[:, :, None]
+    rows = torch.where(inverse[:, None, :] > 0, rows @ w, 0.0)
+    heavy = ((rows**2 * inverse[:, None, :]).sum(dim=2) / ease).topk(few, dim=1).indices[:, :, None]
     own = rows.gather(1, heavy.expand(-1, -1, rows.shape[2]))
     ease = ease[:, :, None]
     lightly = (1.0 / ease).scatter(1, heavy, 0.0)
-    stiff = torch.diag_embed(torch.where(spread > 0, 1.0 / spread, 1.0))
+    stiff = torch.diag_embed(torch.where(inverse > 0, 1.0 / inverse, 1.0))
     features = _factored(stiff + (lightly * rows).transpose(1, 2) @ rows)
     reach = features(own.transpose(1, 2))
     rest = _factored(own @ reach + torch.diag_embed(ease.gather(1, heavy)[:, :, 0]))
@@ -321,14 +308,14 @@ def _solver(rows: torch.Tensor, ease: torch.Tensor, w: torch.Tensor, spread: tor
 
     def solve(need: torch.Tensor) -> torch.Tensor:
         x = solve_roughly(need)
-        for _ in range(REFINEMENTS):
-            x = x + solve_roughly(need - rows @ (spread[:, :, None] * (rows.transpose(1, 2) @ x)) - ease * x)
+        for _ in range(INTERIOR.refinements):
+            x = x + solve_roughly(need - rows @ (inverse[:, :, None] * (rows.transpose(1, 2) @ x)) - ease * x)
         return x
 
     return solve
 
 
-def _step(program: Program, bent: Bent, point: Point) -> Point:
+def _step(program: ConvexProgram, bent: Bent, point: Point) -> Point:
     live = program.live
     y, slack, duals = point.y, point.slack, point.duals
     number = live.sum(dim=1)
@@ -346,7 +333,7 @@ def _step(program: Program, bent: Bent, point: Point) -> Point:
         + cap_duals,
         0.0,
     )
-    weights = torch.where(live, duals / slack, 0.0).clamp_min(LEAST)
+    weights = torch.where(live, duals / slack, 0.0).clamp_min(INTERIOR.least)
     row_weight, zero_weight, cap_weight = program.parts(weights)
     inverse = torch.where(program.movable, 1.0 / (2 * program.squared + zero_weight + cap_weight), 0.0)
     # The curvature enters as rows of their own: all is one positive definite system, accurate for enormous weights.
@@ -374,16 +361,16 @@ def _step(program: Program, bent: Bent, point: Point) -> Point:
     _, d_slack, d_duals = newton(torch.zeros_like(slack))
     length = _length(slack, d_slack, duals, d_duals)
     ahead = ((slack + length * d_slack) * (duals + length * d_duals)).sum(dim=1) / number
-    centre = (gap * (ahead / gap.clamp_min(LEAST)).clamp(0.0, 1.0) ** 3)[:, None]
-    centre = torch.maximum(centre, CENTRAL * (missing * duals).abs().amax(dim=1, keepdim=True))
+    centre = (gap * (ahead / gap.clamp_min(INTERIOR.least)).clamp(0.0, 1.0) ** 3)[:, None]
+    centre = torch.maximum(centre, INTERIOR.central * (missing * duals).abs().amax(dim=1, keepdim=True))
     d_y, d_slack, d_duals = newton(centre - d_slack * d_duals)
-    back_off = 1.0 - gap.clamp(1.0 - BACK_OFF[1], 1.0 - BACK_OFF[0])[:, None]
+    back_off = 1.0 - gap.clamp(1.0 - INTERIOR.back_off[1], 1.0 - INTERIOR.back_off[0])[:, None]
     length = back_off * _length(slack, d_slack, duals, d_duals)
-    slack = torch.where(live, (slack + length * d_slack).clamp_min(LEAST), slack)
-    duals = torch.where(live, (duals + length * d_duals).clamp_min(LEAST), duals)
+    slack = torch.where(live, (slack + length * d_slack).clamp_min(INTERIOR.least), slack)
+    duals = torch.where(live, (duals + length * d_duals).clamp_min(INTERIOR.least), duals)
     mean = torch.where(live, slack * duals, 0.0).sum(dim=1, keepdim=True) / number[:, None]
     is_row = torch.arange(slack.shape[1], device=slack.device) < row_duals.shape[1]
-    slack = torch.where(live & is_row, torch.maximum(slack, LEAST_SHARE * mean / duals), slack)
+    slack = torch.where(live & is_row, torch.maximum(slack, INTERIOR.least_share * mean / duals), slack)
     return Point(y + length * d_y, slack, duals)
 
 

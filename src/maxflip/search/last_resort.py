@@ -1,11 +1,11 @@
-"""The last resort for samples whose walk has led nowhere: many starts far away, and ascents of m from the best of them.
+"""The last resort for samples that no walk has flipped: many distant starts, and ascents of m from the best of them.
 
-    starts    values that others end at, and corners of the limits
+    starts    values at which others end, and corners of the limits
     screen    m at every start, without gradients
     ascend    d <- clip(d + t w sign(grad m)) to the limits, t falling, from one start of each sample after another
 
-w is the width of the limits, so units do not matter. The corners are drawn once and are the same for all samples, so
-that their order does not matter.
+w is the width of the limits, so units do not matter. The corners are drawn once, with a fixed seed, and are the same
+for all samples. So the order of the samples does not matter.
 """
 
 from __future__ import annotations
@@ -15,14 +15,8 @@ from dataclasses import dataclass
 import torch
 
 from maxflip.search.halfspace import cost
+from maxflip.search.settings import LAST_RESORT
 from maxflip.search.surface import Surface
-
-CORNERS, OTHERS = 64, 128  # starts of each kind, at most
-FAR = 10.0  # spreads of a feature: where a corner lies if there is no limit, and half the widest width
-STEPS = 15  # of an ascent
-STRIDE = (0.3, 0.01)  # its first and last step, in widths of the limits
-ASCENTS = 16  # of one sample, at most
-PER_LOST, PER_SAMPLE = 30, 5  # gradients for all ascents together, per sample without a flip and per sample searched
 
 
 @dataclass(eq=False)
@@ -42,7 +36,7 @@ class LastResort:
 
     @classmethod
     def of(cls, surface: Surface, at: torch.Tensor, change: torch.Tensor, price: torch.Tensor) -> LastResort:
-        far = torch.as_tensor(FAR * surface.problem.spread, device=at.device)
+        far = torch.as_tensor(LAST_RESORT.far * surface.problem.spread, device=at.device)
         return cls(surface, at, _values(surface, at), surface.low[at], surface.high[at], far, change, price)
 
     def run(self, flipped: torch.Tensor, flips: torch.Tensor, searched: int) -> None:
@@ -52,22 +46,23 @@ class LastResort:
         searched: how many samples the search is about; gradients per sample stay few even where many are lost
         """
         broken = self.surface.broken.clone()
-        ends = _evenly(_values(self.surface, flipped) + flips, OTHERS)
+        ends = _evenly(_values(self.surface, flipped) + flips, LAST_RESORT.others)
         everyone = torch.arange(len(self.at), device=self.at.device)
         by_others = self.screen(ends, everyone)
         corners = _corners(self.low)
         by_corners = self.screen(corners, self.lost)
         kinds = ((ends, by_others), (corners, by_corners))
-        turns = [(ends, order[k]) for k in range(ASCENTS) for ends, order in kinds if k < len(ends)]
+        turns = [(ends, order[k]) for k in range(LAST_RESORT.ascents) for ends, order in kinds if k < len(ends)]
         spent = self.surface.evaluations
-        room = spent.gradients + PER_LOST * len(self.lost) + PER_SAMPLE * searched
-        for ends, start in turns[:ASCENTS]:
+        room = spent.gradients + LAST_RESORT.gradients_per_lost * len(self.lost)
+        room += LAST_RESORT.gradients_per_sample * searched
+        for ends, start in turns[: LAST_RESORT.ascents]:
             lost = self.lost
-            if not len(lost) or spent.gradients + STEPS * len(lost) > room:
+            if not len(lost) or spent.gradients + LAST_RESORT.steps * len(lost) > room:
                 break
             self.ascend(self.toward(ends[start[lost]], lost), lost)
             new = lost[torch.isfinite(self.cost[lost])]
-            self.screen(_evenly(self.x[new] + self.change[new], OTHERS), self.lost)
+            self.screen(_evenly(self.x[new] + self.change[new], LAST_RESORT.others), self.lost)
         self.surface.broken = broken  # an output that is not finite at a far corner says nothing about the sample
 
     @property
@@ -101,14 +96,15 @@ class LastResort:
     def ascend(self, d: torch.Tensor, some: torch.Tensor) -> None:
         """From d (s, A), until the sample passes."""
         width = torch.minimum(self.high - self.low, 2 * self.far)
-        for k in range(STEPS):
+        first, last = LAST_RESORT.stride
+        for k in range(LAST_RESORT.steps):
             m, g = self.surface.margin_and_gradient(d, self.at[some])
             self.record(d, m, some)
             fails = m < 0
             some, d, g = some[fails], d[fails], g[fails]
             if not len(some):
                 return
-            stride = STRIDE[0] * (STRIDE[1] / STRIDE[0]) ** (k / (STEPS - 1))
+            stride = first * (last / first) ** (k / (LAST_RESORT.steps - 1))
             d = (d + stride * width[some] * g.sign()).clamp(self.low[some], self.high[some])
         self.record(d, self.surface.margin(d, self.at[some]), some)
 
@@ -130,9 +126,9 @@ def _evenly(ends: torch.Tensor, most: int) -> torch.Tensor:
 def _corners(like: torch.Tensor) -> torch.Tensor:
     """(c, A): infinite ends, each of them a corner; every corner where there are few.   like (b, A)"""
     width = like.shape[1]
-    if 2**width <= CORNERS:
+    if 2**width <= LAST_RESORT.corners:
         numbers = torch.arange(2**width)[:, None]
         is_high = (numbers >> torch.arange(width)) % 2 == 1
     else:
-        is_high = torch.rand(CORNERS, width, generator=torch.Generator().manual_seed(0)) < 0.5
+        is_high = torch.rand(LAST_RESORT.corners, width, generator=torch.Generator().manual_seed(0)) < 0.5
     return torch.where(is_high, torch.inf, -torch.inf).to(like)

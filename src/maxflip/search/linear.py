@@ -35,15 +35,11 @@ from maxflip.search import halfspace
 from maxflip.search.convex import cheapest_into_convex
 from maxflip.search.grid import onto_grid
 from maxflip.search.halfspace import EPS, cheapest_into_halfspace, cost, dual_value
-from maxflip.search.interior import HASTY, PATIENT, Bent
+from maxflip.search.interior import Bent
 from maxflip.search.prices import FeaturePrices
-from maxflip.search.surface import LIFT, Surface
+from maxflip.search.settings import INTERIOR, LINEAR, PRICING
+from maxflip.search.surface import Surface
 from maxflip.search.terms import Terms
-
-APART = 1.0  # in logits: how far the half-spaces that only guide the solver keep from the flip itself
-# The model computes in its own dtype; where that rounds a flip back over the line, aim a little further.
-FURTHER = (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4)
-SETS = 64  # convex sets of which a union may be made
 
 Forms = tuple[LinearForm, ...]
 
@@ -70,7 +66,7 @@ def applies(forms: Forms | None, goal: Goal) -> bool:
     most_wanted = int(goal.wanted.sum(axis=1).max())
     if len(forms[0].weight) > 2 and goal.is_threshold:
         return most_wanted == 1
-    return len(forms) == 1 or most_wanted ** len(forms) <= SETS
+    return len(forms) == 1 or most_wanted ** len(forms) <= LINEAR.sets
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +86,7 @@ def search_and_prove(surface: Surface, forms: Forms) -> tuple[Searched, torch.Te
     Who is not flipped soon is hardly ever within reach; only those of whom that is not proved are searched at length.
     Prices that differ by many orders of magnitude can defeat that too: then any flip will do, at neutral prices.
     """
-    known = search(surface, forms, torch.arange(len(surface.x), device=surface.x.device), HASTY)
+    known = search(surface, forms, torch.arange(len(surface.x), device=surface.x.device), INTERIOR.hasty)
     unreachable = out_of_reach(surface, forms, torch.nonzero(~known.found).flatten())
     for priced in (surface, _neutral(surface)):
         late = search(priced, forms, torch.nonzero(~known.found & ~unreachable).flatten())
@@ -105,13 +101,13 @@ def _neutral(surface: Surface) -> Surface:
     return surface.repriced(FeaturePrices(1.0 / spread**2, np.zeros_like(spread)))
 
 
-def search(surface: Surface, forms: Forms, at: torch.Tensor, patience: int = PATIENT) -> Searched:
+def search(surface: Surface, forms: Forms, at: torch.Tensor, patience: int = INTERIOR.patient) -> Searched:
     """The cheapest flips of the samples `at`."""
     model = _Logits.of(surface, forms)
     nothing, never = torch.zeros_like(surface.low), torch.zeros_like(surface.broken)
     known = Searched(nothing, never, nothing.clone(), torch.zeros_like(nothing[:, 0]))
-    for ahead in FURTHER if len(at) else ():
-        flip = cheapest(surface, model, at, guards=LIFT, ahead=ahead, patience=patience)
+    for ahead in LINEAR.aims if len(at) else ():
+        flip = cheapest(surface, model, at, guards=PRICING.guards, ahead=ahead, patience=patience)
         passes = torch.isfinite(flip.lower) & (surface.margin(flip.change, at, guards=1.0) >= 0)
         own = at[passes]
         known.change[own], known.pull[own], known.offset[own] = (
@@ -201,7 +197,7 @@ def _shares(surface: Surface, forms: Forms) -> tuple[float, ...]:
     """
     least = float(surface.shares[0])
     most_wanted = int(surface.problem.goal.wanted.sum(axis=1).max())
-    if least == 1.0 or is_one_half_space(forms) or most_wanted ** (2 * len(forms)) > SETS:
+    if least == 1.0 or is_one_half_space(forms) or most_wanted ** (2 * len(forms)) > LINEAR.sets:
         return (least,)
     return (1.0, least)
 
@@ -240,7 +236,7 @@ def cheapest(
     guards: float,
     ahead: float = 0.0,
     proof: torch.Tensor | None = None,
-    patience: int = HASTY,
+    patience: int = INTERIOR.hasty,
 ) -> Exact:
     """For the samples `at`, over all wanted classes: confidence >= required + guards * guard, and beyond that
     h >= ahead * scale of each model.
@@ -375,7 +371,7 @@ def _by_margin(z: torch.Tensor, unwanted: torch.Tensor, aim: float) -> Bent:
     mean = torch.softmax(z, dim=1)
     slope = -torch.diag_embed(share) - rest[:, :, None] * mean[:, None, :]
     h = torch.where(unwanted, -blend, torch.inf)
-    plain = torch.where(unwanted, APART - z - 2 * math.atanh(aim), torch.inf)
+    plain = torch.where(unwanted, LINEAR.guide_distance - z - 2 * math.atanh(aim), torch.inf)
     flat = -torch.diag_embed(unwanted.to(z))
     return Bent(torch.cat([h, plain], dim=1), torch.cat([slope, flat], dim=1), share, rest, mean)
 
@@ -388,7 +384,7 @@ def _by_threshold(z: torch.Tensor, wanted: int, aim: float) -> Bent:
     own = torch.arange(z.shape[1], device=z.device) == wanted
     others = torch.where(own, -torch.inf, z)
     mean = torch.softmax(others, dim=1)
-    h = torch.where(own, -others.logsumexp(dim=1, keepdim=True), APART - z) - _log_odds(aim)
+    h = torch.where(own, -others.logsumexp(dim=1, keepdim=True), LINEAR.guide_distance - z) - _log_odds(aim)
     slope = -torch.where(own[:, None], mean[:, None, :], torch.eye(len(own), dtype=z.dtype, device=z.device))
     rest = own.to(z).expand_as(z)
     return Bent(h, slope, torch.zeros_like(z), rest, mean)

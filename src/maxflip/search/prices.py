@@ -8,10 +8,7 @@ import numpy as np
 
 from maxflip._util.types import Floats
 from maxflip.problem.problem import Problem
-
-# A feature whose budgets are all free would be changed without end; its change is kept this cheap instead, relative to
-# the dearest feature, both measured per standard deviation of the cohort.
-FREE = 1e-9
+from maxflip.search.settings import PRICING
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,5 +30,5 @@ class FeaturePrices:
         spread = problem.spread
         dearest = max((squared * spread**2 + absolute * spread).max(initial=0.0), np.finfo(float).tiny)
         is_free = (squared == 0) & (absolute == 0)
-        floor = FREE * dearest if not is_free.all() else 1.0
+        floor = PRICING.free * dearest if not is_free.all() else 1.0
         return cls(np.where(is_free, floor / spread**2, squared), absolute)

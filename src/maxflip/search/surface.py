@@ -8,14 +8,11 @@ from dataclasses import dataclass, field
 import torch
 
 from maxflip._util.types import Rows
-from maxflip.data.inputs import TableInputs
 from maxflip.models import log_scores
 from maxflip.problem.problem import Problem
 from maxflip.search.halfspace import cost
 from maxflip.search.prices import FeaturePrices
-
-TYPICAL_GUARD = 1e-9  # of outputs near 1, in float64
-LIFT = 2.0  # searches aim for this many guards beyond what is asked; one is what the judge wants
+from maxflip.search.settings import PRICING
 
 
 @dataclass
@@ -28,7 +25,7 @@ class Evaluations:
 
 @dataclass(eq=False)
 class Surface:
-    """m(d) >= 0 where the sample passes with LIFT guards; d (B, A) over the actionable features, float64.
+    """m(d) >= 0 where the sample passes with `PRICING.guards` guards; d (B, A) over the actionable features, float64.
 
     With Uptake, m is the smallest over the shares of d that may be carried out, as it is the smallest over the members
     of an Ensemble. Values need not be on the grid of Rounded here: `grid` takes flips there.
@@ -46,7 +43,7 @@ class Surface:
         self.columns = torch.as_tensor(self.problem.actionable, device=device)
         self.inputs = self.problem.inputs(self.rows, device, self.problem.actionable)
         # (B, F): the rows of a table, for models that are linear; of sequences, none of these.
-        self.x = self.inputs.x if isinstance(self.inputs, TableInputs) else torch.empty(len(self.rows), 0)
+        self.x = self.inputs.x
         if self.problem.is_boundless:
             self.low = torch.full((len(self.rows), len(self.columns)), -torch.inf, dtype=torch.float64, device=device)
             self.high = -self.low
@@ -60,7 +57,7 @@ class Surface:
         self.wanted = self.problem.goal.wanted_for(self.rows, device)
         self.shares = torch.tensor([*self.problem.scenarios.shares, 1.0], dtype=torch.float64, device=device)
         # Decision values may have any size; counted in this unit they are near 1, as logits are.
-        self.unit = self.problem.guard / TYPICAL_GUARD if self.problem.goal.is_decision else 1.0
+        self.unit = self.problem.guard / PRICING.typical_guard if self.problem.goal.is_decision else 1.0
         # Which samples ever gave an output that is not finite.
         self.broken = torch.zeros(len(self.rows), dtype=torch.bool, device=device)
 
@@ -86,7 +83,7 @@ class Surface:
         bend = self.absolute / torch.maximum(size, least)
         return (self.squared + torch.where(self.absolute > 0, bend, 0.0)).sqrt()
 
-    def _margin(self, d: torch.Tensor, at: torch.Tensor, guards: float = LIFT) -> torch.Tensor:
+    def _margin(self, d: torch.Tensor, at: torch.Tensor, guards: float = PRICING.guards) -> torch.Tensor:
         """(b,): of d (b, A) carried out in full"""
         log_p = log_scores(self.problem.classifier, self.inputs.at(at, d))
         return self.problem.goal.log_margin(log_p, self.wanted[at], guards * self.problem.guard) / self.unit
@@ -98,7 +95,7 @@ class Surface:
         which = torch.where(torch.isnan(each), -torch.inf, each).argmin(dim=0)
         return each.gather(0, which[None])[0], self.shares[which]
 
-    def margin(self, d: torch.Tensor, at: torch.Tensor, guards: float = LIFT) -> torch.Tensor:
+    def margin(self, d: torch.Tensor, at: torch.Tensor, guards: float = PRICING.guards) -> torch.Tensor:
         """(b,); -inf where the model's output is not finite"""
         m = d.new_zeros(len(at))
         self.evaluations.forwards += len(at) * len(self.shares)
@@ -119,7 +116,7 @@ class Surface:
             share = self.shares[-1:]
             if len(self.shares) > 1:  # the gradient of the smallest margin alone
                 self.evaluations.forwards += len(leaf) * len(self.shares)
-                share = self._worst_share(d[part], at[part], LIFT)[1][:, None]
+                share = self._worst_share(d[part], at[part], PRICING.guards)[1][:, None]
             with torch.enable_grad():
                 value = self._margin(share * leaf, at[part])
                 (g[part],) = torch.autograd.grad(value.sum(), leaf)

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from maxflip.search.halfspace import cost, rounding_of
-
-SURE = 1e-9  # relative room that a proof of unreachability leaves for rounding
+from maxflip.search.settings import LINEAR
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +40,7 @@ def dual_bound(pull: torch.Tensor, offset: torch.Tensor, terms: Terms) -> torch.
     squared, absolute = terms.squared, terms.absolute
     cap = torch.where(pull > 0, terms.high, -terms.low)
     furthest = torch.where(pull != 0, pull.abs() * cap, 0.0).sum(dim=1)
-    impossible = furthest < offset - SURE * (offset.abs() + furthest)
+    impossible = furthest < offset - LINEAR.sure * (offset.abs() + furthest)
     # Where an unlimited coordinate pays without end the bound would be minus infinity: weigh all half-spaces less.
     endless = torch.isinf(cap) & (squared == 0)
     fits = torch.where(endless & (pull.abs() > absolute), absolute / pull.abs(), 1.0).amin(dim=1)

@@ -2,15 +2,15 @@
 
     d' = argmin cost(d')   s.t.  g . (d' - d) >= -m,   |d'_i - d_i| <= t unit_i,   low <= d' <= high
 
-m, g: margin and its gradient at d. unit_i is how much of feature i alone the sample's whole worth buys. At a kink of
-the cost a step along the tangent plane alone would jump from one feature to another; the trust region lets it settle
-between them. For each gradient the step is computed for several t; that with the least merit is taken,
+m, g: margin and its gradient at d. unit_i is how much of feature i alone the sample's whole worth buys. Near a kink of
+the cost a step along the tangent plane alone would jump from one feature to another. The trust region keeps it between
+them. For each gradient the step is computed for several t. The one with the least merit is taken,
 
     merit(d) = cost(d) + weight max(0, -m(d))
 
-and t grows if the merit fell, else it shrinks. The cheapest change that passes is kept. One such descent ends in the
-nearest local minimum after a few gradients, so searches are many short descents from unlike starts. The best starts are
-flips of similar samples, scaled to cost a little less than the sample's own: they need no gradients to find.
+and t grows if the merit fell, else it shrinks. The cheapest change that passes is kept. A descent ends in the nearest
+local minimum after a few gradients, so a search is many short descents from unlike starts. The best starts are flips of
+similar samples, scaled to cost a little less than the sample's own: they cost no gradients to find.
 """
 
 from __future__ import annotations
@@ -19,22 +19,8 @@ import torch
 
 from maxflip.search.gradient import Best
 from maxflip.search.halfspace import cheapest_into_halfspace, cost
+from maxflip.search.settings import TRUST
 from maxflip.search.surface import Surface
-
-STEPS = 8  # gradients of a descent
-FIRST = 0.3  # t at first
-RADII = (1.0, 0.4, 0.16)  # x t: the steps compared for each gradient
-WIDER, NARROWER = 2.0, 0.5  # x the radius taken: the next t, if the merit fell and if not
-LAST = 1e-3  # t at which a sample has arrived
-STEEP, FADING = 2.0, 0.9  # weight of the merit: so many times the least price of a unit of m; and what is kept of it
-BEYOND = 0.3  # of what d lacks: how far steps aim beyond the tangent plane ...
-INSIDE = 1e-6  # ... and at least this part of what a unit wins, so that rounding does not leave them just outside
-GENEROUS = 8.0  # what the unit of a first search buys, in multiples of the flip that the tangent plane promises
-FLAT = 1e-6  # of an absolute price per unit: the curvature that makes the step unique
-FURTHEST = 10.0  # spreads of a feature: no unit is longer
-BISECTIONS = 16
-NEIGHBOURS, OTHERS = 32, 32  # whose flips are tried as starts: the nearest samples', and some of all
-SHORTER = 0.9  # of the cost of the sample's own flip: what others' flips are scaled to
 
 
 def descend(
@@ -43,8 +29,8 @@ def descend(
     at: torch.Tensor,
     start: torch.Tensor,
     worth: torch.Tensor,
-    steps: int = STEPS,
-    first: float = FIRST,
+    steps: int = TRUST.steps,
+    first: float = TRUST.first_radius,
 ) -> None:
     """Cheaper flips of `at` from start (b, A).   worth (B,): what the unit buys, > 0   first: t at first"""
     s, l = surface.squared, surface.absolute  # noqa: E741
@@ -61,15 +47,15 @@ def descend(
         m, g = surface.margin_and_gradient(d, at)
         price = cost(d, s, l)
         best.record(at, d, price, m)
-        weight = torch.maximum(FADING * weight, STEEP * _least_price(surface, g, d, at))
+        weight = torch.maximum(TRUST.weight_kept * weight, TRUST.weight * _least_price(surface, g, d, at))
         lacks = torch.where(torch.isfinite(m), (-m).clamp_min(0.0), 0.0)
-        beyond = torch.maximum(BEYOND * lacks, INSIDE * (g.abs() * unit).amax(dim=1))
+        beyond = torch.maximum(TRUST.beyond * lacks, TRUST.inside * (g.abs() * unit).amax(dim=1))
         wanted = (g * d).sum(dim=1) - m + beyond
         merit, point, radius = torch.full_like(price, torch.inf), d, t
-        for part in RADII:
+        for part in TRUST.radii:
             reach = (part * t)[:, None] * unit
             low, high = torch.maximum(surface.low[at], d - reach), torch.minimum(surface.high[at], d + reach)
-            tried = _cheapest(g, wanted, torch.maximum(s, FLAT * l / unit), l, low, high)
+            tried = _cheapest(g, wanted, torch.maximum(s, TRUST.curvature * l / unit), l, low, high)
             there, tried_price = surface.margin(tried, at), cost(tried, s, l)
             best.record(at, tried, tried_price, there)
             tried_merit = tried_price + weight * (-there).clamp_min(0.0)
@@ -78,8 +64,8 @@ def descend(
             point = torch.where(is_less[:, None], tried, point)
             radius = torch.where(is_less, part * t, radius)
         fell = merit < price + weight * lacks
-        d, t = point, torch.where(fell, WIDER, NARROWER) * radius
-        on = torch.isfinite(m) & (t > LAST)
+        d, t = point, torch.where(fell, TRUST.wider, TRUST.narrower) * radius
+        on = torch.isfinite(m) & (t > TRUST.last_radius)
         at, d, t, weight, unit = at[on], d[on], t[on], weight[on], unit[on]
 
 
@@ -92,7 +78,7 @@ def begin(surface: Surface, best: Best, at: torch.Tensor, steps: int) -> None:
     promised = cost(flat.change, surface.squared, surface.absolute)
     likely = flat.reachable & torch.isfinite(m) & torch.isfinite(promised) & (promised > 0)
     worth = torch.ones_like(surface.low[:, 0])
-    worth[at] = torch.where(likely, GENEROUS * promised, 1.0)
+    worth[at] = torch.where(likely, TRUST.first_unit * promised, 1.0)
     descend(surface, best, at[likely], start[likely], worth, steps)
 
 
@@ -113,9 +99,9 @@ def _leaders(surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor
     scale = values.std(axis=0)
     near = torch.as_tensor(values / (scale + (scale == 0)), dtype=torch.float32, device=at.device).nan_to_num()
     by_cost = among[torch.argsort(best.cost[among], stable=True)]
-    step = max(1, len(among) // OTHERS)
-    others = by_cost[turn % step :: step][:OTHERS].expand(len(at), -1)
-    nearest = torch.cdist(near[at], near[among]).topk(min(NEIGHBOURS + 1, len(among)), largest=False).indices
+    step = max(1, len(among) // TRUST.others)
+    others = by_cost[turn % step :: step][: TRUST.others].expand(len(at), -1)
+    nearest = torch.cdist(near[at], near[among]).topk(min(TRUST.neighbours + 1, len(among)), largest=False).indices
     return torch.cat([among[nearest], others], dim=1)
 
 
@@ -124,7 +110,7 @@ def _most_promising(
 ) -> torch.Tensor:
     """(b, A): of the leaders' flips, scaled to a little less than what the own flip costs, that with the highest m"""
     s, l = surface.squared, surface.absolute  # noqa: E741
-    enough = SHORTER * torch.minimum(best.cost, worth)[at]
+    enough = TRUST.leader_cost * torch.minimum(best.cost, worth)[at]
     highest = torch.full_like(enough, -torch.inf)
     start = torch.zeros_like(best.change[at])
     for leader in leaders.T:
@@ -144,7 +130,7 @@ def _units(surface: Surface, worth: torch.Tensor) -> torch.Tensor:
     """(b, A): how much of each feature alone so much worth buys: s y^2 + l y = v, solved for y"""
     s, l, v = surface.squared, surface.absolute, worth[:, None]  # noqa: E741
     spread = torch.as_tensor(surface.problem.spread, device=v.device)
-    return torch.minimum(2 * v / (l + (l**2 + 4 * s * v).sqrt()), FURTHEST * spread)
+    return torch.minimum(2 * v / (l + (l**2 + 4 * s * v).sqrt()), TRUST.longest_unit * spread)
 
 
 def _least_price(surface: Surface, g: torch.Tensor, d: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
@@ -183,7 +169,7 @@ def _cheapest(
     ends = torch.where(moves, (absolute + 2 * squared * most.clamp_min(0.0)) / size, 0.0).amax(dim=1)
     enough = (2 * ends).clamp_min(1e-300)
     short = torch.maximum(torch.minimum(begins, enough), 1e-20 * enough)
-    for _ in range(BISECTIONS):
+    for _ in range(TRUST.bisections):
         middle = (enough * short).sqrt()
         is_enough = reached(at(middle)) >= r
         enough, short = torch.where(is_enough, middle, enough), torch.where(is_enough, short, middle)

@@ -5,8 +5,8 @@
 The paper's final program, with several candidates per sample allowed. Its linear relaxation has at most one fractional
 sample per budget. Samples far from the margin are fixed as in the relaxation. A 0/1 program decides the band around the
 margin; the band is widened until the relaxation's bound is met. With many samples, one sample less than the bound is
-accepted, and local search (`swaps`) usually finds that first. Rows are scaled to budget 1, since the solver's tolerance
-is absolute. Budgets are then checked exactly; a selection that exceeds one is excluded, and the program solved again.
+accepted, and `local_search` usually finds that first. Rows are scaled to budget 1, since the solver's tolerance is
+absolute. Budgets are then checked exactly; a selection that exceeds one is excluded, and the program solved again.
 
 Ties in worth are broken by thrift: the selection with the smaller weighted sum of budget shares is preferred.
 """
@@ -27,28 +27,12 @@ from maxflip.errors import ProblemError
 from maxflip.plan.pool import first_of_each
 from maxflip.problem.budgets import Bill, Ledger
 from maxflip.problem.problem import Problem
-from maxflip.select.local_search import exchanged, reach, taken_whole
-from maxflip.select.milp import TOLERANCE, solve_whole
-from maxflip.select.relaxation import Candidates, Options, Relaxed, relaxed
+from maxflip.select.local_search import exchanged, tabu_search, taken_whole
+from maxflip.select.milp import solve_whole
+from maxflip.select.relaxation import Candidates, Demand, Relaxed, relaxed
+from maxflip.select.settings import CHOICE, PROGRAMS
 from maxflip.select.thrift import thriftier
 
-NODES = 500
-BAND, PER_BUDGET = 100, 10  # samples in the first band, and so many more per budget
-CUTS = 100  # at most so many rounds of cuts against selections that exceed a budget by a rounding error
-LESS = 4 * TOLERANCE  # of a budget: how much it is shrunk after such a selection, beyond EXACT samples
-WIDEST = 2000  # samples: once a feasible selection is known, the band is not widened beyond this
-FEW = 40  # up to so many samples, branch and bound runs without local search
-EXACT = 300  # samples up to which the optimum itself is sought
-SWAPPED = 2  # times the first band: samples that local search may change
-BRANCHED = 8  # budgets: with more, branch and bound hardly closes the gap that local search leaves
-NEARLY = 0.99  # of the bound: with more than BRANCHED budgets, a selection worth this much is enough
-RIVAL, DEAR = 0.05, 0.5  # x worth: drop candidates that cost so much more than their sample's best, or than their worth
-ALIKE = 0.1  # of the largest share that a sample draws: grid on which two of its candidates count as duplicates
-FINE = 1e-5  # of the bound: accepted gap beyond FEW samples, where worths are not whole
-AIMS, CLOSE = 5, 1e-3  # targets that local search tries; their least distance, of the bound, where worths are not whole
-EXACT_TERMS = 1_000_000  # numbers summed exactly, at most, for insertions that exceed a budget only by rounding
-ROUGHLY = 3e-4  # of the bound: gap of the relaxation where a selection is known, and samples are many
-ORDINARY = 10  # worths up to 2 to this power stay as they are; with 20, HiGHS's simplex gave up on worths of 1 to 1e6
 GAVE_UP = (
     "The linear program of the final choice found no solution, so people were picked one by one, cheapest first: the "
     "plan keeps every budget, but may be worth less than possible. Worths or budgets of very unlike sizes can cause "
@@ -115,12 +99,12 @@ def choice(
             "Take them off the list, or widen limits."
         )
     whole = offer = _offered(problem, rows, bill, needed)
-    if prices is not None and offer.candidates.share.size and offer.candidates.samples > EXACT:
+    if prices is not None and offer.candidates.share.size and offer.candidates.samples > CHOICE.exact:
         offer = _contending(whole, _per_share(problem.ledger, prices), known)
     if not len(offer.place):
         return Choice(offer.place)
     guess = None if prices is None else _per_share(problem.ledger, prices)
-    limit = relaxed(offer.candidates, guess, gap=ROUGHLY if known is not None else 0.0)
+    limit = relaxed(offer.candidates, guess, gap=CHOICE.rough_gap if known is not None else 0.0)
     lawful = None if known is None else _lawful(offer, known)
     offer = replace(offer, branched=branched, known=lawful, effort=effort)
     picked = None if limit is None else _within(offer, limit)
@@ -151,7 +135,7 @@ def _worth(offer: _Offer, picked: Chosen) -> float:
 def _filled(offer: _Offer, picked: Chosen, prices: Floats) -> Chosen:
     """Insert samples that fit into what is left, and exchange samples for others that are worth more."""
     picked = _insert(offer, picked)
-    room = np.maximum(1.0 - LESS, offer.candidates.drawn_by(picked))
+    room = np.maximum(1.0 - CHOICE.less, offer.candidates.drawn_by(picked))
     found = exchanged(offer.candidates, prices, room, picked)
     return picked if found is None or offer.bill.of(found).overspent() else found
 
@@ -171,11 +155,12 @@ def _thrifty(offer: _Offer, picked: Chosen, limit: Relaxed | None) -> Chosen:
     candidates = offer.candidates
     if limit is None or not len(picked):
         return picked
-    doubt = Options.at(limit.prices, candidates).doubt
-    free = lowest(doubt, min(len(doubt), SWAPPED * (BAND + PER_BUDGET * candidates.share.shape[1])))
+    doubt = Demand.at(limit.prices, candidates).doubt
+    band = CHOICE.band + CHOICE.band_per_budget * candidates.share.shape[1]
+    free = lowest(doubt, min(len(doubt), CHOICE.local_bands * band))
     # People are counted exactly; of other budgets HiGHS lets a little slip.
     counts = offer.bill.ledger.count[np.isfinite(offer.bill.ledger.amounts)] > 0
-    room = np.where(counts, 1.0, np.maximum(1.0 - LESS, candidates.drawn_by(picked)))
+    room = np.where(counts, 1.0, np.maximum(1.0 - CHOICE.less, candidates.drawn_by(picked)))
     found = thriftier(candidates, offer.draws, picked, free, room)
     return picked if offer.bill.of(found).overspent() else found
 
@@ -205,7 +190,7 @@ def _offered(problem: Problem, rows: Rows, bill: Bill, must: Rows) -> _Offer:
     by_sample = np.argsort(in_order_of_appearance(rows), kind="stable")
     place = by_sample[(wanted & _smallest(rows, bill))[by_sample]]
     share = _shares(bill.of(place))
-    fits = np.flatnonzero(filled(lambda part: (share[part] <= 1.0 + TOLERANCE).all(axis=1), place.shape, bool))
+    fits = np.flatnonzero(filled(lambda part: (share[part] <= 1.0 + PROGRAMS.tolerance).all(axis=1), place.shape, bool))
     if np.isin(must, rows[place[fits]]).all():
         place, share = place[fits], rows_of(share, fits)
     else:  # let the program find that it is infeasible
@@ -224,10 +209,11 @@ def _contending(offer: _Offer, per_share: Floats, known: Chosen | None) -> _Offe
     candidates = offer.candidates
     net = candidates.net(per_share * (candidates.worth.max() / offer.largest))
     best = candidates.per_sample_max(net)[candidates.sample]
-    near = candidates.must | ((net >= best - RIVAL * candidates.worth) & (net >= -DEAR * candidates.worth))
+    is_rival = (net >= best - CHOICE.rival * candidates.worth) & (net >= -CHOICE.dear * candidates.worth)
+    near = candidates.must | is_rival
     size = candidates.per_sample_max(candidates.share.max(axis=1))[candidates.sample]
     by_net = np.flatnonzero(near)[np.argsort(-net[near], kind="stable")]
-    alike = np.round(candidates.share[by_net] / np.maximum(ALIKE * size[by_net], 1e-300)[:, None])
+    alike = np.round(candidates.share[by_net] / np.maximum(CHOICE.alike * size[by_net], 1e-300)[:, None])
     places = np.sort(by_net[first_of_each(candidates.sample[by_net], alike)])
     kept = np.zeros(len(near), dtype=bool)
     kept[places] = True
@@ -296,7 +282,7 @@ def unit_of(worth: Floats) -> float:
     """A power of two that scales very large or small worths to about 1, since the solver's tolerances are absolute.
     Ordinary worths are not scaled (1), so that whole numbers stay whole."""
     exponent = math.frexp(float(worth.max(initial=0.0)))[1]
-    return 1.0 if 0 <= exponent <= ORDINARY else math.ldexp(1.0, exponent)
+    return 1.0 if 0 <= exponent <= CHOICE.ordinary_exponent else math.ldexp(1.0, exponent)
 
 
 def in_order_of_appearance(rows: Rows) -> Rows:
@@ -320,7 +306,7 @@ def _per_share(ledger: Ledger, prices: Mapping[str, float]) -> Floats:
 
 def _within(offer: _Offer, limit: Relaxed) -> Chosen | None:
     """The best selection found that keeps every budget exactly; None if the samples that must be picked do not fit."""
-    method = _with_cuts if offer.candidates.samples <= EXACT else _with_less
+    method = _with_cuts if offer.candidates.samples <= CHOICE.exact else _with_less
     return method(offer, limit)
 
 
@@ -330,7 +316,7 @@ def _with_cuts(offer: _Offer, limit: Relaxed) -> Chosen | None:
     cuts: list[tuple[Floats, float]] = []
     room = np.ones(offer.candidates.share.shape[1])
     picked = _pick(offer, limit, room, cuts)
-    for _ in range(CUTS):
+    for _ in range(CHOICE.cut_rounds):
         over = [] if picked is None else offer.bill.of(picked).overspent()
         if picked is None or not over:
             return picked
@@ -350,7 +336,7 @@ def _with_less(offer: _Offer, limit: Relaxed) -> Chosen | None:
         # longer fit, samples are dropped instead.
         again = None
         if (room[slipped] == 1.0).any():
-            room[slipped] = 1.0 - LESS
+            room[slipped] = 1.0 - CHOICE.less
             again = _pick(offer, limit, room, [])
         if again is None:
             return _shed(offer, picked)
@@ -380,53 +366,55 @@ def _too_many(offer: _Offer, r: int, picked: Chosen) -> tuple[Floats, float]:
 def _pick(offer: _Offer, limit: Relaxed, room: Floats, cuts: list[tuple[Floats, float]]) -> Chosen | None:
     """The best selection within the node limit; None if the samples that must be picked do not fit.
 
-    room (m,): available share of each budget. Beyond EXACT samples, a selection one sample below the bound is accepted:
-    closing that last gap can take very long.
+    room (m,): available share of each budget. With more than `CHOICE.exact` samples, a selection one sample below the
+    bound is accepted: closing that last gap can take very long.
     """
     candidates, worth = offer.candidates, offer.candidates.worth
     is_whole = bool(np.all(worth == np.floor(worth)))
     ceiling = float(np.floor(limit.bound + 1e-6)) if is_whole else limit.bound * (1 - 1e-9)
-    doubt = Options.at(limit.prices, candidates).doubt
+    doubt = Demand.at(limit.prices, candidates).doubt
     doubt[candidates.sample[np.abs(limit.x - np.round(limit.x)) > 1e-7]] = 0.0
     m = candidates.share.shape[1]
-    band = BAND + PER_BUDGET * m
+    band = CHOICE.band + CHOICE.band_per_budget * m
     best: Chosen | None = None
-    enough, gap, nodes = ceiling, 1.0 - 1e-6 if is_whole else 1e-9 * max(1.0, limit.bound), NODES
-    if len(doubt) > FEW:
-        best = _by_swaps(offer, limit, room, _among(doubt, SWAPPED * band), ceiling)
+    enough, gap, nodes = ceiling, 1.0 - 1e-6 if is_whole else 1e-9 * max(1.0, limit.bound), CHOICE.nodes
+    if len(doubt) > CHOICE.few:
+        best = _by_local_search(offer, limit, room, _among(doubt, CHOICE.local_bands * band), ceiling)
         if not is_whole:
-            enough, gap, nodes = limit.bound * (1 - FINE), FINE * limit.bound, max(1, NODES // max(1, m))
+            enough, gap = limit.bound * (1 - CHOICE.fine_gap), CHOICE.fine_gap * limit.bound
+            nodes = max(1, CHOICE.nodes // max(1, m))
     usual = float(np.median(worth[worth > 0])) if (worth > 0).any() else 0.0
-    if len(doubt) > EXACT or (len(doubt) > FEW and m > BRANCHED):
-        enough = ceiling - usual if m <= BRANCHED else min(ceiling - usual, NEARLY * ceiling)
-        gap, nodes = limit.bound - enough, max(1, NODES // max(1, m))
+    if len(doubt) > CHOICE.exact or (len(doubt) > CHOICE.few and m > CHOICE.branched_budgets):
+        enough = ceiling - usual if m <= CHOICE.branched_budgets else min(ceiling - usual, CHOICE.nearly * ceiling)
+        gap, nodes = limit.bound - enough, max(1, CHOICE.nodes // max(1, m))
     if best is not None and (not offer.branched or (offer.effort < 1 and worth[best].sum() >= ceiling - usual)):
         return best
     while best is None or worth[best].sum() < enough:
         picked = _pick_in_band(candidates, limit, room, cuts, _among(doubt, band)[candidates.sample], gap, nodes, best)
         if picked is not None and (best is None or worth[picked].sum() > worth[best].sum()):
             best = picked
-        if band >= len(doubt) or (best is not None and band >= WIDEST):
+        if band >= len(doubt) or (best is not None and band >= CHOICE.widest_band):
             break
-        band *= 8
+        band *= CHOICE.band_growth
     better = None if best is None or is_whole else exchanged(candidates, limit.prices, room, best)
     return best if better is None else better
 
 
-def _by_swaps(offer: _Offer, limit: Relaxed, room: Floats, free: Mask, ceiling: float) -> Chosen | None:
+def _by_local_search(offer: _Offer, limit: Relaxed, room: Floats, free: Mask, ceiling: float) -> Chosen | None:
     """The best selection that local search finds. Its target starts at the ceiling and is bisected downwards."""
     candidates, worth, most = offer.candidates, offer.candidates.worth, ceiling
     best = exchanged(candidates, limit.prices, room, taken_whole(candidates, limit))
     if offer.known is not None and (best is None or _worth(offer, offer.known) >= _worth(offer, best)):
         best = offer.known
     have = -np.inf if best is None else _worth(offer, best)
-    step = float(worth[worth > 0].min(initial=np.inf)) if (worth == np.floor(worth)).all() else CLOSE * ceiling
+    is_whole = bool((worth == np.floor(worth)).all())
+    step = float(worth[worth > 0].min(initial=np.inf)) if is_whole else CHOICE.aim_distance * ceiling
     aim = most
-    for _ in range(AIMS):
+    for _ in range(CHOICE.aims):
         if have >= most - 0.5 * step:
             break
         nearly_there = best is offer.known and have >= most - 1.5 * step
-        found = reach(candidates, limit, room, free, aim, aim, offer.effort if nearly_there else 1.0)
+        found = tabu_search(candidates, limit, room, free, aim, aim, offer.effort if nearly_there else 1.0)
         if found is not None and worth[found].sum() > have:
             best, have = found, float(worth[found].sum())
         if have < aim:
@@ -518,10 +506,11 @@ def _insert(offer: _Offer, picked: Chosen) -> Chosen:
     left = 1.0 - candidates.drawn_by(chosen)
     is_taken = np.zeros(candidates.samples, dtype=bool)
     is_taken[candidates.sample[chosen]] = True
-    fits = filled(lambda part: (candidates.share[part] <= left + TOLERANCE).all(axis=1), candidates.worth.shape, bool)
+    room = left + PROGRAMS.tolerance
+    fits = filled(lambda part: (candidates.share[part] <= room).all(axis=1), candidates.worth.shape, bool)
     open_ = np.flatnonzero(fits & ~is_taken[candidates.sample])
     open_ = open_[np.lexsort((candidates.share[open_].sum(axis=1), -candidates.worth[open_]))]
-    tries = EXACT_TERMS // max(1, len(chosen))
+    tries = CHOICE.exact_terms // max(1, len(chosen))
     while len(open_) and tries:
         best, open_ = open_[0], open_[1:]
         more = np.append(chosen, best)
@@ -530,5 +519,5 @@ def _insert(offer: _Offer, picked: Chosen) -> Chosen:
             continue
         chosen, left = more, left - candidates.share[best]
         open_ = open_[candidates.sample[open_] != candidates.sample[best]]
-        open_ = open_[(candidates.share[open_] <= left + TOLERANCE).all(axis=1)]
+        open_ = open_[(candidates.share[open_] <= left + PROGRAMS.tolerance).all(axis=1)]
     return chosen

@@ -16,20 +16,10 @@ import numpy as np
 
 from maxflip._util.types import Floats, Mask
 from maxflip.select.relaxation import Candidates, Indices, Relaxed
-
-STEPS, WORK = 4000, 10**8  # limits of one search: steps, and numbers evaluated
-FOR_THE_AIM = 0.2  # of the steps: a search that has found `enough` tries for `aim` up to this step
-ROUNDING = 1e-12  # of a budget: tolerance of this search; the caller checks budgets exactly
-LEAST_PRICE = 1e-3  # of the highest price: least weight of a budget, since one with price 0 must be kept too
-WAIT, WAIT_MORE = 4, 11  # tabu tenure in steps: WAIT, plus a varying number below WAIT_MORE
-LOUDER = 0.1  # of the mean weight: added to the weights of violated terms at a local minimum
-WHOLE, HALF = 1e-6, 0.5  # a part above 1 - WHOLE counts as taken; above HALF for a sample that must be picked
-NEAR = 0.5  # x worth: a candidate with a larger net loss is not exchanged
-PASSES = 5  # over all candidates
-LINE = 500  # candidates tried in a pass, in order of net gain
+from maxflip.select.settings import LOCAL_SEARCH
 
 
-def reach(
+def tabu_search(
     candidates: Candidates,
     limit: Relaxed,
     room: Floats,
@@ -46,16 +36,16 @@ def reach(
     """
     inside = np.flatnonzero(free[candidates.sample])
     outside = np.flatnonzero(~free[candidates.sample] & (limit.x > 0.5))
-    spare = room - candidates.drawn_by(outside) + ROUNDING
+    spare = room - candidates.drawn_by(outside) + LOCAL_SEARCH.rounding
     still = aim - float(candidates.worth[outside].sum())
-    options = _Options(candidates.of(free[candidates.sample]), limit.x[inside], limit.prices)
+    options = _TabuSearch(candidates.of(free[candidates.sample]), limit.x[inside], limit.prices)
     found = options.search(np.append(spare, -still), still - (aim - enough), effort)
     return None if found is None else np.sort(np.concatenate([outside, inside[found]]))
 
 
 def taken_whole(candidates: Candidates, limit: Relaxed) -> Indices:
     """Candidates that the relaxation takes whole, or by more than half where their sample must be picked."""
-    return np.flatnonzero((limit.x > 1 - WHOLE) | (candidates.must & (limit.x > HALF)))
+    return np.flatnonzero((limit.x > 1 - LOCAL_SEARCH.whole) | (candidates.must & (limit.x > LOCAL_SEARCH.half)))
 
 
 def exchanged(candidates: Candidates, prices: Floats, room: Floats, known: Indices) -> Indices | None:
@@ -69,10 +59,10 @@ def exchanged(candidates: Candidates, prices: Floats, room: Floats, known: Indic
     if (left < 0).any() or (covered > 1).any() or (candidates.must_samples & (covered == 0)).any():
         return None
     net = candidates.net(prices)
-    line = np.argsort(-net, kind="stable")[: int((net > -NEAR * worth).sum())]
-    for _ in range(PASSES):
+    line = np.argsort(-net, kind="stable")[: int((net > -LOCAL_SEARCH.near * worth).sum())]
+    for _ in range(LOCAL_SEARCH.passes):
         won = 0.0
-        for new in line[~chosen[line]][:LINE]:
+        for new in line[~chosen[line]][: LOCAL_SEARCH.line]:
             picked = np.flatnonzero(chosen)
             own = picked[sample[picked] == sample[new]]  # its sample's present candidate has to go in any case
             gives = share[own].sum(axis=0)
@@ -97,15 +87,18 @@ def exchanged(candidates: Candidates, prices: Floats, room: Floats, known: Indic
     return np.flatnonzero(chosen)
 
 
-class _Options:
-    """What each sample may have: one of its c candidates, or nothing (options c, c + 1, ...: one for each sample)."""
+class _TabuSearch:
+    """A tabu search over the options of the samples: option 0 to c - 1 is a candidate; c, c + 1, ... is none, one for
+    each sample."""
 
     def __init__(self, candidates: Candidates, parts: Floats, prices: Floats) -> None:
         c, m = candidates.share.shape
         nothing = c + np.arange(candidates.samples)
         dearest = prices.max(initial=0.0)
         self.c = c
-        self.scale = np.append(np.maximum(prices, LEAST_PRICE * dearest) if dearest > 0 else np.ones(m), 1.0)
+        self.scale = np.append(
+            np.maximum(prices, LOCAL_SEARCH.least_price * dearest) if dearest > 0 else np.ones(m), 1.0
+        )
         self.sample = np.concatenate([candidates.sample, np.arange(candidates.samples)])
         self.adds = np.zeros((c + candidates.samples, m + 1))  # draws of each budget, and minus the worth, scaled
         self.adds[:c] = np.column_stack([candidates.share, -candidates.worth]) * self.scale
@@ -122,21 +115,21 @@ class _Options:
         need = adds[current].sum(axis=0) - most * self.scale
         weights, waits = np.ones(len(need)), np.zeros(len(current), dtype=np.int64)
         best, best_need, near = None, np.inf, -most[-1] - enough
-        steps = int(effort * min(STEPS, WORK // adds.size))
+        steps = int(effort * min(LOCAL_SEARCH.steps, LOCAL_SEARCH.work // adds.size))
         for step in range(steps):
             if need[-1] < best_need and (need[:-1] <= 0).all():
                 best, best_need = current.copy(), need[-1]
-            if best_need <= 0 or (best_need <= near and step > FOR_THE_AIM * steps):
+            if best_need <= 0 or (best_need <= near and step > LOCAL_SEARCH.for_the_aim * steps):
                 break
             after = np.maximum(need + adds - adds[current[sample]], 0.0) @ weights
             after[self.barred | (waits[sample] > step)] = np.inf
             after[current] = np.inf
             taken = int(after.argmin())
             if after[taken] >= np.maximum(need, 0.0) @ weights:
-                weights[need > 0] += LOUDER
+                weights[need > 0] += LOCAL_SEARCH.weight_step
                 weights /= weights.mean()
             who = sample[taken]
             need = need + adds[taken] - adds[current[who]]
             current[who] = taken
-            waits[who] = step + 1 + WAIT + 7 * step % WAIT_MORE
+            waits[who] = step + 1 + LOCAL_SEARCH.tenure + 7 * step % LOCAL_SEARCH.tenure_range
         return None if best is None else best[best < self.c]

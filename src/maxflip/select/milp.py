@@ -13,9 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxflip._util.types import Floats
-
-TOLERANCE = 1e-9
-NOTHING = 1e-12  # coefficients below this are left out of a program
+from maxflip.select.settings import PROGRAMS
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +36,7 @@ class Program:
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class ProgramResult:
     """x (c,); its value; an upper bound on the value of any x; what one more of each row is worth (none if whole)."""
 
     x: Floats
@@ -47,14 +45,14 @@ class Answer:
     duals: Floats
 
 
-def relax(program: Program) -> Answer | None:
+def relax(program: Program) -> ProgramResult | None:
     """The linear relaxation; None if infeasible."""
     return _highspy(program, whole=False, gap=0.0, nodes=0) if _has_highspy() else _scipy_relax(program)
 
 
 def solve_whole(
     program: Program, *, gap: float, bound: float, nodes: int, start: Floats | None = None
-) -> Answer | None:
+) -> ProgramResult | None:
     """x in whole numbers; stops when what is proved - value <= gap or after so many nodes. None if nothing was found.
 
     bound: a known one, only to tell a relative gap by   start (c,): an x to begin from, if there is one
@@ -72,7 +70,9 @@ def _has_highspy() -> bool:
     return True
 
 
-def _highspy(program: Program, *, whole: bool, gap: float, nodes: int, start: Floats | None = None) -> Answer | None:
+def _highspy(
+    program: Program, *, whole: bool, gap: float, nodes: int, start: Floats | None = None
+) -> ProgramResult | None:
     import highspy
 
     matrix = sp.csc_matrix(program.matrix)
@@ -87,8 +87,8 @@ def _highspy(program: Program, *, whole: bool, gap: float, nodes: int, start: Fl
         lp.integrality_ = [highspy.HighsVarType.kInteger] * len(program.worth)
     solver = highspy.Highs()
     options = {"output_flag": False, "threads": 1, "random_seed": 0, "parallel": "off"}
-    options |= {"primal_feasibility_tolerance": TOLERANCE, "mip_feasibility_tolerance": TOLERANCE}
-    options |= {"small_matrix_value": NOTHING}
+    options |= {"primal_feasibility_tolerance": PROGRAMS.tolerance, "mip_feasibility_tolerance": PROGRAMS.tolerance}
+    options |= {"small_matrix_value": PROGRAMS.smallest_coefficient}
     if whole:
         options |= {"mip_abs_gap": gap, "mip_rel_gap": 0.0, "mip_max_nodes": nodes}
     for name, value in options.items():
@@ -107,11 +107,11 @@ def _highspy(program: Program, *, whole: bool, gap: float, nodes: int, start: Fl
     solution = solver.getSolution()
     x, value = np.array(solution.col_value), float(info.objective_function_value)
     if whole:
-        return Answer(x, value, float(info.mip_dual_bound), np.empty(0))
-    return Answer(x, value, value, np.array(solution.row_dual))
+        return ProgramResult(x, value, float(info.mip_dual_bound), np.empty(0))
+    return ProgramResult(x, value, value, np.array(solution.row_dual))
 
 
-def _scipy_relax(program: Program) -> Answer | None:
+def _scipy_relax(program: Program) -> ProgramResult | None:
     from scipy.optimize import linprog
 
     finite_low = np.isfinite(program.row_lower)
@@ -124,10 +124,10 @@ def _scipy_relax(program: Program) -> Answer | None:
     duals = -result.ineqlin.marginals
     upper, lower = duals[: len(program.row_upper)], duals[len(program.row_upper) :]
     upper[finite_low] -= lower
-    return Answer(result.x, -result.fun, -result.fun, upper)
+    return ProgramResult(result.x, -result.fun, -result.fun, upper)
 
 
-def _scipy_whole(program: Program, relative_gap: float, nodes: int) -> Answer | None:
+def _scipy_whole(program: Program, relative_gap: float, nodes: int) -> ProgramResult | None:
     """scipy's milp has no absolute gap."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -140,4 +140,4 @@ def _scipy_whole(program: Program, relative_gap: float, nodes: int) -> Answer | 
     )
     if result.x is None:
         return None
-    return Answer(result.x, -result.fun, -result.mip_dual_bound, np.empty(0))
+    return ProgramResult(result.x, -result.fun, -result.mip_dual_bound, np.empty(0))

@@ -2,13 +2,14 @@
 
     max  sum_c v_c z_c    s.t.  sum_c a_rc z_c <= 1 for every budget r,   at most one c per sample,   0 <= z <= 1
 
-At prices u >= 0 of the budgets a sample takes the option that nets most, v_c - u.a_c, or nothing (0), and
+At prices u >= 0 of the budgets a sample takes the candidate of largest net worth v_c - u.a_c, or none (0), and
 
     L(u) = sum_r u_r + sum_samples max(0, max_c v_c - u.a_c)   >=   the optimum.
 
-Near the right prices nearly every sample's mind is made up. So the prices are guessed from a part of the samples and
-polished on all of them; those still in doubt go into a small program, and all others keep what they would take. When
-the value of what is taken meets L at the program's prices, both are the optimum; until then more go into the program.
+Near the right prices nearly every sample has one clearly best candidate. So the prices are estimated on a part of the
+samples and polished on all of them. Samples in doubt (the core) go into a small program; all others keep what they
+would take. If the value of what is taken equals L at the program's prices, both are the optimum. Until then the core
+grows.
 """
 
 from __future__ import annotations
@@ -24,22 +25,8 @@ from numpy.typing import NDArray
 
 from maxflip._util.parallel import each_part, filled
 from maxflip._util.types import Floats, Mask
-from maxflip.select.milp import Answer, Program, relax
-
-SMALL = 4000  # samples that are handed to the program as they are
-PART = 8  # every so manieth sample guesses the prices
-CORE = 250  # samples in doubt in the first core: the program of four times as many takes ten times as long
-WIDEST = 16_000  # samples in a core at guessed prices ...
-MODERATE, NARROW = 30_000, 2000  # ... and with so few candidates, which the program takes as they are in seconds
-LITTLE = 1e-6  # of a worth for all of a budget: a price that only tells who draws less
-STEPS, SHORTEST = 5, 1e-3  # of Newton's method, and the part of one that is no more worth taking
-DECIDED = 1e-3  # odds: what such samples add to a curvature is left out
-GUESSED, WELL_GUESSED = 40.0, 10.0  # samples in doubt at prices guessed by a part, and at those of a market
-FAR = 10.0  # times the width of a corner: a doubt that no step removes
-TURNS, ROUNDING = 30, 1e-12  # of who is at 0, and what is no gain, of the largest pull
-MANY = 20_000  # samples, of which a part of one may be missed
-NEARLY_CLOSED = 1e-6  # of the bound
-CLOSED = 1e-9  # of the bound: a gap that rounding explains
+from maxflip.select.milp import Program, ProgramResult, relax
+from maxflip.select.settings import RELAXATION
 
 Indices = NDArray[np.int64]
 
@@ -125,17 +112,20 @@ class Candidates:
 
 
 @dataclass(frozen=True, eq=False)
-class Options:
-    """What each sample would take at given prices: `taken` (samples,) a candidate or -1, by how much it is the best."""
+class Demand:
+    """What each sample would take at given prices: a candidate or none.
+
+    taken (samples,): the candidate, -1 for none   doubt (samples,): by how much it is better than the second best
+    """
 
     prices: Floats  # (m,)
     net: Floats  # (c,) worth less price
     best: Floats  # (samples,)
     taken: Indices
-    doubt: Floats  # (samples,) >= 0
+    doubt: Floats
 
     @classmethod
-    def at(cls, prices: Floats, candidates: Candidates) -> Options:
+    def at(cls, prices: Floats, candidates: Candidates) -> Demand:
         net = candidates.net(prices)
         first = candidates.per_sample_max(net)
         is_first = np.flatnonzero(net == first[candidates.sample])[::-1]  # of equals, the one that comes first
@@ -181,17 +171,19 @@ def relaxed(
         guess: prices that may be about right, (m,).
         patient: if not, also None where many samples would have to be handed to the program as they are, which can take
             minutes.
-        gap: of the bound; with more than SMALL samples, x may be worth so much less. The bound holds all the same.
+        gap: of the bound. With more than `RELAXATION.small` samples, x may be worth so much less; the bound holds.
     """
-    known = None if guess is None else Options.at(guess, candidates)
+    known = None if guess is None else Demand.at(guess, candidates)
     found = _all_of_them(candidates, known) if candidates.share.shape[1] else None
     if found is not None:
         return found
-    if candidates.samples > SMALL and candidates.share.shape[1]:
-        few = len(candidates.worth) <= MODERATE
+    if candidates.samples > RELAXATION.small and candidates.share.shape[1]:
+        few = len(candidates.worth) <= RELAXATION.moderate
         if known is not None:
-            polished = _polished(candidates, known, WELL_GUESSED)
-            found = _by_core(candidates, polished, widest=NARROW if few else WIDEST, gap=gap)
+            polished = _polished(candidates, known, RELAXATION.less_doubtful)
+            found = _by_core(
+                candidates, polished, widest=RELAXATION.narrow_core if few else RELAXATION.widest_core, gap=gap
+            )
         if found is None and not (few and known is not None and patient):
             found = _by_core(candidates, _guessed(candidates), widest=candidates.samples // 2, gap=gap)
         if found is not None or not patient:
@@ -200,23 +192,23 @@ def relaxed(
     return None if answer is None else Relaxed(answer.x, answer.bound, _prices(answer, candidates))
 
 
-def _all_of_them(candidates: Candidates, known: Options | None) -> Relaxed | None:
-    """Everybody, or as many of those worth most as may be picked, where the budgets suffice for what draws least of
-    them; None where they do not.
+def _all_of_them(candidates: Candidates, known: Demand | None) -> Relaxed | None:
+    """Every sample, or as many of the most valuable ones as a count budget allows, if the budgets suffice for the
+    candidates that draw least; None if they do not.
 
-    known: at some prices; where they prove less than that, there is nothing to try
+    known: at some prices; if these prove a lower bound than that, nothing is tried
     """
     if not candidates.samples:
         return None
     worths = candidates.per_sample_max(candidates.worth)
     capped, cap = _cap(candidates)
-    options = Options.at(np.full(candidates.share.shape[1], LITTLE * candidates.worth.max()), candidates)
-    draws = -options.best
+    demand = Demand.at(np.full(candidates.share.shape[1], RELAXATION.tiny_price * candidates.worth.max()), candidates)
+    draws = -demand.best
     order = np.lexsort((draws, -worths, ~candidates.must_samples))[:cap]
     most = float(np.sort(worths)[::-1][:cap].sum())
-    if known is not None and known.bound < most * (1 - CLOSED):
+    if known is not None and known.bound < most * (1 - RELAXATION.closed_gap):
         return None
-    taken = options.taken[order]
+    taken = demand.taken[order]
     if (taken < 0).any() or candidates.must_samples.sum() > cap or (candidates.drawn_by(taken) > 1.0).any():
         return None
     x = np.zeros(len(candidates.worth))
@@ -239,74 +231,73 @@ def _cap(candidates: Candidates) -> tuple[int, int]:
     return tightest, min(candidates.samples, math.floor(1.0 / largest[tightest] + 1e-9))
 
 
-def _guessed(candidates: Candidates) -> Options:
-    """Prices by a part of the samples, polished with all."""
-    part = candidates.of(candidates.sample % PART == 0)
-    found = relaxed(Candidates(part.worth, part.share * PART, part.sample, part.must))
-    prices = np.zeros(candidates.share.shape[1]) if found is None else found.prices * PART
-    # At prices of nothing all candidates of a sample are alike; a thousandth of the worth tells them apart.
-    prices = np.maximum(prices, 1e-3 * candidates.worth.sum() / len(prices))
-    return _polished(candidates, Options.at(prices, candidates), GUESSED)
+def _guessed(candidates: Candidates) -> Demand:
+    """Prices estimated on a part of the samples, polished on all."""
+    part = candidates.of(candidates.sample % RELAXATION.part == 0)
+    found = relaxed(Candidates(part.worth, part.share * RELAXATION.part, part.sample, part.must))
+    prices = np.zeros(candidates.share.shape[1]) if found is None else found.prices * RELAXATION.part
+    prices = np.maximum(prices, RELAXATION.first_prices * candidates.worth.sum() / len(prices))
+    return _polished(candidates, Demand.at(prices, candidates), RELAXATION.doubtful)
 
 
-def _prices(answer: Answer, candidates: Candidates) -> Floats:
+def _prices(answer: ProgramResult, candidates: Candidates) -> Floats:
     return np.maximum(answer.duals[: candidates.share.shape[1]], 0.0)
 
 
-def _by_core(candidates: Candidates, options: Options, widest: int, gap: float = 0.0) -> Relaxed | None:
+def _by_core(candidates: Candidates, demand: Demand, widest: int, gap: float = 0.0) -> Relaxed | None:
     """From these prices; None if the core would have to hold more samples than `widest`."""
-    closed = max(gap, CLOSED if candidates.samples <= MANY else NEARLY_CLOSED)
-    size = CORE
+    closed = max(gap, RELAXATION.closed_gap if candidates.samples <= RELAXATION.many else RELAXATION.nearly_closed_gap)
+    size = RELAXATION.core
     while size < min(widest, candidates.samples // 2):
-        step = _one_core(candidates, options, size)
+        step = _one_core(candidates, demand, size)
         if step is None:
             return None
         x, suggested, bought = step
-        after = Options.at(suggested, candidates)
-        if after.bound < options.bound:  # a small program may have many dual prices, of which it suggests any
-            options = after
-        bound = options.bound
+        after = Demand.at(suggested, candidates)
+        if after.bound < demand.bound:  # a small program may have many dual prices, of which it suggests any
+            demand = after
+        bound = demand.bound
         if not bought and bound - float(candidates.worth @ x) <= closed * max(1.0, abs(bound)):
-            return Relaxed(x, bound, options.prices)
-        size *= 2
+            return Relaxed(x, bound, demand.prices)
+        size *= RELAXATION.core_growth
     return None
 
 
-def _polished(candidates: Candidates, options: Options, doubtful: float) -> Options:
-    """Prices nearer to the minimum of L, by Newton steps on L with its corners rounded, ever less.
+def _polished(candidates: Candidates, demand: Demand, doubtful: float) -> Demand:
+    """Prices nearer to the minimum of L, by Newton steps on L smoothed less and less.
 
-    doubtful: how many samples the present prices leave in doubt, in roots of their number
+    doubtful: how many samples the present prices leave in doubt, in square roots of their number
     """
-    wavering = int(np.isfinite(options.doubt).sum())  # all but those who must be picked and have one candidate
-    count = min(candidates.samples // PART, int(doubtful * candidates.samples**0.5), wavering - 1)
-    inside, here, capacity = candidates, options, np.ones(candidates.share.shape[1])
-    while count > CORE // 20:
+    undecided = int(np.isfinite(demand.doubt).sum())  # not those that must be picked and have one candidate
+    count = min(candidates.samples // RELAXATION.part, int(doubtful * candidates.samples**0.5), undecided - 1)
+    inside, here, capacity = candidates, demand, np.ones(candidates.share.shape[1])
+    while count > RELAXATION.core // RELAXATION.doubt_end:
         width = float(np.partition(here.doubt, count)[count])
         if width == 0.0:
             break
-        # Those whose minds are made up by far are left out from here on; they keep what they take.
-        wavers = here.doubt < FAR * width
-        capacity = capacity - inside.drawn_by(here.taken[~wavers & (here.taken >= 0)])
-        inside = inside.of(wavers[inside.sample])
-        here = Options.at(here.prices, inside)
-        moved = Options.at(_newton(inside, here.prices, width, capacity), inside)
-        if moved.value(capacity) < here.value(capacity):  # not so where corners were much of L
+        # Samples far from doubt are left out from here on; they keep what they take.
+        is_near = here.doubt < RELAXATION.far * width
+        capacity = capacity - inside.drawn_by(here.taken[~is_near & (here.taken >= 0)])
+        inside = inside.of(is_near[inside.sample])
+        here = Demand.at(here.prices, inside)
+        moved = Demand.at(_newton(inside, here.prices, width, capacity), inside)
+        if moved.value(capacity) < here.value(capacity):  # not if smoothing changes L much
             here = moved
-        count //= 4
-    polished = Options.at(here.prices, candidates)
-    return polished if polished.bound < options.bound else options
+        count //= RELAXATION.doubt_division
+    polished = Demand.at(here.prices, candidates)
+    return polished if polished.bound < demand.bound else demand
 
 
 def _newton(candidates: Candidates, prices: Floats, width: float, capacity: Floats) -> Floats:
     rounded = _Rounded.at(prices, candidates, width, capacity)
-    for _ in range(STEPS):
+    for _ in range(RELAXATION.newton_steps):
         step = rounded.newton_step(candidates)
         length = 1.0
-        while length > SHORTEST:
+        while length > RELAXATION.shortest_step:
             further = _Rounded.at(np.maximum(prices + length * step, 0.0), candidates, width, capacity)
             if further.value < rounded.value:
                 break
-            length /= 4
+            length /= RELAXATION.step_division
         else:
             break
         gained, prices, rounded = rounded.value - further.value, further.prices, further
@@ -317,7 +308,7 @@ def _newton(candidates: Candidates, prices: Floats, width: float, capacity: Floa
 
 @dataclass(frozen=True, eq=False)
 class _Rounded:
-    """sum_r u_r capacity_r + sum_samples width log sum_options exp(net / width): L, and a little more for each."""
+    """L with its corners smoothed: sum_r u_r capacity_r + sum_samples width log sum_candidates exp(net / width)"""
 
     prices: Floats
     width: float
@@ -339,7 +330,7 @@ class _Rounded:
 
     def newton_step(self, candidates: Candidates) -> Floats:
         """To the minimum of the quadratic model over prices >= 0."""
-        undecided = candidates.per_sample_max(np.minimum(self.odds, 1.0 - self.odds)) > DECIDED
+        undecided = candidates.per_sample_max(np.minimum(self.odds, 1.0 - self.odds)) > RELAXATION.least_odds
         inside = undecided[candidates.sample]
         if not inside.any():
             return np.zeros_like(self.prices)
@@ -354,45 +345,45 @@ class _Rounded:
             return np.zeros_like(self.prices)
         scale = np.sqrt(np.maximum(np.diag(curvature), 1e-12 * np.diag(curvature).max()))
         round_ = curvature / np.outer(scale, scale) + 1e-6 * np.eye(len(scale))
-        there = least(round_, round_ @ (scale * self.prices) - self.gradient / scale)
+        there = nonnegative_minimum(round_, round_ @ (scale * self.prices) - self.gradient / scale)
         return np.asarray(there / scale - self.prices)
 
 
-def least(curvature: Floats, pull: Floats) -> Floats:
+def nonnegative_minimum(curvature: Floats, pull: Floats) -> Floats:
     """The v >= 0 with the least v.curvature v / 2 - pull.v, curvature being positive definite.
 
-    Whatever is negative becomes 0 and whatever would gain by leaving 0 does so, all at once, until nothing changes. It
-    nearly always ends in a few turns; where it goes in circles, its last answer without what is negative has to do.
+    An active set method: in each turn all negative entries are fixed at 0, and all entries at 0 that would gain are
+    freed. It nearly always ends after a few turns. If it cycles, its last answer is clipped at 0.
     """
     free = np.ones(len(pull), dtype=bool)
-    for _ in range(TURNS):
+    for _ in range(RELAXATION.turns):
         v = np.zeros(len(pull))
         v[free] = np.linalg.solve(curvature[np.ix_(free, free)], pull[free])
         gains = pull - curvature @ v
-        wrong = np.where(free, v < 0, gains > ROUNDING * np.abs(pull).max())
+        wrong = np.where(free, v < 0, gains > RELAXATION.rounding * np.abs(pull).max())
         if not wrong.any():
             break
         free ^= wrong
     return np.maximum(v, 0.0)
 
 
-def _one_core(candidates: Candidates, options: Options, size: int) -> tuple[Floats, Floats, bool] | None:
+def _one_core(candidates: Candidates, demand: Demand, size: int) -> tuple[Floats, Floats, bool] | None:
     """x, the prices it suggests, and whether it needs more than there is; None if the program's solver gives up.
 
-    Those outside the core may overspend, so the core may buy more of a budget, at more than it seems to be worth.
+    The samples outside may overspend. So the core may buy more of a budget, at a price above its worth.
     """
-    m, prices = candidates.share.shape[1], options.prices
-    by_doubt = np.argpartition(options.doubt, size)
-    width = options.doubt[by_doubt[size]]
+    m, prices = candidates.share.shape[1], demand.prices
+    by_doubt = np.argpartition(demand.doubt, size)
+    width = demand.doubt[by_doubt[size]]
     in_core = np.zeros(candidates.samples, dtype=bool)
     in_core[by_doubt[:size]] = True
     x = np.zeros(len(candidates.worth))
-    settled = options.taken[~in_core & (options.taken >= 0)]
-    x[settled] = 1.0
-    rivals = in_core[candidates.sample] & (options.net >= options.best[candidates.sample] - width)
+    decided = demand.taken[~in_core & (demand.taken >= 0)]
+    x[decided] = 1.0
+    rivals = in_core[candidates.sample] & (demand.net >= demand.best[candidates.sample] - width)
     inside = candidates.of(rivals)
-    program = inside.program(1.0 - candidates.drawn_by(settled))
-    dear = 4.0 * prices + (prices.max() or options.best.sum())
+    program = inside.program(1.0 - candidates.drawn_by(decided))
+    dear = RELAXATION.overspending * prices + (prices.max() or demand.best.sum())
     more = sp.csc_matrix((-np.ones(m), (np.arange(m), np.arange(m))), shape=(program.matrix.shape[0], m))
     answer = relax(
         Program(

@@ -7,9 +7,7 @@ import numpy as np
 from maxflip._util.types import Floats
 from maxflip.plan.pool import Pool
 from maxflip.problem.problem import Problem
-
-TWICE = 2.0  # what one more sample needs: so much must be left of a budget without a price ...
-TENTH = 0.1  # ... and this part of the budget: a tenth less of it would then change nothing
+from maxflip.select.settings import SCARCITY
 
 
 def true_prices(problem: Problem, prices: Floats, offered: Pool, picked: Pool) -> Floats:
@@ -32,8 +30,10 @@ def true_prices(problem: Problem, prices: Floats, offered: Pool, picked: Pool) -
     finite = np.isfinite(problem.ledger.amounts)
     left = np.where(finite, problem.ledger.amounts - problem.bill(picked.rows, picked.changes).spent(), 0.0)
     worth = float(problem.worth[others.rows].max())
-    ample = prices * left >= TWICE * worth
-    unused = (left >= TENTH * problem.ledger.amounts) & (left >= TWICE * _needed(problem, prices, others))
+    ample = prices * left >= SCARCITY.samples_left * worth
+    unused = (left >= SCARCITY.unused * problem.ledger.amounts) & (
+        left >= SCARCITY.samples_left * _needed(problem, prices, others)
+    )
     return np.where(ample | unused, 0.0, prices)
 
 
@@ -44,5 +44,5 @@ def _needed(problem: Problem, prices: Floats, others: Pool) -> Floats:
     order = np.lexsort((cost, others.rows))
     cheapest = order[np.append(True, others.rows[order][1:] != others.rows[order][:-1])]
     relative = cost[cheapest] / np.maximum(problem.worth[others.rows[cheapest]], 1e-300)
-    following = cheapest[relative <= max(TWICE, float(relative.min()))]
+    following = cheapest[relative <= max(SCARCITY.samples_left, float(relative.min()))]
     return np.asarray(drawn[following].mean(axis=0))

@@ -15,17 +15,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxflip._util.types import Floats
-from maxflip.select.local_search import reach
-from maxflip.select.milp import TOLERANCE, Program, solve_whole
+from maxflip.select.local_search import tabu_search
+from maxflip.select.milp import Program, solve_whole
 from maxflip.select.relaxation import Candidates, Indices, relaxed
-
-FEW = 40  # samples up to which the 0/1 program is solved to its optimum
-NODES = 2000
-TILTS = (0.9, 0.1, 0.01)  # e, in units of the least worth per draw among those picked: at 1 that one is worth nothing
-USED_UP = 0.9  # of every budget: if more is drawn, only single exchanges are tried
-EXCHANGED = 400  # picked samples for which an exchange is sought, those that draw most first
-BETTER = 1e-12  # a smaller saving is rounding
-WORTH_KEPT = 1e-12  # relative tolerance on W: sums in another order round differently
+from maxflip.select.settings import PROGRAMS, THRIFT
 
 
 def thriftier(candidates: Candidates, draws: Floats, picked: Indices, free: Indices, room: Floats) -> Indices:
@@ -38,20 +31,20 @@ def thriftier(candidates: Candidates, draws: Floats, picked: Indices, free: Indi
         return picked
     best = picked
     for found in _proposed(candidates, draws, picked, free, room):
-        if draws[found].sum() < draws[best].sum() - BETTER:
+        if draws[found].sum() < draws[best].sum() - THRIFT.least_saving:
             best = found
     return _exchanged(candidates, draws, best, room)
 
 
 def _proposed(candidates: Candidates, draws: Floats, picked: Indices, free: Indices, room: Floats) -> list[Indices]:
-    if candidates.samples <= FEW:
+    if candidates.samples <= THRIFT.few:
         found = _program(candidates, draws, picked, room)
         return [] if found is None else [found]
-    if len(room) == 0 or candidates.drawn_by(picked).min() > USED_UP:
+    if len(room) == 0 or candidates.drawn_by(picked).min() > THRIFT.used_up:
         return []
-    aim = float(candidates.worth[picked].sum()) * (1 - WORTH_KEPT)
+    aim = float(candidates.worth[picked].sum()) * (1 - THRIFT.worth_tolerance)
     dearest = float((candidates.worth[picked] / np.maximum(draws[picked], 1e-300)).min())
-    for part in TILTS:
+    for part in THRIFT.tilts:
         tilted = replace(candidates, worth=candidates.worth - part * dearest * draws)
         offered = (tilted.worth > 0) | candidates.must
         limit = relaxed(tilted.of(offered), patient=False)
@@ -64,7 +57,7 @@ def _proposed(candidates: Candidates, draws: Floats, picked: Indices, free: Indi
         parted = np.unique(candidates.sample[np.abs(x - np.round(x)) > 1e-7])
         may_change = np.zeros(candidates.samples, dtype=bool)
         may_change[free] = may_change[parted] = True
-        found = reach(candidates, replace(limit, x=x), room, may_change, aim, aim)
+        found = tabu_search(candidates, replace(limit, x=x), room, may_change, aim, aim)
         if found is not None and candidates.worth[found].sum() >= aim:
             return [found]
     return []
@@ -73,17 +66,17 @@ def _proposed(candidates: Candidates, draws: Floats, picked: Indices, free: Indi
 def _program(candidates: Candidates, draws: Floats, picked: Indices, room: Floats) -> Indices | None:
     """The optimum; None where the solver finds none."""
     program = candidates.program(room)
-    worth = float(candidates.worth[picked].sum()) * (1 - WORTH_KEPT)
+    worth = float(candidates.worth[picked].sum()) * (1 - THRIFT.worth_tolerance)
     size = max(float(draws.max()), 1e-300)  # HiGHS has absolute tolerances
     least = Program(
         worth=-draws / size,
         matrix=sp.csc_matrix(sp.vstack([program.matrix, sp.csr_matrix(candidates.worth)])),
-        row_lower=np.append(program.row_lower, worth - TOLERANCE * max(1.0, worth)),
+        row_lower=np.append(program.row_lower, worth - PROGRAMS.tolerance * max(1.0, worth)),
         row_upper=np.append(program.row_upper, np.inf),
         lower=program.lower,
         upper=program.upper,
     )
-    answer = solve_whole(least, gap=1e-12, bound=0.0, nodes=NODES)
+    answer = solve_whole(least, gap=1e-12, bound=0.0, nodes=THRIFT.nodes)
     if answer is None:
         return None
     found = np.flatnonzero(answer.x > 0.5)
@@ -99,8 +92,8 @@ def _exchanged(candidates: Candidates, draws: Floats, picked: Indices, room: Flo
     taken = np.zeros(candidates.samples, dtype=bool)
     taken[sample[picked]] = True
     ascending = np.argsort(draws, kind="stable")
-    for old in picked[np.argsort(-draws[picked], kind="stable")][:EXCHANGED]:
-        cheaper = ascending[: int(np.searchsorted(draws[ascending], draws[old] - BETTER))]
+    for old in picked[np.argsort(-draws[picked], kind="stable")][: THRIFT.exchanged]:
+        cheaper = ascending[: int(np.searchsorted(draws[ascending], draws[old] - THRIFT.least_saving))]
         cheaper = cheaper[(worth[cheaper] >= worth[old]) & (~taken[sample[cheaper]] | (sample[cheaper] == sample[old]))]
         if candidates.must[old]:
             cheaper = cheaper[sample[cheaper] == sample[old]]

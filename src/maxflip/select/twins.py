@@ -10,10 +10,7 @@ from maxflip import judge
 from maxflip._util.types import Floats, Rows
 from maxflip.plan.pool import Pool, first_of_each
 from maxflip.problem.problem import Problem
-
-SAME = 100.0  # guards: step to which confidences are rounded before they are compared
-MOST = 8  # flips shared by a group of twins, at most: those that draw least
-DIGITS = 1e-6  # relative: step to which flips are rounded before duplicates are removed
+from maxflip.select.settings import TWINS
 
 
 def twins(problem: Problem, rows: Rows, confidence: Floats) -> Rows | None:
@@ -23,7 +20,7 @@ def twins(problem: Problem, rows: Rows, confidence: Floats) -> Rows | None:
     """
     low, high = problem.box(rows)
     wanted = problem.goal.wanted_for(rows).cpu().numpy()
-    rounded = np.round(confidence[rows] / (SAME * problem.guard))
+    rounded = np.round(confidence[rows] / (TWINS.same_confidence * problem.guard))
     columns = [part[:, problem.actionable] for part in (problem.start[rows], low, high)]
     alike = np.nan_to_num(np.column_stack([*columns, wanted, rounded, problem.worth[rows]]))
     # Equal rows have equal sums; where all sums differ, no rows need to be compared.
@@ -63,11 +60,11 @@ def share_flips(problem: Problem, flips: Pool, kind: Rows) -> Pool:
     for number in np.unique(own[own >= 0]):
         mine = flips.those(own == number)
         size = max(float(np.abs(mine.changes).max()), 1e-300)
-        first = first_of_each(np.zeros(len(mine), dtype=np.int64), np.round(mine.changes / size / DIGITS))
+        first = first_of_each(np.zeros(len(mine), dtype=np.int64), np.round(mine.changes / size / TWINS.same_change))
         amounts = problem.ledger.amounts
         weight = np.where((amounts > 0) & np.isfinite(amounts), 1.0 / np.maximum(amounts, 1e-100), 0.0)
         drawn = problem.bill(mine.rows[first], mine.changes[first]).consumption @ weight
-        some = first[np.argsort(drawn, kind="stable")[:MOST]]
+        some = first[np.argsort(drawn, kind="stable")[: TWINS.shared]]
         members = np.flatnonzero(kind == number)
         rows = np.repeat(members, len(some))
         changes = np.tile(mine.changes[some], (len(members), 1))

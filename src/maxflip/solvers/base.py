@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from maxflip._util.engine import Engine
 from maxflip._util.events import Watch
-from maxflip._util.messages import shown
+from maxflip._util.faults import wrong
 from maxflip._util.rng import Streams
 from maxflip._util.types import Floats, Rows
 from maxflip.errors import InputError
@@ -75,14 +75,14 @@ class Proposal:
 def check_whole_option(name: str, value: Any) -> None:
     """An option that counts something, as "Prices.rounds" does."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"{name} = {shown(value)}: must be a whole number >= 1.")
+        raise InputError([wrong(tuple(name.split(".")), value, "must be a whole number >= 1.")])
 
 
 def check_factor_option(name: str, value: Any) -> None:
     """An option that multiplies something, as "Prices.effort" does."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or not 1 <= value <= 100:
-        raise InputError(f"{name} = {shown(value)}: must be a number from 1 to 100.")
+        raise InputError([wrong(tuple(name.split(".")), value, "must be a number from 1 to 100.")])
 
 
 class Solver(Protocol):

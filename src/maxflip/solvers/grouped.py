@@ -22,20 +22,24 @@ from maxflip.solvers.base import Proposal, Run, Solver
 
 @dataclass(frozen=True, eq=False)
 class Grouped:
-    """max sum_j v_j z_j  within each group g alone, with (|S_g| / |S|) B_r of every budget, S the samples to be won.
+    """A proportional allocation: each group of samples has its own part of every budget.
 
-    The paper forms groups of sequences of similar length, because its programs want them to be equally long. One pool
-    for all (allocation="joint") can do whatever this can, and more.
+        max sum_j v_j z_j  within each group g alone, with (|S_g| / |S|) B_r of every budget, S the samples to be won
 
-    groups (n,): the group of each sample
+    The paper forms groups of sequences of similar length, because its programs want them to be equally long. A solver
+    without groups can do whatever this can, and more.
+
+    Args:
+        solver: what solves each group, such as Prices().
+        groups: how many groups, of sequences of similar lengths; or a label per sample, (n,).
     """
 
     solver: Solver
-    groups: Rows
+    groups: Any
 
     def propose(self, problem: Problem, run: Run) -> Proposal:
         """Of each group the flips that its part of the budgets pays for; together they fit into the whole."""
-        wanted = run.candidates_wanted(problem)
+        groups, wanted = read_groups(self.groups, problem.cohort), run.candidates_wanted(problem)
         must = problem.include[~run.standing.already[problem.include]]
         rows, changes, parts = [wanted[:0]], [np.empty((0, problem.width))], []
         for inside, part in self._parts(problem, run):
@@ -56,7 +60,7 @@ class Grouped:
             unusable=np.concatenate([wanted[:0], *(p.unusable for p in parts)]),
             notices=(
                 f"The budgets were divided among {counted(len(parts), 'group')} in proportion to their sizes.",
-                *_too_few(problem, np.unique(self.groups[wanted], return_counts=True)[1] / max(1, len(wanted))),
+                *_too_few(problem, np.unique(groups[wanted], return_counts=True)[1] / max(1, len(wanted))),
                 *dict.fromkeys(notice for p in parts for notice in p.notices),
             ),
             trace=_traces([p.trace for p in parts]),
@@ -69,9 +73,9 @@ class Grouped:
 
     def _parts(self, problem: Problem, run: Run) -> Iterator[tuple[Rows, Problem]]:
         """The samples of each group that are to be won, and the problem of these alone."""
-        wanted = run.candidates_wanted(problem)
-        for group in np.unique(self.groups[wanted]):
-            inside = wanted[self.groups[wanted] == group]
+        groups, wanted = read_groups(self.groups, problem.cohort), run.candidates_wanted(problem)
+        for group in np.unique(groups[wanted]):
+            inside = wanted[groups[wanted] == group]
             yield inside, problem.restricted(inside, len(inside) / len(wanted))
 
 
@@ -99,14 +103,7 @@ def _traces(traces: list[Any]) -> dict[str, list[Any]]:
 def read_groups(groups: Any, cohort: Cohort) -> Rows:
     """(n,): from a number of groups of similar lengths and sizes, or from a label per sample."""
     if isinstance(groups, (int, np.integer)) and not isinstance(groups, bool):
-        if cohort.ragged is None:
-            raise InputError(f"groups = {groups}: a table has no lengths to group by. Give one label per sample.")
-        if not 1 <= groups <= len(cohort):
-            raise InputError(f"groups = {groups}: must be between 1 and the number of sequences, {len(cohort)}.")
-        found = np.empty(len(cohort), dtype=np.int64)
-        for number, part in enumerate(np.array_split(cohort.order, int(groups))):
-            found[part] = number
-        return found
+        return cohort.layout.by_length(cohort.order, int(groups))
     if not is_listing(groups):
         raise InputError(f"groups: got {shown(groups)}; wanted how many, by length, or one label per sample.")
     labels = [str(label) for label in in_cohort_order(groups, cohort)]

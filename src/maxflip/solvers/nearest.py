@@ -10,14 +10,14 @@ from typing import Literal
 
 import numpy as np
 
-from maxflip._util.messages import did_you_mean, shown
+from maxflip._util.faults import about, wrong
+from maxflip._util.messages import did_you_mean
 from maxflip._util.types import Floats
 from maxflip.errors import InputError
 from maxflip.problem.problem import Problem
 from maxflip.search import FeaturePrices, cheapest_flips
+from maxflip.search.settings import PRICING
 from maxflip.solvers.base import Proposal, Run, check_whole_option
-
-SMALLEST = 1e-100  # budgets below this have the price of this one: 1 / 5e-324 is no number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,8 @@ class Nearest:
 
     def __post_init__(self) -> None:
         if not isinstance(self.prices, Mapping) and self.prices not in ("budgets", "unit"):
-            raise InputError(f"Nearest.prices = {shown(self.prices)}: must be 'budgets', 'unit' or {{budget: price}}.")
+            says = "must be 'budgets', 'unit' or {budget: price}."
+            raise InputError([wrong(("Nearest", "prices"), self.prices, says)])
         check_whole_option("Nearest.chunk", self.chunk)
 
     def propose(self, problem: Problem, run: Run) -> Proposal:
@@ -72,11 +73,13 @@ class Nearest:
         if self.prices == "unit":
             return np.ones(len(ledger.names))
         if isinstance(self.prices, str):
-            return np.where(ledger.amounts > 0, 1.0 / np.maximum(ledger.amounts, SMALLEST), 0.0)
+            return np.where(ledger.amounts > 0, 1.0 / np.maximum(ledger.amounts, PRICING.smallest_budget), 0.0)
         unknown = [n for n in self.prices if n not in ledger.names]
-        faults = [f"Nearest.prices: no budget is called {n!r}.{did_you_mean(n, ledger.names)}" for n in unknown]
+        faults = [
+            about(("Nearest", "prices"), f"no budget is called {n!r}.{did_you_mean(n, ledger.names)}") for n in unknown
+        ]
         faults += [
-            f"Nearest.prices.{n} = {shown(p)}: must be a finite number >= 0."
+            wrong(("Nearest", "prices", n), p, "must be a finite number >= 0.")
             for n, p in self.prices.items()
             if not (isinstance(p, (int, float)) and 0 <= p < math.inf)
         ]

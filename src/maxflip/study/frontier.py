@@ -15,7 +15,6 @@ from maxflip._util.messages import shown
 from maxflip.errors import InputError
 from maxflip.plan.plan import Plan
 from maxflip.problem.budgets import Budget
-from maxflip.problem.describe import asked
 from maxflip.problem.problem import Problem
 from maxflip.solvers import Grouped, Solver
 from maxflip.solving import choose_again, pooled, solve
@@ -112,26 +111,16 @@ def frontier(
         engine: who does the work.
         watch: who is told.
     """
-
-    def solved(scaled: Problem, start: Plan | None) -> Plan:
-        return solve(scaled, solver, seed=seed, start=start, engine=engine, watch=watch)
-
-    ascending = sorted(set(checked_scales(scales)))
+    ascending = ascending_scales(scales)
     if plan is not None:
         _check_plan(problem, plan)
-    is_joint = not isinstance(solver, Grouped)
-    return Frontier(tuple(ascending), along(problem, ascending, solved, plan, is_joint=is_joint, engine=engine))
+    return along(problem, ascending, solver, plan, seed=seed, engine=engine, watch=watch)
 
 
 def _check_plan(problem: Problem, plan: Plan) -> None:
     """A plan of another question would bring false bounds."""
     amounts = {name: budget.amount for name, budget in problem.budgets.items()}
-    if (
-        not np.array_equal(plan.all_ids, problem.cohort.ids)
-        or {name: budget.amount for name, budget in plan.budgets.items()} != amounts
-        or plan.question != asked(problem)
-        or not np.array_equal(plan.worths, problem.worth)
-    ):
+    if not plan.answers(problem) or {name: budget.amount for name, budget in plan.budgets.items()} != amounts:
         raise InputError(
             "plan: it answers another question than the problem: other samples, budgets, worths, goal or limits. "
             "Give the plan of this very problem, or none."
@@ -141,43 +130,65 @@ def _check_plan(problem: Problem, plan: Plan) -> None:
 def along(
     problem: Problem,
     scales: Sequence[float],
-    solved: Callable[[Problem, Plan | None], Plan],
+    solver: Solver | None,
     plan: Plan | None,
     *,
-    is_joint: bool,
+    seed: int,
     engine: Engine | None = None,
-) -> tuple[Plan, ...]:
-    """A plan for each of the scales, which ascend, none worth less than the one before.
+    watch: Watch | None = None,
+    after_each: Callable[[], None] | None = None,
+) -> Frontier:
+    """The one loop of `frontier` and `outlook_of`. None of its plans is worth less than the one before.
 
-    solved: makes a plan of a problem, from an earlier one   plan: of the problem itself, if there is one
-    is_joint: whether all samples share every budget, so that a plan may be made up of flips of any others
+    1. Solve each scale from the plan of the one before, the smallest first. At scale 1 stands the plan given.
+    2. Pool the flips of all plans.
+    3. Choose each plan again from the pool. The plan of a smaller scale takes its place if that is worth more.
+
+    Samples in groups share no budget, so a plan cannot be made up of flips of others: then there is no pool.
+
+    Args:
+        problem: what is asked.
+        scales: ascending.
+        solver: None: Prices().
+        plan: of the problem itself, if there is one.
+        seed: as of `solve`, like engine and watch.
+        engine: who does the work.
+        watch: who is told of each solve.
+        after_each: called after each solve.
     """
-    asked = [_scaled(problem, scale) for scale in scales]
+    scaled = [_scaled(problem, scale) for scale in scales]
     found: list[Plan] = []
-    for scale, one in zip(scales, asked, strict=True):
-        known = found[-1] if found else plan
-        found.append(plan if plan is not None and scale == 1.0 else solved(one, known))
+    for scale, one in zip(scales, scaled, strict=True):
+        if plan is not None and scale == 1.0:
+            found.append(plan)
+            continue
+        start = found[-1] if found else plan
+        found.append(solve(one, solver, seed=seed, start=start, engine=engine, watch=watch))
+        if after_each is not None:
+            after_each()
     given = [] if plan is None else [plan]
-    if len({id(known) for known in (*found, *given)}) == 1:
-        return tuple(found)
-    pool = pooled(problem, [*found, *given]) if is_joint else None
-    ceilings = [ceiling for known in (*found, *given) for ceiling in known.ceilings]
+    known = [*found, *given]
+    if len({id(one) for one in known}) == 1:
+        return Frontier(tuple(scales), tuple(found))
+    pool = None if isinstance(solver, Grouped) else pooled(problem, known)
+    ceilings = [ceiling for one in known for ceiling in one.ceilings]
     plans: list[Plan] = []
-    for one, known in zip(asked, found, strict=True):
+    for one, own in zip(scaled, found, strict=True):
         others = [*plans[-1:], *given]
-        plans.append(choose_again(one, known, pool, others=others, ceilings=ceilings, engine=engine))
-    return tuple(plans)
+        plans.append(choose_again(one, own, pool, others=others, ceilings=ceilings, engine=engine))
+    return Frontier(tuple(scales), tuple(plans))
 
 
 def _scaled(problem: Problem, scale: float) -> Problem:
     return problem.changed(budgets={n: Budget(b.amount * scale, b.uses, b.cost) for n, b in problem.budgets.items()})
 
 
-def checked_scales(scales: Any) -> list[float]:
+def ascending_scales(scales: Any) -> list[float]:
+    """Each scale once, ascending; InputError if one is no finite number > 0."""
     if not isinstance(scales, Iterable):
         raise InputError(f"scales: got {shown(scales)}; wanted a list of finite numbers > 0.")
     listed = list(scales)
     bad = [s for s in listed if isinstance(s, bool) or not isinstance(s, NUMBERS) or not 0 < s < math.inf]
     if bad or not listed:
         raise InputError(f"scales: got {shown(bad[0]) if bad else 'none'}; wanted finite numbers > 0.")
-    return [float(s) for s in listed]
+    return sorted({float(s) for s in listed})

@@ -1,4 +1,4 @@
-"""Groups: which parts of the cohort those come from who are picked."""
+"""Groups: the cohort and the samples picked, by the values of a column."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from maxflip.data.cohort import Cohort, in_cohort_order, is_listing
 from maxflip.errors import InputError
 from maxflip.plan.plan import Fate, Plan
 
-MOST_GROUPS = 12
-SMALL_GROUP = 10  # samples: shares of fewer say little
-PRIVATE_GROUP = 5  # samples: fewer are not told apart in a report without names
+MOST_GROUPS = 12  # with more values, numbers are cut into quarters and rare texts are merged
+SMALL_GROUP = 10  # groups of fewer samples are marked, because their shares are unreliable
+PRIVATE_GROUP = 5  # groups of fewer samples are merged in a report without names
 MISSING, SMALL_ONES = "missing", "small groups"
 
 
 @dataclass(frozen=True)
 class Group:
-    """size: all of them   reachable: of whom a flip is known, picked or not   confidence: their mean before any change,
-    None where it is not known of any"""
+    """size: number of samples   reachable: samples with a known flip, picked or not
+    confidence: mean before any change; None if not known
+    """
 
     name: str
     size: int
@@ -41,16 +42,16 @@ class Group:
 
 @dataclass(frozen=True)
 class Groups:
-    """The cohort divided by a column."""
+    """The cohort grouped by a column."""
 
     column: str
     groups: tuple[Group, ...]
 
     def merged(self, least: int = PRIVATE_GROUP) -> Groups:
-        """With the groups of fewer than so many samples as one.
+        """The groups, with all groups of fewer than `least` samples merged into one.
 
-        Where they are too few even together, the smallest of the others joins them: left out, they would be what the
-        others lack of the whole.
+        If the merged group is still too small, the smallest other group joins it. Leaving small groups out instead
+        would reveal them, as the difference between the total and the other groups.
         """
         by_size = sorted(self.groups, key=lambda group: group.size)
         small = [group for group in by_size if group.size < least]
@@ -75,7 +76,7 @@ def _together(groups: list[Group]) -> Group:
 
 
 def read_group(group: Any, cohort: Cohort) -> tuple[str, NDArray[np.object_]]:
-    """The column's name, and each sample's label or number; None where it is missing."""
+    """The column's name, and the label or number of each sample; None where missing."""
     if isinstance(group, str):
         return group, _column(group, cohort)
     name = str(getattr(group, "name", None) or "group")
@@ -96,19 +97,17 @@ def read_group(group: Any, cohort: Cohort) -> tuple[str, NDArray[np.object_]]:
 
 
 def _column(name: str, cohort: Cohort) -> NDArray[np.object_]:
-    names = cohort.features if cohort.ragged is None else cohort.ragged.static_features
+    kind, names, values = cohort.layout.of_each(cohort.features)
     if name not in names:
-        kind = "feature" if cohort.ragged is None else "static feature"
         raise InputError(
             f"group: the cohort has no {kind} {name!r}.{did_you_mean(name, names)} Of a column that is none, give the "
             "values: group={'name': values}."
         )
-    values = cohort.values if cohort.ragged is None else cohort.ragged.static
     return values[:, names.index(name)].astype(object)
 
 
 def _plain(cell: Any) -> str | float | None:
-    """A text, a number, or None for what is missing, whatever kind of table it comes from."""
+    """A cell of any kind of table as a text, a number, or None if missing."""
     if isinstance(cell, np.generic):
         cell = cell.item()
     if cell is None or str(cell) in ("", "nan", "NaT", "<NA>"):
@@ -127,7 +126,7 @@ def groups_of(plan: Plan, column: str, values: NDArray[np.object_]) -> Groups:
 
 
 def _quarters(numbers: Floats) -> tuple[NDArray[np.int64], list[str]]:
-    """Each number's place, and names: every number on its own, or a quarter of the samples together."""
+    """(group of each number, group names): one group per number, or quarters if there are more than MOST_GROUPS."""
     kinds, place = np.unique(numbers, return_inverse=True)
     if len(kinds) <= MOST_GROUPS:
         return place.reshape(-1), [f"{kind:.15g}" for kind in kinds]
@@ -138,7 +137,7 @@ def _quarters(numbers: Floats) -> tuple[NDArray[np.int64], list[str]]:
 
 
 def _kinds(texts: NDArray[Any]) -> tuple[NDArray[np.int64], list[str]]:
-    """Each text's place, and names in the order of the alphabet; of very many texts the rarer ones stand together."""
+    """(group of each text, group names), alphabetical; with more than MOST_GROUPS texts, rare ones are merged."""
     kinds, place, sizes = np.unique(texts, return_inverse=True, return_counts=True)
     names, place = kinds.tolist(), place.reshape(-1)
     if len(kinds) <= MOST_GROUPS:
@@ -152,12 +151,12 @@ def _kinds(texts: NDArray[Any]) -> tuple[NDArray[np.int64], list[str]]:
 def _group(plan: Plan, name: str, inside: NDArray[np.bool_]) -> Group:
     fates, confidence = plan.fates[inside], plan.confidence_before[inside]
     known = confidence[np.isfinite(confidence)]
-    picked = int((fates == Fate.FLIPPED.value).sum())
+    picked = int((fates == Fate.FLIPPED).sum())
     return Group(
         name=name,
         size=int(inside.sum()),
-        already=int((fates == Fate.ALREADY.value).sum()),
-        reachable=picked + int((fates == Fate.LEFT_OUT.value).sum()),
+        already=int((fates == Fate.ALREADY).sum()),
+        reachable=picked + int((fates == Fate.LEFT_OUT).sum()),
         picked=picked,
         confidence=math.fsum(known) / len(known) if len(known) else None,
     )

@@ -1,5 +1,7 @@
-"""Insight: what a plan alone does not know. What other budgets would buy, whether changed samples look like real ones,
-which groups those come from who are picked, and what other models say of the flips.
+"""Insight: additional results about a plan.
+
+What other budgets would reach, whether changed samples look like real ones, which groups are picked, and how many flips
+pass in other models.
 """
 
 from __future__ import annotations
@@ -20,12 +22,12 @@ from maxflip.study.groups import Groups
 People = Literal["none", "pseudonyms", "full"]  # what a report shows of single samples
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-FAR = 0.95  # a sample farther from real ones than this part of them are from each other is far from all of them
+FAR = 0.95  # quantile of distances among real samples above which a changed sample is implausible
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """What more or less of all budgets buys: scales ascending, and of each the plan's count, worth, bound, estimate."""
+    """Plans with all budgets multiplied by each scale (ascending): count, worth, bound, estimate."""
 
     scales: tuple[float, ...]
     counts: tuple[int, ...]
@@ -36,11 +38,12 @@ class Outlook:
 
 @dataclass(frozen=True, eq=False)
 class Plausibility(Frozen):
-    """How far those picked are from the nearest real sample of the wanted class, before and after their change.
+    """Nearest-neighbour distances from the samples picked to real samples of the wanted class.
 
-    before, after (count,), in the order of `plan.selected`; NaN where there is no such real sample
-    typical: quantile -> how far real samples of the wanted class are from the nearest other one
-    references: how many real samples that is   source: whose they are   measure: how it is measured, in words
+    before, after (count,): distance before and after the change, in the order of `plan.selected`; NaN if there are too
+        few real samples
+    typical: {quantile: nearest-neighbour distance among the real samples of the wanted class}
+    references: number of real samples   source: where they come from   measure: the distance, in words
     """
 
     before: Floats = field(repr=False)
@@ -52,22 +55,21 @@ class Plausibility(Frozen):
 
     @property
     def far(self) -> Mask:
-        """(count,): who ends farther from every real sample than 95 % of those are from each other"""
+        """(count,): whether the distance after the change exceeds the 95th percentile among real samples"""
         return np.asarray(self.after > self.typical[FAR])
 
     @property
     def far_share(self) -> float | None:
-        """Their share of those picked; None where there is nobody to say it of."""
+        """Share of the samples picked that are far; None if no distance is known."""
         known = np.isfinite(self.after)
         return float(self.far[known].mean()) if known.any() else None
 
 
 @dataclass(frozen=True, eq=False)
 class Insight:
-    """What a plan alone does not know; None where it was not asked for or could not be said, and then `notices` may
-    say why.
+    """Additional results about a plan. A field is None if it was not requested or not possible; `notices` says why.
 
-    plan: the one that all this is about: the plan given, or a better one for the same budgets that was found on the way
+    plan: the plan that the results describe: the given one, or a better one for the same budgets found on the way
     """
 
     frontier: Outlook | None = None
@@ -79,16 +81,16 @@ class Insight:
 
     @classmethod
     def load(cls, folder: str | Path) -> Insight | None:
-        """Of a plan folder; None where it has none."""
+        """Load from a plan folder; None if it has none."""
         from maxflip.io.of_plans import load_insight
 
         return load_insight(folder)
 
 
 def for_people(insight: Insight | None, people: People) -> Insight | None:
-    """What a page that shows so much of single samples may know.
+    """The insight for a page that shows individual samples as `people` says: small groups are merged unless "full".
 
-    A group of one would name its member: by its own name, where the column is one of ids, or by the mean confidence.
+    A group of one would identify its member by its name, if the column holds ids, or by its mean confidence.
     """
     if insight is None or insight.groups is None or people == "full":
         return insight
@@ -96,12 +98,12 @@ def for_people(insight: Insight | None, people: People) -> Insight | None:
 
 
 def misfits(insight: Insight, plan: Plan) -> list[str]:
-    """What it says of the plan that is not so: then it is one of another plan."""
+    """Contradictions between insight and plan, as sentences: the insight then belongs to another plan."""
     faults = []
     ahead, near, groups = insight.frontier, insight.plausibility, insight.groups
     if ahead is not None:
         if ahead.scales != tuple(sorted(set(ahead.scales))) or not ahead.scales:
-            faults.append(f"frontier: the scales are {list(ahead.scales)}; wanted some, ascending.")
+            faults.append(f"frontier: the scales are {list(ahead.scales)}; wanted at least one, ascending.")
         for scale, count, worth in zip(ahead.scales, ahead.counts, ahead.worths, strict=True):
             if scale == 1.0 and (count, worth) != (plan.count, plan.worth):
                 faults.append(f"frontier: at scale 1 it has {count} samples; the plan has {plan.count}.")

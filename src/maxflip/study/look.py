@@ -1,4 +1,4 @@
-"""look: find out what a plan alone does not know."""
+"""look: additional results about a plan."""
 
 from __future__ import annotations
 
@@ -33,23 +33,24 @@ def look(
     solver: Solver | None = None,
     watch: Watch | None = None,
 ) -> Insight:
-    """What the plan alone does not know of itself, for `insight.plan.report(path, insight=insight)`.
+    """Additional results about a plan, for `insight.plan.report(path, insight=insight)`.
 
-    Solving with other budgets may show a better plan for these. Then all is about that one, which is `insight.plan`.
+    Solving with other budgets may find a better plan for the same budgets. Then `insight.plan` is that plan, and all
+    results describe it.
 
     Args:
-        problem: the one that the plan was made for.
+        problem: the problem of the plan.
         plan: its plan.
-        scales: what every budget is multiplied by to see what more or less of them buys; None: not asked, as each of
-            them is a solve of its own.
-        group: who is picked, by group: the name of a feature (of sequences: a static one), a list with one value per
-            sample, or {"name": list}. Numbers of more than 12 kinds are cut into quarters; None: not asked.
-        reference: a Cohort or table of real samples with the same features; those that the model puts into the wanted
-            class as confidently as asked are what changed samples are compared with. None: those of the cohort.
+        scales: factors of all budgets for the frontier, each a solve of its own; None: no frontier.
+        group: column for the results by group: the name of a feature (for sequences: a static one), a list with one
+            value per sample, or {"name": list}. More than 12 different numbers are cut into quarters; None: no groups.
+        reference: a Cohort or table of real samples with the same features. Changed samples are compared with those in
+            the wanted class with the required confidence. None: the cohort.
         judges: other models, in a list or by name, each a classifier or the path of a .pt2, .skops or .safetensors
-            file: how many flips pass in each of them. A .pt2 returns what the problem's model does. None: not asked.
-        solver: for the scales; None: Prices().
-        watch: function that is told what happens (maxflip.Event); None: nobody.
+            file. Counts the flips that pass in each. A .pt2 returns the same kind of output as the problem's model.
+            None: no other models.
+        solver: solver for the scales; None: Prices().
+        watch: function called with progress events (maxflip.Event); None: no reports.
     """
     _check(problem, plan)
     grouping = None if group is None else read_group(group, problem.cohort)
@@ -69,8 +70,8 @@ def _check(problem: Any, plan: Any) -> None:
         raise InputError(f"problem: got {shown(problem)}; wanted the Problem(...) that the plan was made for.")
     if not isinstance(plan, Plan):
         raise InputError(f"plan: got {shown(plan)}; wanted a Plan of the problem.")
-    people = problem.cohort
-    if people.features != plan.features or not np.array_equal(people.ids, plan.all_ids):
+    cohort = problem.cohort
+    if cohort.features != plan.features or not np.array_equal(cohort.ids, plan.all_ids):
         raise InputError("plan: has other samples or features than the problem. Give the problem it was made for.")
     if {name: b.amount for name, b in problem.budgets.items()} != {name: b.amount for name, b in plan.budgets.items()}:
         raise InputError(

@@ -1,11 +1,11 @@
 """suggest_margin: the smallest margin whose flips hold in other models too.
 
-The problem says what must be so in the other models: its own margin or threshold. The plan is made for more than that.
-How much more is found in two steps: margins go up until a plan holds, then the last step is bisected. Every plan starts
-from the one with the next larger margin, whose flips all pass at the smaller one, or else from the one before.
+In the other models, a flip must reach the margin or threshold of the problem. The plan is made for a larger one. It is
+found in two steps: margins increase until a plan holds, then the last interval is bisected. Each plan starts from the
+plan with the next larger margin, whose flips all pass at the smaller one; if there is none, from the previous plan.
 
-Steps are even in log-odds: of a margin m, artanh m (two classes lead by 2 artanh m in logits); of a threshold t,
-artanh(2 t - 1); of decision values, the margin in standard deviations of the cohort's confidence.
+Steps are measured in log-odds: for a margin m, artanh m (two classes differ by 2 artanh m in logits); for a threshold
+t, artanh(2 t - 1); for decision values, the margin in standard deviations of the cohort's confidence.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from maxflip.solvers import Solver
 from maxflip.solving import solve
 from maxflip.study.frontier import NUMBERS, resolve
 
-FIRST = 0.1  # step in log-odds, or in standard deviations of decision values; each is twice the one before
-GREATEST = 0.999  # margin or threshold that is tried
-FURTHEST = 100.0  # standard deviations of decision values
+FIRST = 0.1  # first step, in log-odds or in standard deviations of decision values; each step doubles
+GREATEST = 0.999  # largest margin or threshold tried
+FURTHEST = 100.0  # largest increase tried for decision values, in standard deviations
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class Tried:
     """A margin that was tried.
 
     Attributes:
-        margin: of the plan; of a problem with a threshold, the threshold.
-        count: how many it flips.
-        shares: {judge: share of these flips that pass in it}; 0 where nobody is flipped.
+        margin: margin of the plan; for a problem with a threshold, the threshold.
+        count: number of samples it flips.
+        shares: {judge: share of these flips that pass in it}; 0 if nobody is flipped.
     """
 
     margin: float
@@ -56,12 +56,12 @@ class SuggestedMargin:
     """A margin whose flips hold in other models.
 
     Attributes:
-        margin: the smallest that was found; of a problem with a threshold, the threshold. If none was, the one tried
-            at which the judge that holds least holds most.
-        reached: whether the flips hold in every judge as asked.
+        margin: the smallest margin found; for a problem with a threshold, the threshold. If none suffices: the margin
+            tried with the largest share in the worst judge.
+        reached: whether the required share of flips holds in every judge.
         plan: the plan of this margin.
-        shares: {judge: share of the plan's flips that pass in it}; 0 where nobody is flipped.
-        trail: everything that was tried, in that order, each with its margin, count and shares.
+        shares: {judge: share of the plan's flips that pass in it}; 0 if nobody is flipped.
+        trail: all margins tried, in order, each with its margin, count and shares.
     """
 
     margin: float
@@ -83,23 +83,23 @@ def suggest_margin(
     engine: Engine | None = None,
     watch: Watch | None = None,
 ) -> SuggestedMargin:
-    """The smallest margin, from the problem's own on, at which enough flips hold in every one of the judges.
+    """The smallest margin, starting from the problem's own, at which enough flips hold in every judge.
 
-    A flip holds in a judge if it passes there as the problem asks: by the problem's own margin or threshold. The larger
-    margin is asked of the problem's model alone. Larger margins are taken to make more flips hold; where that is not
-    so, a smaller one than the one found may do.
+    A flip holds in a judge if it passes in it by the problem's own margin or threshold. The larger margin applies to
+    the problem's model only. The search assumes that larger margins make more flips hold; if that is not so, a smaller
+    margin than the one found may suffice.
 
     Args:
-        problem: what is asked.
+        problem: the problem.
         judges: other models, as in `look`: a list, or a mapping by name, of classifiers or model files.
         hold: share of the plan's flips that must pass in each judge, in (0, 1].
-        plan: of the problem, if it was solved already.
-        precision: how much smaller a margin that does not suffice may be than the one found; of decision values, in
-            standard deviations of the cohort's confidence before any change.
+        plan: plan of the problem, if it is solved already.
+        precision: largest distance between the margin found and a smaller one that does not suffice; for decision
+            values, in standard deviations of the cohort's confidence before any change.
         solver: an object such as Prices(); None: Prices().
-        seed: as of `solve`, like engine and watch.
-        engine: who does the work.
-        watch: who is told.
+        seed: as in `solve`.
+        engine: as in `solve`.
+        watch: as in `solve`.
     """
     _check(problem, hold, precision, plan)
     named = _named(judges, problem)
@@ -117,7 +117,7 @@ def suggest_margin(
         except ProblemError as error:
             if not all(sentence.startswith("include: ") for sentence in error.problems):
                 raise
-            other = None  # someone who must be picked cannot be, by such a margin
+            other = None  # a sample that must be picked cannot reach this margin
         return _Step(place, other, _judged(problem, named, required, other), hold)
 
     below = _Step(scale.first, first, _judged(problem, named, problem.goal.required, first), hold)
@@ -142,7 +142,7 @@ def suggest_margin(
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """place: of the margin, see _Scale   plan: None where there is none by this margin"""
+    """place: of the margin, see _Scale   plan: None if there is none with this margin"""
 
     place: float
     plan: Plan | None
@@ -155,20 +155,21 @@ class _Step:
 
     @property
     def is_short(self) -> bool:
-        """Somebody is flipped, but too few of the flips hold: a larger margin may do."""
+        """Some samples are flipped, but too few of the flips hold: a larger margin may suffice."""
         return self.tried.count > 0 and not self.holds
 
     @property
     def known(self) -> Plan:
         if self.plan is None:
-            raise ValueError("there is no plan by this margin")
+            raise ValueError("there is no plan with this margin")
         return self.plan
 
 
 @dataclass(frozen=True)
 class _Scale:
-    """Margins (or thresholds) as places on a line.   first: of the problem's own   last: of the greatest to try
-    unit: of decision values, what 1 on the line is; None for probabilities"""
+    """Maps margins (or thresholds) to places on a line.   first: the problem's own   last: the largest to try
+    unit: for decision values, the length of 1 on the line; None for probabilities
+    """
 
     first: float
     last: float
@@ -191,11 +192,11 @@ class _Scale:
         return (1 + math.tanh(place)) / 2 if self.is_threshold else math.tanh(place)
 
     def apart(self, low: float, high: float) -> float:
-        """As `precision` counts it."""
+        """Distance between two places in the unit of `precision`."""
         return high - low if self.unit is not None else self.margin(high) - self.margin(low)
 
     def rungs(self) -> Iterator[float]:
-        """Ascending, the first place left out."""
+        """Places to try, ascending, without the first."""
         place, step = self.first, FIRST
         while place < self.last:
             place, step = min(place + step, self.last), 2 * step
@@ -203,7 +204,7 @@ class _Scale:
 
 
 def _judged(problem: Problem, named: Sequence[tuple[str, Classifier]], margin: float, plan: Plan | None) -> Tried:
-    """By what the problem asks, whatever the plan was made for."""
+    """Count flips that pass by the problem's own margin or threshold."""
     if plan is None or not plan.count:
         return Tried(margin, 0, FrozenMap({name: 0.0 for name, _ in named}))
     judged = judged_by(problem, *plan.moves_in(problem), named)
@@ -218,7 +219,9 @@ def _named(judges: Any, problem: Problem) -> list[tuple[str, Classifier]]:
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise InputError(f"judges: two are called {shown(twice[0])}. Name them: {{'first': ..., 'second': ...}}.")
-    judged_by(problem, np.arange(len(problem))[:1], np.zeros((1, problem.width)), named)  # does each of them answer?
+    judged_by(
+        problem, np.arange(len(problem))[:1], np.zeros((1, problem.width)), named
+    )  # fail early if a judge does not work
     return named
 
 

@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from maxflip._util.events import Advanced, Finished, Started, Watch, silent
 from maxflip.plan.plan import Plan
 from maxflip.problem.problem import Problem
-from maxflip.solvers import Grouped, Solver
-from maxflip.solving import solve
-from maxflip.study.frontier import along, checked_scales
+from maxflip.solvers import Solver
+from maxflip.study.frontier import along, ascending_scales
 from maxflip.study.insight import Outlook
 
 SCALES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
@@ -25,18 +24,13 @@ def outlook_of(
 ) -> tuple[Outlook, Plan]:
     """What each scale buys, and the plan at scale 1: the one given, or a better one that the others showed."""
     tell, stage = watch or silent, "Asking what other budgets buy"
-    ascending = sorted(set(checked_scales(scales)))
+    ascending = ascending_scales(scales)
     tell(Started(stage, sum(scale != 1.0 for scale in ascending)))
-
-    def solved(asked: Problem, start: Plan | None) -> Plan:
-        found = solve(asked, solver, seed=plan.seed, start=start)
-        tell(Advanced(stage, 1))
-        return found
-
-    plans = along(problem, ascending, solved, plan, is_joint=not isinstance(solver, Grouped))
+    found = along(problem, ascending, solver, plan, seed=plan.seed, after_each=lambda: tell(Advanced(stage, 1)))
     tell(Finished(stage))
+    plans = found.plans
     outlook = Outlook(
-        scales=tuple(ascending),
+        scales=found.scales,
         counts=tuple(p.count for p in plans),
         worths=tuple(p.worth for p in plans),
         bounds=tuple(p.bound for p in plans),

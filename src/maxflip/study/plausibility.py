@@ -12,29 +12,29 @@ from maxflip import judge
 from maxflip._util.engine import Local
 from maxflip._util.events import silent
 from maxflip._util.frozen import FrozenMap, read_only
-from maxflip._util.messages import listed, shown
+from maxflip._util.messages import listed
 from maxflip._util.types import Floats, Rows
 from maxflip.data.cohort import Cohort
+from maxflip.data.layout import Layout
 from maxflip.data.scale import spread_of
-from maxflip.data.sequences import Ragged
 from maxflip.errors import InputError
 from maxflip.plan.plan import Fate, Plan
 from maxflip.problem.problem import Problem
 from maxflip.study.insight import QUANTILES, Plausibility
 
-LEAST_REAL = 10  # rows of the wanted class: of fewer, nothing is typical
-MOST_REAL = 10_000  # rows that distances are taken to
-AT_A_TIME = 4_000_000  # distances
+LEAST_REAL = 10  # real samples of the wanted class needed for a comparison
+MOST_REAL = 10_000  # at most this many real samples are used, evenly spaced
+AT_A_TIME = 4_000_000  # distances computed per block
 
 
 def read_reference(reference: Any, cohort: Cohort) -> Cohort:
-    """As a Cohort with the features of the other one."""
+    """The reference as a Cohort with the features of `cohort`."""
     if not isinstance(reference, Cohort):
-        if cohort.ragged is not None:
-            raise InputError(f"reference: got {shown(reference)}; wanted sequences, as Cohort.sequences(...).")
+        faults = cohort.layout.frame_faults("reference", reference)
+        if faults:
+            raise InputError(faults)
         return Cohort.table(reference, features=cohort.features, source="reference")
-    kinds = [(c.features, c.ragged is None, c.ragged and c.ragged.static_features) for c in (reference, cohort)]
-    if kinds[0] != kinds[1]:
+    if reference.features != cohort.features or not reference.layout.is_like(cohort.layout):
         raise InputError(
             f"reference: {reference.source} has the features {listed(reference.features)}; wanted those of the cohort, "
             f"{listed(cohort.features)}, in this order, and of the same kind, a table or sequences."
@@ -47,11 +47,11 @@ def plausibility_of(
 ) -> tuple[Plausibility | None, tuple[str, ...]]:
     if not plan.count:
         return None, ("Nobody is picked, so there is no changed sample to compare with real ones.",)
-    people = problem.cohort if reference is None else reference
-    scale = _Scale.of(problem.cohort)
-    real = scale.points(people.values, people.ragged)
-    before = scale.points(problem.cohort.values, problem.cohort.ragged)[plan.selected]
-    after = scale.points(*_changed(problem.cohort, plan))
+    origin = problem.cohort if reference is None else reference
+    scale = _Scale.of(problem.cohort.layout)
+    real = scale.points(origin.layout)
+    before = scale.points(problem.cohort.layout)[plan.selected]
+    after = scale.points(problem.cohort.layout.moved(plan.selected, plan.changes))
     wanted, kind = np.unique(problem.goal.wanted, axis=0, return_inverse=True)
     kind = np.broadcast_to(kind.reshape(-1), len(problem))
     distances, among, used = np.full((2, plan.count), np.nan), [], 0
@@ -66,8 +66,8 @@ def plausibility_of(
         used += len(chosen)
     if not among:
         return None, (
-            f"{people.source}: has fewer than {LEAST_REAL} samples in the wanted class, so nothing can be said about "
-            "how much the changed ones look like real ones.",
+            f"{origin.source}: has fewer than {LEAST_REAL} samples in the wanted class, too few to compare the changed "
+            "ones with.",
         )
     typical = dict(zip(QUANTILES, np.quantile(np.concatenate(among), QUANTILES).tolist(), strict=True))
     return Plausibility(
@@ -75,25 +75,25 @@ def plausibility_of(
         after=read_only(distances[1].copy()),
         typical=FrozenMap(typical),
         references=used,
-        source=people.source,
+        source=origin.source,
         measure=scale.words,
     ), ()
 
 
 def _passing(problem: Problem, plan: Plan, of_this_kind: NDArray[np.bool_]) -> Rows:
-    there = of_this_kind & (plan.fates == Fate.ALREADY.value)
+    there = of_this_kind & (plan.fates == Fate.ALREADY)
     return np.asarray(problem.cohort.order[there[problem.cohort.order]])
 
 
 def _passing_of(problem: Problem, reference: Cohort, classes: NDArray[np.bool_]) -> Rows:
-    """Which of these the model puts into the wanted classes as confidently as asked."""
+    """Rows of the reference that the model puts into the wanted classes with the required confidence."""
     goal = problem.goal
     asked = Problem(
         classifier=problem.classifier,
         cohort=reference,
         target=frozenset(np.flatnonzero(classes).tolist()),
         budgets=problem.budgets,
-        steps=None if reference.ragged is None else "all",
+        steps=reference.layout.any_steps,
         threshold=goal.required if goal.is_threshold else None,
         margin=None if goal.is_threshold else goal.required,
     )
@@ -102,63 +102,31 @@ def _passing_of(problem: Problem, reference: Cohort, classes: NDArray[np.bool_])
     return reference.order[there[reference.order]]
 
 
-def _changed(cohort: Cohort, plan: Plan) -> tuple[Floats, Ragged | None]:
-    """The values of those picked after their changes."""
-    if cohort.ragged is None:
-        return cohort.values[plan.selected] + plan.changes, None
-    lengths = cohort.ragged.lengths[plan.selected]
-    rows = cohort.ragged.rows_of(plan.selected)
-    begin = np.concatenate([[0], np.cumsum(lengths)])
-    static = cohort.ragged.static[plan.selected]
-    picked = Ragged(begin, cohort.ragged.times[rows], static, cohort.ragged.static_features)
-    return cohort.values[rows] + np.concatenate(plan.changes), picked
-
-
 @dataclass(frozen=True, eq=False)
 class _Scale:
-    """Samples as points: each entry in units of its spread in the cohort, counted from its mean there."""
+    """Standardises samples: each entry minus its mean in the cohort, divided by its standard deviation there."""
 
     centre: Floats
-    spread: Floats
+    deviation: Floats
     words: str
 
     @classmethod
-    def of(cls, cohort: Cohort) -> _Scale:
-        entries = _entries(cohort.values, cohort.ragged)
-        known = [column[~np.isnan(column)] for column in entries.T]
-        words = "Euclidean distance over all features, frozen ones too, each in units of its spread in the cohort"
-        if cohort.ragged is not None:
-            words = (
-                "Euclidean distance over the last and the mean measured value of each feature, and the static "
-                "features, each in units of its spread in the cohort; what was never measured counts as the mean"
-            )
+    def of(cls, cohort: Layout) -> _Scale:
+        known = [column[~np.isnan(column)] for column in cohort.points.T]
         return cls(
             centre=np.array([values.mean() if len(values) else 0.0 for values in known]),
-            spread=np.array([float(spread_of(values[:, None])[0]) if len(values) else 1.0 for values in known]),
-            words=words,
+            deviation=np.array([float(spread_of(values[:, None])[0]) if len(values) else 1.0 for values in known]),
+            words=cohort.points_in_words,
         )
 
-    def points(self, values: Floats, ragged: Ragged | None) -> Floats:
-        return np.nan_to_num((_entries(values, ragged) - self.centre) / self.spread, nan=0.0)
-
-
-def _entries(values: Floats, ragged: Ragged | None) -> Floats:
-    """(n, D): what a sample is compared by; of sequences with NaN where nothing was ever measured"""
-    if ragged is None:
-        return values
-    first, measured = ragged.begin[:-1], ~np.isnan(values)
-    count = np.add.reduceat(measured.astype(np.float64), first)
-    total = np.add.reduceat(np.where(measured, values, 0.0), first)
-    mean = np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0)
-    row = np.maximum.reduceat(np.where(measured, np.arange(len(values))[:, None], -1), first)
-    last = np.where(row >= 0, values[row, np.arange(values.shape[1])], np.nan)
-    return np.hstack([last, mean, ragged.static])
+    def points(self, samples: Layout) -> Floats:
+        return np.nan_to_num((samples.points - self.centre) / self.deviation, nan=0.0)
 
 
 def nearest(points: Floats, among: Floats | None = None) -> Floats:
-    """(c,): how far each point is from the nearest of these; None: from the nearest other one of its own kind.
+    """(c,): distance from each point to its nearest neighbour in `among`; None: among the other points.
 
-    A matrix product finds who that is, a few thousand at a time; the distance itself is taken between the two.
+    A matrix product finds the neighbour, block by block; the distance is then computed directly from the two points.
     """
     others = points if among is None else among
     size, square = max(1, AT_A_TIME // len(others)), (others**2).sum(axis=1)

@@ -1,4 +1,4 @@
-"""Budgets as parts of what flipping everyone takes: how the paper sets its small, middle and large ones."""
+"""Budgets as shares of the consumption of flipping everyone: the paper's small, middle and large budgets."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from maxflip.problem.problem import Problem
 from maxflip.solvers import KL
 from maxflip.solving import solve
 
-SHARES = (0.4, 0.6, 0.8)
-WEIGHTS = (0.0, 0.01, 0.1, 1.0)
+SHARES = (0.4, 0.6, 0.8)  # of the consumption: small, middle and large budgets
+WEIGHTS = (0.0, 0.01, 0.1, 1.0)  # values of the option `a` of KL that are tried
 
 
 @dataclass(frozen=True, eq=False)
 class Sizing:
-    """plan: KL's with unlimited budgets   a: its weight of the squared distance   budgets: share -> name -> Budget
+    """plan: of KL with unlimited budgets   a: its weight of the squared distance   budgets: {share: {name: Budget}}
 
     `problem.changed(budgets=sizing.budgets[0.4])` is the problem with the small budgets.
     """
@@ -33,7 +33,7 @@ class Sizing:
 
     @property
     def is_everyone(self) -> bool:
-        """Whether the unlimited plan leaves nobody who could be flipped."""
+        """Whether the unlimited plan flips everyone who can be flipped."""
         counts = self.plan.fate_counts()
         return counts[Fate.LEFT_OUT] + counts[Fate.NOT_FOUND] + counts[Fate.UNUSABLE] == 0
 
@@ -47,13 +47,13 @@ def size_budgets(
     seed: int = 0,
     watch: Watch | None = None,
 ) -> Sizing:
-    """B_r = share x what the samples that an unlimited run of KL flips draw from budget r.
+    """B_r = share x consumption of budget r by the samples that an unlimited run of KL flips.
 
-    problem  whose amounts do not matter, but for budgets of 0 and counts of people: they stay as they are
-    shares   parts of that consumption, > 0
+    problem  its amounts are replaced, except budgets of 0 and count budgets, which stay as they are
+    shares   shares of that consumption, > 0
     solver   the KL to run; None: KL()
-    weights  its option `a`: the one with the most flips is taken, and of those the one that consumes least, each budget
-             as a part of the most that any of them draws from it
+    weights  values of its option `a`. The one with the greatest worth is taken; ties are broken by the smallest sum
+             over the budgets of consumption / largest consumption of any value
     """
     if not is_listing(shares):
         raise InputError(f"shares: got {shown(shares)}; wanted a list of finite numbers > 0.")

@@ -1,7 +1,7 @@
-"""Which settings of one of the paper's algorithms do best: of its grid, or of what an allowance of gradients pays for.
+"""Tuning of the paper's algorithms: the best setting of a grid, or of a random part of it within an allowance.
 
-Every setting is solved with the same seed, so all see the same noise, in this process or in several: where a setting
-was tried does not change what it gives.
+Every setting is solved with the same seed, so all see the same noise. The result does not depend on the number of
+processes.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ PAPER_GRIDS: Mapping[type[Algorithm], Grid] = {
     CCMS: {**_CHANCES, **_SHARED, **_STARTS, "choices": (1.0, 0.5, 0.25)},
     KL: {**_SHARED, **_STARTS, "a": (0.0, 0.01, 0.1, 1.0)},
 }
-_RELATIVE: Grid = {"start_lambda": (0.1, 1.0, 10.0)}  # a budget's share is a small number and wants a small multiplier
+_RELATIVE: Grid = {"start_lambda": (0.1, 1.0, 10.0)}  # shares of a budget are small numbers and need a small multiplier
 
 
 def scale_free_grid(kind: type[Algorithm]) -> Grid:
-    """The paper's grid, each setting also with budgets counted in parts of themselves."""
+    """The paper's grid, with each setting also for residuals relative to the budgets."""
     option = "indicator" if kind in (BCMS, CCMS) else "residual"
     return {**PAPER_GRIDS[kind], **_RELATIVE, option: ("raw", "relative")}
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One setting and what it gave. `spent`: mean share of the budgets; `gradients`: per sample that was searched."""
+    """One setting and its result. `spent`: mean share of the budgets spent; `gradients`: per sample searched."""
 
     solver: Algorithm
     count: int
@@ -67,13 +67,13 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """The best setting, and all that were tried.
+    """The best setting, and all settings tried.
 
     Attributes:
         solver: the best setting.
         plan: its plan.
-        trials: all that were tried, in the order of the grid.
-        options: names of those options that varied.
+        trials: all settings tried, in the order of the grid.
+        options: names of the options that varied.
     """
 
     solver: Algorithm
@@ -109,19 +109,19 @@ def tune(
     workers: int = 1,
     watch: Watch | None = None,
 ) -> Tuned:
-    """Try settings: the best has the plan of most worth (|S~|, where all are worth 1), and of these spends least.
+    """Try settings. The best one has the plan with the greatest worth; ties are broken by the least spending.
 
     Args:
-        problem: what is asked.
-        solver: MS, BCMS, CCMS or KL, or one of them with options, such as BCMS.paper(): the grid replaces some.
-        grid: {option: values}, all combinations; "paper": the sets of its section 5; "scale_free": those, each also
-            with budgets in parts of themselves.
-        allowance: gradients per sample for all settings together (outer x inner x steps for each): settings are drawn
-            from the grid as long as it lasts, so that algorithms tuned with the same allowance had the same; None: all.
-        seed: whole number: of the draw, and of every solve.
-        workers: processes; the result is the same for any number. A script that asks for several must do so under
-            `if __name__ == "__main__":`.
-        watch: function that is told what happens (maxflip.Event); None: nobody.
+        problem: the problem.
+        solver: MS, BCMS, CCMS or KL, or one of them with options, such as BCMS.paper(). The grid replaces some options.
+        grid: {option: values}, all combinations; "paper": the sets of its section 5; "scale_free": the same, each also
+            relative to the budgets.
+        allowance: gradients per sample for all settings together (outer x inner x steps for each). Settings are drawn
+            at random from the grid until it is used up, so that algorithms can be compared at equal cost; None: all.
+        seed: whole number, for the draw and for every solve.
+        workers: number of processes; the result is the same for any number. A script that uses several must call tune
+            under `if __name__ == "__main__":`.
+        watch: function called with progress events (maxflip.Event); None: no reports.
     """
     tell = watch or silent
     base = _checked(problem, solver, allowance, seed, workers, watch)
@@ -168,7 +168,7 @@ def _checked(problem: Any, solver: Any, allowance: Any, seed: Any, workers: Any,
 
 
 def _values(base: Algorithm, grid: Any) -> dict[str, tuple[Any, ...]]:
-    """Option -> values, each of which the solver takes."""
+    """{option: values}, checked against the solver."""
     if isinstance(grid, str) and grid in ("paper", "scale_free"):
         grid = PAPER_GRIDS[type(base)] if grid == "paper" else scale_free_grid(type(base))
     if not isinstance(grid, Mapping) or not grid:
@@ -197,12 +197,12 @@ def _faults(base: Algorithm, name: str, value: Any) -> tuple[str, ...]:
 
 
 def _gradients(solver: Algorithm) -> int:
-    """Gradient steps per sample that a run takes at most."""
+    """Largest number of gradient steps per sample in a run."""
     return solver.outer * solver.inner * (solver.steps if isinstance(solver, (MS, KL)) else 1)
 
 
 def _drawn(settings: list[Algorithm], allowance: int | None, streams: Streams) -> list[Algorithm]:
-    """As many, drawn at random, as the allowance pays; in the order of the grid."""
+    """Random settings within the allowance, in the order of the grid."""
     if allowance is None:
         return settings
     least = min(map(_gradients, settings))
@@ -231,7 +231,7 @@ def _trial(problem: Problem, setting: Algorithm, plan: Plan) -> Trial:
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """What is the same for all settings: it travels to each worker once."""
+    """What all settings share; sent to each worker once."""
 
     problem: Problem
     seed: int
@@ -241,13 +241,13 @@ class _Task:
 
 
 def _plans(task: _Task, settings: list[Algorithm], workers: int, tell: Watch) -> Iterator[Plan]:
-    """In the order of the settings."""
+    """The plans, in the order of the settings."""
     if workers == 1:
         yield from map(task, settings)
         return
     try:
         sent = pickle.dumps(task)
-    except Exception as error:  # whatever a stranger's model says when it is asked to travel
+    except Exception as error:  # pickling a user's model may raise anything
         yield from _here(task, settings, error, tell)
         return
     spawn = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang

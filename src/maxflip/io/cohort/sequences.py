@@ -47,7 +47,7 @@ class Static:
 
 
 def read_sequences(
-    path: str | Path,
+    file: str | Path | Table,
     columns: Columns,
     *,
     static: Static | None = None,
@@ -56,7 +56,7 @@ def read_sequences(
     source: str | None = None,
 ) -> Reading:
     """The sequences of a .parquet or .csv file; every fault of the file in one InputError, with its row and id."""
-    table = read_table(path, source=source)
+    table = file if isinstance(file, Table) else read_table(file, source=source)
     flags = [] if columns.changeable is None else [columns.changeable]
     used = [*columns.features, columns.time, *flags]
     faults = name_faults(table.names, used, columns.id, table.source)
@@ -103,7 +103,7 @@ def read_sequences(
 
 
 def read_static(
-    path: str | Path,
+    file: str | Path | Table,
     *,
     id: str,  # noqa: A002  the column's name in every file
     features: Sequence[str],
@@ -111,7 +111,7 @@ def read_static(
     source: str | None = None,
 ) -> Static:
     """The columns `features` and what else is wanted per sequence, from a file with a row for each."""
-    table: Table = read_table(path, source=source)
+    table = file if isinstance(file, Table) else read_table(file, source=source)
     beside = [e.column for e in extra_columns if e.column not in features]
     faults = name_faults(table.names, [*features, *dict.fromkeys(beside)], id, table.source)
     if faults:

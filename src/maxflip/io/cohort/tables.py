@@ -1,16 +1,17 @@
 """Cohorts from disk, .parquet and .csv: read strictly, so that what is wrong is said with its place, never coerced.
 
-A file becomes the same Columns as a frame in Python, and `Cohort.table` judges both with the same words.
+A file becomes the same Columns as a frame in Python, and `Cohort.table` judges both with the same words. Its bytes are
+read once, checked, parsed and let go, so that layout, cells and hash are of one state of the file.
 """
 
 from __future__ import annotations
 
-import os
+import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +26,7 @@ from maxflip.data.tables import Column
 from maxflip.errors import InputError, ResourceError
 from maxflip.io.cohort.cells import Cells, Extra
 from maxflip.io.cohort.csv_layout import BLOCK, Layout
-from maxflip.io.opening import open_file
+from maxflip.io.opening import Opened, Origin, open_file, read_from
 
 
 class Reading(NamedTuple):
@@ -37,7 +38,7 @@ class Reading(NamedTuple):
 
 
 def read_cohort(
-    path: str | Path,
+    file: str | Path | Table,
     *,
     id: str,  # noqa: A002  the column's name in every file
     features: Sequence[str],
@@ -45,12 +46,13 @@ def read_cohort(
     extra_columns: Sequence[Extra] = (),
     source: str | None = None,
 ) -> Reading:
-    """The columns `id` and `features` of a .parquet or .csv file, and what else is wanted per sample.
+    """The columns `id` and `features` of a .parquet or .csv file, opened already or not, and what else is wanted per
+    sample.
 
     `source` is what messages call the file: its path unless given. Columns in `extra_columns` count as used; all
     others become the cohort's `ignored`. Every fault of the file is listed in one InputError.
     """
-    table = read_table(path, source=source)
+    table = file if isinstance(file, Table) else read_table(file, source=source)
     chosen, used = set(features), {e.column for e in extra_columns}
     beside = sorted(used - chosen - {id})
     faults = name_faults(table.names, [*features, *beside], id, table.source)
@@ -100,21 +102,28 @@ def read_extra(extra: Extra, cells: Cells, ids: Column, source: str) -> tuple[ND
     return values, grouped(wrong, sentence, column)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Table:
-    """A table file: all its column names as they stand, some perhaps twice, and cells of those that are asked for."""
+    """A table file: all its column names as they stand, some perhaps twice, and cells of those that are asked for.
+
+    read_columns: by position; it holds the bytes of the file
+    """
 
     source: str
+    origin: Origin
     names: tuple[str, ...]
     rows: int
     is_csv: bool
-    read_columns: Callable[[Sequence[int]], Sequence[pa.ChunkedArray]]  # by position
+    read_columns: Callable[[Sequence[int]], Sequence[pa.ChunkedArray]] | None
 
     def load(self, names: Sequence[str]) -> dict[str, Cells]:
-        """The cells of columns whose names stand in the file once."""
+        """The cells of columns whose names stand in the file once. They are asked for once: the bytes are let go."""
+        read_columns, self.read_columns = self.read_columns, None
+        if read_columns is None:
+            raise ValueError(f"{self.source}: was loaded already.")
         position = {name: i for i, name in enumerate(self.names)}
         wanted = list(dict.fromkeys(names))
-        columns = self.read_columns([position[n] for n in wanted])
+        columns = read_columns([position[n] for n in wanted])
         return {n: Cells(n, column, self.is_csv) for n, column in zip(wanted, columns, strict=True)}
 
 
@@ -123,30 +132,33 @@ def read_table(path: str | Path, *, source: str | None = None) -> Table:
     name = str(path) if source is None else source
     readers = {".parquet": _parquet_table, ".csv": _csv_table}
     with open_file(path, name) as file:
-        suffix = Path(path).suffix.lower()
+        place = Path(path)
+        suffix = place.suffix.lower()
         if suffix not in readers:
             raise InputError(f"{name}: its name ends in {suffix!r}; a cohort is a .parquet or a .csv file.")
-        if os.fstat(file.fileno()).st_size == 0:
-            raise InputError(f"{name}: is empty. A cohort needs a header and at least one row.")
-        return readers[suffix](file, Path(path), name)
+        opened = Opened(place, name, read_from(file, name))
+    if not opened.data:
+        raise InputError(f"{name}: is empty. A cohort needs a header and at least one row.")
+    return readers[suffix](opened)
 
 
 # Parquet
 
 
-def _parquet_table(file: BinaryIO, path: Path, source: str) -> Table:
-    if file.read(4) != b"PAR1":
+def _parquet_table(file: Opened) -> Table:
+    source = file.source
+    if not file.data.startswith(b"PAR1"):
         raise InputError(f"{source}: is no Parquet file: it does not begin with PAR1. If it is CSV, name it .csv.")
     with _parquet_errors(source):
-        opened = pa.parquet.ParquetFile(file)
-        names, rows = tuple(opened.schema_arrow.names), opened.metadata.num_rows
+        parquet = pa.parquet.ParquetFile(pa.BufferReader(file.data))
+        names, rows = tuple(parquet.schema_arrow.names), parquet.metadata.num_rows
 
     def read_columns(positions: Sequence[int]) -> list[pa.ChunkedArray]:
-        with open_file(path, source) as again, _parquet_errors(source):
-            found = pa.parquet.ParquetFile(again).read(columns=[names[i] for i in positions])
+        with _parquet_errors(source):
+            found = parquet.read(columns=[names[i] for i in positions])
             return [_plain(found.column(names[i])) for i in positions]
 
-    return Table(source, names, rows, False, read_columns)
+    return Table(source, file.origin(), names, rows, False, read_columns)
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -179,9 +191,10 @@ def _reason(error: Exception) -> str:
 # CSV
 
 
-def _csv_table(file: BinaryIO, path: Path, source: str) -> Table:
+def _csv_table(file: Opened) -> Table:
+    source = file.source
     layout = Layout(source)
-    layout.scan(file)
+    layout.scan(io.BytesIO(file.data))
     labels = [str(i) for i in range(len(layout.names))]
 
     def read_columns(positions: Sequence[int]) -> list[pa.ChunkedArray]:
@@ -196,14 +209,14 @@ def _csv_table(file: BinaryIO, path: Path, source: str) -> Table:
         )
         parse = pa.csv.ParseOptions(newlines_in_values=layout.is_multiline)
         blocks = pa.csv.ReadOptions(column_names=labels, block_size=max(BLOCK, 2 * layout.longest_line))
-        with open_file(path, source) as again:
-            again.seek(layout.first_row)
-            try:
-                table = pa.csv.read_csv(again, read_options=blocks, parse_options=parse, convert_options=as_written)
-            except pa.ArrowException as error:
-                raise InputError(f"{source}: cannot be read as CSV: {_reason(error)}.") from error
+        rows = pa.BufferReader(pa.py_buffer(file.data).slice(layout.first_row))
+        try:
+            table = pa.csv.read_csv(rows, read_options=blocks, parse_options=parse, convert_options=as_written)
+        except pa.ArrowException as error:
+            raise InputError(f"{source}: cannot be read as CSV: {_reason(error)}.") from error
         if len(table) != layout.rows:
-            raise InputError(f"{source}: changed while it was read. Try again when nobody writes to it.")
+            found = f"{len(table)} rows were parsed, {layout.rows} were counted"
+            raise InputError(f"{source}: cannot be read as CSV: {found}.")
         return [table.column(label) for label in wanted]
 
-    return Table(source, layout.names, layout.rows, True, read_columns)
+    return Table(source, file.origin(), layout.names, layout.rows, True, read_columns)

@@ -48,18 +48,23 @@ class CohortFiles:
         people, ragged = problem.cohort, problem.cohort.ragged
         self.people = people
         self.cohort = self.samples = _Columns(people.features, people.values)
+        self.static_features: tuple[str, ...] = ()
+        self.kind: dict[str, Any] = {}  # what the job says of sequences, and their time and steps
+        self.steps: dict[str, Any] = {}
         if ragged is None:
             self.id = self.cohort.add("id", people.ids.tolist(), pa.string())
             return
-        self.samples = _Columns(ragged.static_features, ragged.static)
-        beside = ragged.static_features  # a job gives a name one part, in whichever file
+        self.static_features = beside = ragged.static_features  # a job gives a name one part, in whichever file
+        self.samples = _Columns(beside, ragged.static)
         self.id = self.cohort.add("id", people.ids[ragged.owner].tolist(), pa.string(), beside)
         self.samples.arrays[self.id] = pa.array(people.ids.tolist(), pa.string())
-        self.time = self.cohort.add("time", ragged.times, pa.float64(), beside)
+        self.kind = {"kind": "sequences"}
+        self.steps = {"time": self.cohort.add("time", ragged.times, pa.float64(), beside)}
         may_change = _steps_that_change(problem, ragged)
-        self.steps: dict[str, Any] = {"steps": "all"}
-        if may_change is not None:
-            self.steps = {"steps_column": self.cohort.add("may_change", may_change, pa.bool_(), beside)}
+        if may_change is None:
+            self.steps["steps"] = "all"
+        else:
+            self.steps["steps_column"] = self.cohort.add("may_change", may_change, pa.bool_(), beside)
 
     @property
     def has_static(self) -> bool:
@@ -68,17 +73,15 @@ class CohortFiles:
 
     def table(self) -> dict[str, Any]:
         table = {
+            **self.kind,
             "file": "cohort.parquet",
             "id": self.id,
             "features": list(self.people.features),
             "units": dict(self.people.units),
+            **self.steps,
         }
-        ragged = self.people.ragged
-        if ragged is None:
-            return table
-        table = {"kind": "sequences", **table, "time": self.time, **self.steps}
         if self.has_static:
-            table |= {"static": "static.parquet", "static_features": list(ragged.static_features)}
+            table |= {"static": "static.parquet", "static_features": list(self.static_features)}
         return table
 
 

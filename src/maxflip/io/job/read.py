@@ -1,6 +1,7 @@
 """The job file of docs/formats.md: parsed, checked, and turned into a Problem and a Solver.
 
-What can be known from the file alone is said at once and all together, before a cohort or a model is opened.
+What can be known from the file alone is said at once and all together, before a cohort or a model is opened, and
+before torch is loaded, which takes a second: whatever needs it is imported where it is used.
 """
 
 from __future__ import annotations
@@ -9,23 +10,24 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from maxflip._util.events import Watch
-from maxflip._util.messages import listed, shown
-from maxflip._util.types import Floats
+from maxflip._util.faults import Fault, Place, about, missing, wrong
+from maxflip._util.messages import listed
+from maxflip._util.types import Floats, Scores
 from maxflip.data.cohort import Cohort
 from maxflip.errors import InputError, MaxflipError, ModelError, ProblemError
 from maxflip.io.cohort.cells import Amount, Category, Extra, Label, Limit
 from maxflip.io.cohort.sequences import Columns, read_sequences, read_static
-from maxflip.io.cohort.tables import Reading, read_cohort, read_table
+from maxflip.io.cohort.tables import Reading, Table, read_cohort, read_table
+from maxflip.io.job.places import lines_of, told
 from maxflip.io.job.rules import (
     budget_faults,
     cohort_faults,
     goal_faults,
-    job_key,
     limit_faults,
     missing_columns,
     model_faults,
@@ -49,15 +51,14 @@ from maxflip.io.job.schema import (
     unknown_keys,
 )
 from maxflip.io.job.toml import LARGEST, parse_toml
-from maxflip.io.opening import open_file
-from maxflip.models import Classifier, TorchClassifier
-from maxflip.models.base import Scores
-from maxflip.models.files import load_classifier, load_judge, load_sequence_classifier
+from maxflip.io.opening import Opened, Origin, read_file
 from maxflip.problem.budgets import Budget
 from maxflip.problem.must_hold import Requirement, from_table
-from maxflip.problem.problem import Problem
-from maxflip.solvers import SOLVERS, Solver
-from maxflip.study.outlook import SCALES
+
+if TYPE_CHECKING:
+    from maxflip.models import Classifier, TorchClassifier
+    from maxflip.problem.problem import Problem
+    from maxflip.solvers import Solver
 
 FORMAT = 1
 LARGE = 5000  # samples: of more, what other budgets buy is not asked unless the job says so
@@ -67,10 +68,14 @@ _KEYS = ["format", *_TABLES, "budgets", "limits", "must_hold", "solver", "report
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Job:
-    """A job whose own faults are excluded; cohort and model are opened when asked for."""
+    """A job whose own faults are excluded; cohort and model are opened when asked for, and read once each.
 
-    path: Path
-    source: str  # what messages call it: the path as it was given
+    origins: the files that were read so far, by the names of summary.json; the hashes are of what was read
+    """
+
+    file: Opened
+    lines: Mapping[Place, int] = field(default_factory=dict)  # where each key stands in the file
+    origins: dict[str, Origin] = field(default_factory=dict)
     cohort: CohortForm
     model: ModelForm
     goal: GoalForm
@@ -83,6 +88,18 @@ class Job:
     groups: int | None = None
     report: ReportForm = field(default_factory=ReportForm)
     must_hold: tuple[Requirement, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._note("job", self.source, self.file.origin())
+
+    @property
+    def path(self) -> Path:
+        return self.file.path
+
+    @property
+    def source(self) -> str:
+        """What messages call it: the path as it was given."""
+        return self.file.source
 
     @property
     def files(self) -> dict[str, Path]:
@@ -105,13 +122,19 @@ class Job:
 
     def scales(self, cohort: int) -> Sequence[float] | None:
         """What the budgets of a cohort of this size are multiplied by for the report; None: the report does without."""
+        from maxflip.study.outlook import SCALES
+
         asked = self.report.frontier
         if asked is None:
             asked = cohort <= LARGE
         return (SCALES if asked else None) if isinstance(asked, bool) else asked
 
     def load_classifier(self, watch: Watch) -> TorchClassifier:
-        says: dict[str, Any] = {"output": self.output, "classes": self.classes}
+        from maxflip.models.files import load_classifier, load_sequence_classifier, read_model
+
+        model = Opened(self.model_file, str(self.model_file), read_model(self.model_file))
+        self._note("model", model.source, model.origin())
+        says: dict[str, Any] = {"data": model.data, "output": self.output, "classes": self.classes}
         try:
             if self.cohort.is_sequences:
                 people = self.cohort
@@ -141,13 +164,22 @@ class Job:
         if self.cohort.is_sequences:
             return self._read_sequences(extra)
         return read_cohort(
-            self.files["cohort"],
+            self._open("cohort", self.cohort.file),
             id=self.cohort.id,
             features=self.cohort.features,
             units=self.cohort.units,
             extra_columns=extra,
-            source=self.cohort.file,
         )
+
+    def _open(self, name: str, source: str) -> Table:
+        table = read_table(self.files[name], source=source)
+        self._note(name, source, table.origin)
+        return table
+
+    def _note(self, name: str, source: str, origin: Origin) -> None:
+        """A plan is made from one state of each file, even if somebody asks for it twice."""
+        if self.origins.setdefault(name, origin) != origin:
+            raise InputError(f"{source}: changed while it was read. Try again when nobody writes to it.")
 
     def group(self, reading: Reading) -> dict[str, Any] | None:
         """The column that the report groups samples by, as `look` takes it."""
@@ -156,6 +188,8 @@ class Job:
 
     def load_judges(self, problem: Problem) -> dict[str, Classifier] | None:
         """The other models that the report asks about the flips, by their files."""
+        from maxflip.models.files import load_judge
+
         if self.report.judges is None:
             return None
         asked, people, folder = problem.classifier, problem.cohort, self.path.parent
@@ -173,22 +207,22 @@ class Job:
         static = None
         if asked.static is not None:
             static = read_static(
-                self.files["static"],
+                self._open("static", asked.static),
                 id=asked.id,
                 features=asked.static_features,
                 extra_columns=extra,
-                source=asked.static,
             )
         return read_sequences(
-            self.files["cohort"],
+            self._open("cohort", asked.file),
             Columns(asked.id, asked.time or "", asked.features, asked.steps_column),
             static=static,
             static_features=asked.static_features,
             units=asked.units,
-            source=asked.file,
         )
 
     def problem(self, reading: Reading, classifier: Classifier) -> Problem:
+        from maxflip.problem.problem import Problem
+
         people, goal = reading.cohort, self.goal
         per_sample = (
             None if goal.target_column is None else reading.columns[Label(goal.target_column, self.classes or ())]
@@ -199,9 +233,8 @@ class Job:
             limits = {name: _sides(limit, reading) for name, limit in self.limits.items()}
             directions = {name: limit.direction for name, limit in self.limits.items() if limit.direction is not None}
         if self.groups is not None and self.groups > len(people):
-            raise ProblemError(
-                f"{self.source}: solver.groups = {self.groups}: there are only {len(people)} sequences to divide."
-            )
+            fault = wrong(("solver", "groups"), self.groups, f"there are only {len(people)} sequences to divide.")
+            raise ProblemError([told(fault, self.source, self.lines)])
         try:
             return Problem(
                 classifier=classifier,
@@ -220,15 +253,9 @@ class Job:
                 must_hold=self.must_hold,
             )
         except ProblemError as error:
-            raise ProblemError([self._placed(sentence, people.source) for sentence in error.problems]) from error
+            raise ProblemError([told(fault, self.source, self.lines) for fault in error.faults]) from error
         except ModelError as error:
             raise ModelError([f"{self.model_file}: {sentence}" for sentence in error.problems]) from error
-
-    def _placed(self, sentence: str, cohort_source: str) -> str:
-        """With the file that the sentence is about in front, and keys as the job spells them."""
-        if sentence.startswith(f"{cohort_source}: "):
-            return sentence
-        return f"{self.source}: {job_key(sentence)}"
 
 
 def _sides(limit: LimitForm, reading: Reading) -> Literal["observed"] | tuple[Any, Any]:
@@ -252,33 +279,38 @@ def _closed(reading: Reading, column: str, open_end: float) -> Floats:
 def read_job(path: str | Path) -> Job:
     """The job at `path`; all its faults in one InputError."""
     source = str(path)
-    with open_file(path, source) as file:
-        raw = file.read(LARGEST + 1)
+    file = read_file(path, source, LARGEST + 1)
+    lines: Mapping[Place, int] = {}
     try:
-        return _checked(parse_toml(raw), Path(path))
+        tables = parse_toml(file.data)
+        lines = lines_of(file.data.decode(), tables)
+        return _checked(tables, file, lines)
     except InputError as error:
-        raise InputError([f"{source}: {sentence}" for sentence in error.problems]) from error.__cause__
+        raise InputError([told(fault, source, lines) for fault in error.faults]) from error.__cause__
 
 
-def _checked(tables: dict[str, Any], path: Path) -> Job:
+def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -> Job:
+    folder = file.path.parent
     if "format" in tables and (type(tables["format"]) is not int or tables["format"] != FORMAT):
-        raise InputError(f"format = {shown(tables['format'])}: this version of maxflip reads format = {FORMAT}.")
-    faults = [] if "format" in tables else [f"format is missing. Begin the file with format = {FORMAT}."]
-    faults += unknown_keys(tables, _KEYS, "")
+        raise InputError([wrong("format", tables["format"], f"this version of maxflip reads format = {FORMAT}.")])
+    faults: list[str | Fault] = []
+    if "format" not in tables:
+        faults.append(missing("format", f"is missing. Begin the file with format = {FORMAT}."))
+    faults += unknown_keys(tables, _KEYS, ())
     faults += [f"[{name}] is missing; it says {what}." for name, what in _TABLES.items() if name not in tables]
-    cohort = fill(CohortForm, tables.get("cohort"), ("cohort",), faults, path.parent)
-    model = fill(ModelForm, tables.get("model"), ("model",), faults, path.parent)
+    cohort = fill(CohortForm, tables.get("cohort"), ("cohort",), faults, folder)
+    model = fill(ModelForm, tables.get("model"), ("model",), faults, folder)
     goal = fill(GoalForm, tables.get("goal"), ("goal",), faults)
     budgets = fill_each(BudgetForm, tables.get("budgets"), "budgets", faults)
     everywhere = tables.get("limits") == "observed"
     limits = {} if everywhere else fill_each(LimitForm, tables.get("limits"), "limits", faults)
     solving = fill(SolverForm, tables.get("solver", {}), ("solver",), faults)
-    report = fill(ReportForm, tables.get("report", {}), ("report",), faults, path.parent)
+    report = fill(ReportForm, tables.get("report", {}), ("report",), faults, folder)
     holding = fill(MustHoldForm, tables.get("must_hold", {}), ("must_hold",), faults)
 
     features = cohort.features if cohort else None
     if cohort and strangers(cohort, budgets, limits):
-        columns = _columns(path.parent / cohort.file)
+        columns = _columns(folder / cohort.file)
         misspelt = missing_columns(cohort, columns) if columns else []
         faults += misspelt
         if misspelt:  # then the other tables may be right
@@ -287,20 +319,22 @@ def _checked(tables: dict[str, Any], path: Path) -> Job:
     faults += model_faults(model) if model else ()
     faults += goal_faults(goal, model) if goal else ()
     given = tables.get("budgets")
-    wrong = list(budget_faults(budgets, features)) if budgets or not given else []
-    faults += wrong
-    some_budget_is_wrong = bool(wrong) or (isinstance(given, dict) and len(budgets) < len(given))
+    of_budgets = list(budget_faults(budgets, features)) if budgets or not given else []
+    faults += of_budgets
+    some_budget_is_wrong = bool(of_budgets) or (isinstance(given, dict) and len(budgets) < len(given))
     faults += limit_faults(limits, features, None if some_budget_is_wrong else budgets)
     faults += must_hold_faults(holding, features, None if some_budget_is_wrong else budgets) if holding else ()
     faults += per_sample_faults(cohort, goal, limits, report) if cohort else ()
     faults += report_faults(report, cohort) if report and cohort else ()
     faults += solver_faults(solving, cohort) if solving else ()
-    solver = _solver(solving, faults) if solving else None
+    solver = None
+    if solving and (solving.options or solving.preset or not faults):  # else there is nothing to find, nor to make
+        solver = _solver(solving, faults)
     if faults or not (cohort and model and goal and budgets and solving and solver and report and holding):
         raise InputError(faults)
     return Job(
-        path=path,
-        source=str(path),
+        file=file,
+        lines=lines,
         cohort=cohort,
         model=model,
         goal=goal,
@@ -324,22 +358,32 @@ def _columns(cohort: Path) -> tuple[str, ...]:
         return ()
 
 
-def _solver(form: SolverForm, faults: list[str]) -> Solver | None:
+def _solver(form: SolverForm, faults: list[str | Fault]) -> Solver | None:
+    from maxflip.solvers import SOLVERS
+
     kind: Any = SOLVERS[form.name]
-    unknown = unknown_keys(form.options, [option.name for option in fields(kind)], "solver.options")
+    unknown = unknown_keys(form.options, [option.name for option in fields(kind)], ("solver", "options"))
     faults += unknown
     make = kind if form.preset is None else getattr(kind, form.preset, None)
     if make is None:
         having = listed(name for name, other in SOLVERS.items() if hasattr(other, form.preset or ""))
-        faults.append(f"solver.preset = {form.preset!r}: {form.name!r} has no presets, only {having}. Leave it out.")
+        says = f"{form.name!r} has no presets, only {having}. Leave it out."
+        faults.append(wrong(("solver", "preset"), form.preset, says))
     if unknown or make is None:
         return None
     try:
         solver: Solver = make(**form.options)
     except InputError as error:
-        faults += [p.replace(f"{kind.__name__}.", "solver.options.", 1) for p in error.problems]
+        faults += [_of_options(fault) for fault in error.faults]
         return None
     except TypeError as error:  # an option of a type that the solver cannot even compare
-        faults.append(f"solver.options: {error}.")
+        faults.append(about(("solver", "options"), f"{error}."))
         return None
     return solver
+
+
+def _of_options(fault: str | Fault) -> str | Fault:
+    """A fault of a solver's option, where the job has it."""
+    if isinstance(fault, str):
+        return fault
+    return replace(fault, places=tuple(("solver", "options", *place[1:]) for place in fault.places))

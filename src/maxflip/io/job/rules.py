@@ -1,11 +1,12 @@
-"""What the tables of a job say about each other: a sentence per contradiction, before cohort or model is opened."""
+"""What the tables of a job say about each other: a fault per contradiction, before cohort or model is opened."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping
 
-from maxflip._util.messages import did_you_mean, listed, shown
+from maxflip._util.faults import Fault, Place, about, missing, wrong
+from maxflip._util.messages import did_you_mean, listed
+from maxflip.io.job.places import at
 from maxflip.io.job.schema import (
     BudgetForm,
     CohortForm,
@@ -15,19 +16,11 @@ from maxflip.io.job.schema import (
     MustHoldForm,
     ReportForm,
     SolverForm,
-    dotted,
 )
-from maxflip.problem.goal import requirement_faults, resolve_target
 from maxflip.problem.must_hold import from_table, read_must_hold
+from maxflip.problem.target import requirement_faults, resolve_target
 
 _KINDS = ("probabilities", "decision")
-
-
-def job_key(sentence: str) -> str:
-    """A sentence that begins with an argument of Problem, beginning with the job's key for it instead."""
-    sentence = re.sub(r"^(target|margin|threshold|include|exclude)\b", r"goal.\1", sentence)
-    sentence = re.sub(r"^steps\b", "cohort.steps", sentence)
-    return re.sub(r"\bdirections\.(.+?)(?=:| =)", r"limits.\1.direction", sentence, count=1)
 
 
 def strangers(cohort: CohortForm, budgets: Mapping[str, BudgetForm], limits: Mapping[str, LimitForm]) -> set[str]:
@@ -41,103 +34,113 @@ def strangers(cohort: CohortForm, budgets: Mapping[str, BudgetForm], limits: Map
     return (drawing | set(limits) | set(cohort.units)) - {*cohort.features, *cohort.static_features}
 
 
-def missing_columns(cohort: CohortForm, columns: Collection[str]) -> list[str]:
-    """A sentence for each feature that the cohort's file has no column for."""
+def missing_columns(cohort: CohortForm, columns: Collection[str]) -> list[Fault]:
+    """A fault for each feature that the cohort's file has no column for."""
     return [
-        f"cohort.features: {cohort.file} has no column {name!r}.{did_you_mean(name, columns)}"
+        about(at("cohort.features"), f"{cohort.file} has no column {name!r}.{did_you_mean(name, columns)}")
         for name in dict.fromkeys(cohort.features)
         if name not in columns
     ]
 
 
-def cohort_faults(cohort: CohortForm, known: Collection[str]) -> Iterator[str]:
+def cohort_faults(cohort: CohortForm, known: Collection[str]) -> Iterator[Fault]:
     """known: names that units may be of"""
     names = cohort.features
     if not names:
-        yield "cohort.features = []: must name at least one column."
+        yield wrong(at("cohort.features"), [], "must name at least one column.")
     for name in dict.fromkeys(n for n in names if names.count(n) > 1):
-        yield f"cohort.features: {name!r} is named {names.count(name)} times. Name it once."
+        yield about(at("cohort.features"), f"{name!r} is named {names.count(name)} times. Name it once.")
     if cohort.id in names:
-        yield f"cohort.id, cohort.features: {cohort.id!r} is the id column and cannot be a feature."
+        yield about(at("cohort.id"), f"{cohort.id!r} is the id column and cannot be a feature.", at("cohort.features"))
     yield from _sequence_faults(cohort) if cohort.is_sequences else _table_faults(cohort)
     for name in cohort.units:
         if name not in known and name not in cohort.static_features:
-            yield f"{dotted('cohort', 'units', name)}: {_no_feature(name, names)}"
+            yield about(("cohort", "units", name), _no_feature(name, names))
 
 
-def _table_faults(cohort: CohortForm) -> Iterator[str]:
+def _table_faults(cohort: CohortForm) -> Iterator[Fault]:
     for key in ("time", "static", "static_features", "steps", "steps_column"):
         if getattr(cohort, key):
-            yield f'cohort.{key}: only sequences have it. Say kind = "sequences", or leave it out.'
+            yield about(("cohort", key), 'only sequences have it. Say kind = "sequences", or leave it out.')
 
 
-def _sequence_faults(cohort: CohortForm) -> Iterator[str]:
+def _sequence_faults(cohort: CohortForm) -> Iterator[Fault]:
     if cohort.time is None:
-        yield "cohort.time is missing; wanted the name of the column with the time of each step."
+        yield missing(at("cohort.time"), "is missing; wanted the name of the column with the time of each step.")
     if cohort.steps is not None and cohort.steps_column is not None:
-        yield "cohort.steps, cohort.steps_column: give one of the two."
+        yield about(at("cohort.steps"), "give one of the two.", at("cohort.steps_column"))
     if cohort.static_features and cohort.static is None:
-        yield "cohort.static_features: there is no static file. Name it in cohort.static."
+        yield about(at("cohort.static_features"), "there is no static file. Name it in cohort.static.")
     roles: dict[str, str] = {cohort.id: "cohort.id"} | dict.fromkeys(cohort.features, "cohort.features")
     others = [("cohort.time", cohort.time), ("cohort.steps_column", cohort.steps_column)]
     for role, name in [*others, *(("cohort.static_features", name) for name in cohort.static_features)]:
         if name is None:
             continue
         if name in roles:
-            yield f"{roles[name]}, {role}: {name!r} stands in both. A column has one part."
+            yield about(at(roles[name]), f"{name!r} stands in both. A column has one part.", at(role))
         roles.setdefault(name, role)
 
 
-def report_faults(report: ReportForm, cohort: CohortForm) -> Iterator[str]:
+def report_faults(report: ReportForm, cohort: CohortForm) -> Iterator[Fault]:
     if report.group == cohort.id:
-        yield f"report.group, cohort.id: {cohort.id!r} is the id column: each group would be one sample."
+        yield about(
+            at("report.group"), f"{cohort.id!r} is the id column: each group would be one sample.", at("cohort.id")
+        )
     if report.reference is not None and cohort.is_sequences:
-        yield "report.reference: only tables have it in a job; of sequences, give it in Python. Leave it out."
+        yield about(
+            at("report.reference"), "only tables have it in a job; of sequences, give it in Python. Leave it out."
+        )
 
 
 def per_sample_faults(
     cohort: CohortForm, goal: GoalForm | None, limits: Mapping[str, LimitForm], report: ReportForm | None
-) -> Iterator[str]:
+) -> Iterator[Fault]:
     """Of sequences, a long table has no place for what there is one of per sample."""
     if not cohort.is_sequences or cohort.static is not None:
         return
-    named = [f"goal.{key}" for key in ("target_column", "worth_column") if goal is not None and getattr(goal, key)]
-    named += ["report.group"] if report is not None and report.group else []
+    named: list[Place] = [
+        ("goal", key) for key in ("target_column", "worth_column") if goal is not None and getattr(goal, key)
+    ]
+    named += [("report", "group")] if report is not None and report.group else []
     sides = ("min_column", "max_column")
-    named += [dotted("limits", name, key) for name, limit in limits.items() for key in sides if getattr(limit, key)]
+    named += [("limits", name, key) for name, limit in limits.items() for key in sides if getattr(limit, key)]
     for key in named:
-        yield f"{key}: of sequences, what there is one of per id stands in a file of its own. Name it in cohort.static."
+        yield about(
+            key, "of sequences, what there is one of per id stands in a file of its own. Name it in cohort.static."
+        )
 
 
-def solver_faults(solver: SolverForm, cohort: CohortForm | None) -> Iterator[str]:
+def solver_faults(solver: SolverForm, cohort: CohortForm | None) -> Iterator[Fault]:
     if solver.allocation == "proportional" and solver.groups is None:
-        yield "solver.groups is missing; a proportional allocation needs it: how many groups, of similar lengths."
+        yield missing(
+            at("solver.groups"), "is missing; a proportional allocation needs it: how many groups, of similar lengths."
+        )
     if solver.allocation == "joint" and solver.groups is not None:
-        yield 'solver.groups: only a proportional allocation has groups. Say allocation = "proportional".'
+        yield about(at("solver.groups"), 'only a proportional allocation has groups. Say allocation = "proportional".')
     if solver.groups is not None and solver.groups < 1:
-        yield f"solver.groups = {solver.groups}: must be at least 1."
+        yield wrong(at("solver.groups"), solver.groups, "must be at least 1.")
     if solver.allocation == "proportional" and cohort is not None and not cohort.is_sequences:
-        yield "solver.allocation: groups are made by length, and a table has no lengths. Leave it out."
+        yield about(at("solver.allocation"), "groups are made by length, and a table has no lengths. Leave it out.")
 
 
-def model_faults(model: ModelForm) -> Iterator[str]:
+def model_faults(model: ModelForm) -> Iterator[Fault]:
     if model.classes is not None and len(set(model.classes)) < max(2, len(model.classes)):
-        yield f"model.classes = {shown(model.classes)}: must be two or more different names, one per output column."
+        yield wrong(at("model.classes"), model.classes, "must be two or more different names, one per output column.")
 
 
-def goal_faults(goal: GoalForm, model: ModelForm | None) -> Iterator[str]:
+def goal_faults(goal: GoalForm, model: ModelForm | None) -> Iterator[Fault]:
     if (goal.target is None) == (goal.target_column is None):
         got = "neither" if goal.target is None else "both"
-        yield f"goal.target, goal.target_column: give one of the two; got {got}."
+        yield about(at("goal.target"), f"give one of the two; got {got}.", at("goal.target_column"))
     elif goal.target is not None and model is not None and model.classes:
         _, _, faults = resolve_target(goal.target, 1, len(model.classes), tuple(model.classes))
-        yield from map(job_key, faults)
-    yield from map(job_key, _requirement_faults(goal, model))
+        yield from faults
+    yield from _requirement_faults(goal, model)
     for id_ in sorted(set(goal.include) & set(goal.exclude)):
-        yield f"goal.include, goal.exclude: id {id_!r} is in both. Keep it in one."
+        yield about(at("goal.include"), f"id {id_!r} is in both. Keep it in one.", at("goal.exclude"))
 
 
-def _requirement_faults(goal: GoalForm, model: ModelForm | None) -> list[str]:
+def _requirement_faults(goal: GoalForm, model: ModelForm | None) -> list[Fault]:
     """Where the job leaves it to the model what it gives, only what is wrong for probabilities and decision values."""
     output = model.output if model is not None else "probabilities"
     faults = {kind: requirement_faults(goal.margin, goal.threshold, kind == "decision") for kind in _KINDS}
@@ -150,49 +153,52 @@ def _no_feature(name: str, features: list[str]) -> str:
     return f"no feature is called {name!r}.{did_you_mean(name, features) or f' There are {listed(features)}.'}"
 
 
-def budget_faults(budgets: Mapping[str, BudgetForm], features: list[str] | None) -> Iterator[str]:
+def budget_faults(budgets: Mapping[str, BudgetForm], features: list[str] | None) -> Iterator[Fault]:
     if not budgets:
-        yield "budgets: there is none. Add at least one table [budgets.x], where x is a feature or has `uses`."
+        yield about("budgets", "there is none. Add at least one table [budgets.x], where x is a feature or has `uses`.")
     for name, budget in budgets.items():
-        key = dotted("budgets", name)
+        key = ("budgets", name)
         if budget.cost == "count":
             if budget.uses is not None:
-                yield f"{key}.cost, {key}.uses: a count budget counts people and uses no features. Leave `uses` out."
+                yield about(
+                    (*key, "cost"),
+                    "a count budget counts people and uses no features. Leave `uses` out.",
+                    (*key, "uses"),
+                )
         elif budget.uses is None:
             if features is not None and name not in features:
-                yield (
-                    f"{key}: {_no_feature(name, features)} A budget of another name says in `uses` which features "
-                    "draw on it."
-                )
+                other = "A budget of another name says in `uses` which features draw on it."
+                yield about(key, f"{_no_feature(name, features)} {other}")
         elif not budget.uses:
-            yield f"{key}.uses = {{}}: must name at least one feature."
+            yield wrong((*key, "uses"), {}, "must name at least one feature.")
         else:
             unknown = [f for f in budget.uses if features is not None and f not in features]
-            yield from (f"{key}.uses.{dotted(f)}: {_no_feature(f, features or [])}" for f in unknown)
+            yield from (about((*key, "uses", f), _no_feature(f, features or [])) for f in unknown)
 
 
 def limit_faults(
     limits: Mapping[str, LimitForm], features: list[str] | None, budgets: Mapping[str, BudgetForm] | None
-) -> Iterator[str]:
+) -> Iterator[Fault]:
     for name, limit in limits.items():
-        key = dotted("limits", name)
+        key = ("limits", name)
         if features is not None and name not in features:
-            yield f"{key}: {_no_feature(name, features)}"
+            yield about(key, _no_feature(name, features))
         elif budgets is not None and not any(_weighs(name, *entry) for entry in budgets.items()):
-            yield f"{key}: the feature draws on no budget, so it is frozen. Give it a budget, or leave this out."
+            yield about(key, "the feature draws on no budget, so it is frozen. Give it a budget, or leave this out.")
         given = [side for side in ("min", "max", "min_column", "max_column") if getattr(limit, side) is not None]
         if limit.observed and given:
-            yield f"{key}.observed, " + ", ".join(f"{key}.{s}" for s in given) + ": give `observed` or the others."
+            others = [(*key, side) for side in given]
+            yield about((*key, "observed"), "give `observed` or the others.", *others)
         for side in ("min", "max"):
             if {side, f"{side}_column"} <= set(given):
-                yield f"{key}.{side}, {key}.{side}_column: give one of the two."
+                yield about((*key, side), "give one of the two.", (*key, f"{side}_column"))
         if limit.min is not None and limit.max is not None and limit.min > limit.max:
-            yield f"{key}.min = {limit.min}, {key}.max = {limit.max}: min is above max. Swap them."
+            yield about((*key, "min"), f"min {limit.min} is above max {limit.max}. Swap them.", (*key, "max"))
 
 
 def must_hold_faults(
     asked: MustHoldForm, features: list[str] | None, budgets: Mapping[str, BudgetForm] | None
-) -> Iterator[str]:
+) -> Iterator[Fault]:
     known = list(asked.rounded or ()) if features is None else features
     weighed = {name for name in known if budgets is None or any(_weighs(name, *entry) for entry in budgets.items())}
     yield from read_must_hold(from_table(asked.uptake, asked.rounded), known, weighed)[1]

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import math
 import os
-import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, ValidationInfo
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from maxflip._util.messages import did_you_mean, listed, shown
+from maxflip._util.faults import Fault, Place, about, missing, wrong
+from maxflip._util.messages import did_you_mean, listed
+from maxflip._util.types import Scores
 from maxflip.data.slots import LAST
 from maxflip.io.opening import is_url, missing_file
-from maxflip.models.base import Scores
 from maxflip.problem.budgets import Cost
-from maxflip.solvers import SOLVERS
 from maxflip.study.insight import People
 
+# The names of maxflip.solvers.SOLVERS, known without loading torch.
+SOLVER_NAMES = ("prices", "nearest", "ms", "bcms", "ccms", "kl")
 _RULES = {
     "model_type": "must be a table.",
     "dict_type": "must be a table.",
@@ -94,8 +96,8 @@ def _steps(value: Any) -> str:
 
 def _solver_name(value: Any) -> str:
     name = _text(value)
-    if name not in SOLVERS:
-        raise _wrong(f"must be one of {listed(SOLVERS)}.{did_you_mean(name, SOLVERS)}")
+    if name not in SOLVER_NAMES:
+        raise _wrong(f"must be one of {listed(SOLVER_NAMES)}.{did_you_mean(name, SOLVER_NAMES)}")
     return name
 
 
@@ -208,56 +210,50 @@ _Formed = TypeVar("_Formed", bound=_Form)
 
 
 def fill(
-    form: type[_Formed], value: Any, where: tuple[str, ...], faults: list[str], folder: Path | None = None
+    form: type[_Formed], value: Any, where: Place, faults: list[str | Fault], folder: Path | None = None
 ) -> _Formed | None:
     """The table as its form, or None and the faults. Unknown keys are told but do not hide what the others hold."""
     if value is None:  # told by whoever looked for it
         return None
     if not isinstance(value, dict):
-        faults.append(f"{dotted(*where)} = {shown(value)}: must be a table.")
+        faults.append(wrong(where, value, "must be a table."))
         return None
-    faults += unknown_keys(value, list(form.model_fields), dotted(*where))
+    faults += unknown_keys(value, list(form.model_fields), where)
     try:
         known = {key: v for key, v in value.items() if key in form.model_fields}
         return form.model_validate(known, context={"folder": folder})
     except ValidationError as error:
-        faults += [_sentence(detail, form, where) for detail in error.errors()]
+        faults += [_fault(detail, form, where) for detail in error.errors()]
         return None
 
 
-def fill_each(form: type[_Formed], value: Any, name: str, faults: list[str]) -> dict[str, _Formed]:
+def fill_each(form: type[_Formed], value: Any, name: str, faults: list[str | Fault]) -> dict[str, _Formed]:
     """One form for each table [name.x]; those that are wrong are left out, and told."""
     if value is None:
         return {}
     if not isinstance(value, dict):
         word = ", or the text 'observed'" if form is LimitForm else ""
-        faults.append(f"{name} = {shown(value)}: must be tables [{name}.x]{word}.")
+        faults.append(wrong(name, value, f"must be tables [{name}.x]{word}."))
         return {}
     filled = {key: fill(form, inner, (name, key), faults) for key, inner in value.items()}
     return {key: inner for key, inner in filled.items() if inner is not None}
 
 
-def _sentence(detail: ErrorDetails, form: type[_Form], where: tuple[str, ...]) -> str:
+def _fault(detail: ErrorDetails, form: type[_Form], where: Place) -> Fault:
     """A fault that pydantic found, in our words."""
     place = detail["loc"]
-    key = dotted(*where, *(part for part in place if isinstance(part, str)))
+    key = (*where, *(part for part in place if isinstance(part, str)))
     if detail["type"] == "missing":
-        return f"{key} is missing; wanted {form.model_fields[str(place[0])].description}."
-    entry = "".join(f", entry {part + 1}" for part in place if isinstance(part, int))
+        return missing(key, f"is missing; wanted {form.model_fields[str(place[0])].description}.")
+    entries = [part + 1 for part in place if isinstance(part, int)]
     is_literal = detail["type"] == "literal_error"
     rule = f"must be {detail['ctx']['expected']}." if is_literal else _RULES.get(detail["type"], detail["msg"])
-    return f"{key}{entry} = {shown(detail['input'])}: {rule}"
+    return replace(wrong(key, detail["input"], rule), entries=tuple(entries))
 
 
-def dotted(*parts: str) -> str:
-    """A key as TOML writes it."""
-    return ".".join(p if re.fullmatch(r"[A-Za-z0-9_-]+", p) else f'"{p}"' for p in parts)
-
-
-def unknown_keys(table: dict[str, Any], known: list[str], where: str) -> list[str]:
-    place = f"{where}." if where else ""
+def unknown_keys(table: dict[str, Any], known: list[str], where: Place) -> list[Fault]:
     return [
-        f"{place}{dotted(key)}: there is no such key.{did_you_mean(key, known) or f' There are {listed(known)}.'}"
+        about((*where, key), f"there is no such key.{did_you_mean(key, known) or f' There are {listed(known)}.'}")
         for key in table
         if key not in known
     ]

@@ -34,7 +34,7 @@ def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> dict[s
         "cohort": files.table(),  # when all columns are there
         "model": {"file": relative_path(folder, model), **_model(problem)},
         "goal": goal,
-        "solver": {"name": plan.solver.partition("(")[0].lower(), "seed": plan.seed},
+        "solver": _solver(plan),
     }
     if problem.scenarios.requirements:
         tables["must_hold"] = as_table(problem.scenarios.requirements)
@@ -44,7 +44,7 @@ def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> dict[s
         tables[f"budgets.{_key(name)}"] = {"amount": b.amount, "cost": b.cost, **uses, **thrift}
     for name, limit in limits.items():
         tables[f"limits.{_key(name)}"] = limit
-    text = "# Written by maxflip from Python; the solver's options are in summary.json.\nformat = 1\n"
+    text = f"# Written by maxflip from Python.\n{_unsaid(plan)}format = 1\n"
     for name, table in tables.items():
         text += f"\n[{name}]\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in table.items())
     put_bytes(folder / "job.toml", text.encode())
@@ -54,6 +54,21 @@ def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> dict[s
         found["static"] = folder / "static.parquet"
         put_bytes(found["static"], files.samples.parquet())
     return found
+
+
+def _solver(plan: Plan) -> dict[str, Any]:
+    used = plan.solver
+    table: dict[str, Any] = {"name": used.name.lower(), "seed": plan.seed}
+    if used.groups is not None:
+        table |= {"allocation": used.allocation, "groups": used.groups}
+    options = {name: value for name, value in used.options.items() if value is not None}
+    return table | ({"options": options} if options else {})
+
+
+def _unsaid(plan: Plan) -> str:
+    """A comment on options that TOML has no value for; summary.json has them."""
+    none = [name for name, value in plan.solver.options.items() if value is None]
+    return f"# Options of the solver that are None stand in summary.json alone: {', '.join(none)}.\n" if none else ""
 
 
 def relative_path(folder: Path, path: Path) -> str:

@@ -11,13 +11,12 @@ import torch
 from maxflip.problem.problem import Problem
 from maxflip.solvers.base import Proposal, Run
 from maxflip.solvers.paper.chance import CHANCE_CHOICES, CHANCE_NUMBERS, ChanceAlgorithm, Chances, Drawn
+from maxflip.solvers.paper.details import DETAILS
 from maxflip.solvers.paper.loop import Setting, run_loops
 from maxflip.solvers.paper.options import check_options, preset
 from maxflip.solvers.paper.selection import bernoulli
 from maxflip.solvers.paper.settings import wholes
 from maxflip.solvers.paper.steps import into_unit_interval
-
-FIRST = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +57,7 @@ class BCMS(Chances):
         return run_loops(self, problem, run, self.algorithm, is_max=False)
 
     def algorithm(self, setting: Setting) -> ChanceAlgorithm:
-        pi = torch.full_like(setting.search.worth, FIRST)
+        pi = torch.full_like(setting.search.worth, DETAILS.first_probability)
         return ChanceAlgorithm(self, setting, pi, self._draw, into_unit_interval)
 
     def _draw(self, pi: torch.Tensor, noise: Callable[[], torch.Generator]) -> Drawn:

@@ -17,12 +17,11 @@ from maxflip._util.types import Rows
 from maxflip.plan.pool import no_rows
 from maxflip.problem.problem import Problem
 from maxflip.solvers.base import Proposal, Run
+from maxflip.solvers.paper.details import DETAILS
 from maxflip.solvers.paper.multipliers import Multipliers
 from maxflip.solvers.paper.search import Search
 from maxflip.solvers.paper.settings import Loops
 from maxflip.solvers.paper.solution import Finisher, Solution
-
-TOLD = 20  # times that progress is told in an inner loop
 
 
 class Diverged(Exception):
@@ -166,7 +165,7 @@ class _Loop:
     def _inner_loop(self, t: int) -> int:
         """Iterations made. All that are left out count as done for the progress."""
         inner = self.solver.inner
-        every = max(1, inner // TOLD)
+        every = max(1, inner // DETAILS.told)
         self.algorithm.begin()
         self.k = 1
         while self.k <= inner and self.algorithm.iterate(t, self.k):

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from maxflip._util.rng import Streams
-
-JITTER = 0.1  # standard deviation of the white noise on the first values, as a part of them
+from maxflip.solvers.paper.details import DETAILS
 
 
 @dataclass(eq=False)
@@ -32,12 +31,10 @@ class Multipliers:
         cls, sizes: tuple[int, int], values: tuple[float, float], rates: tuple[float, float], streams: Streams
     ) -> Multipliers:
         """(m, n), (lambda, mu) and (gamma, eta). The values get white noise and are clipped at 0."""
-        drawn = [
-            (value + JITTER * value * torch.randn(size, dtype=torch.float64, generator=streams.torch(name))).clamp_min(
-                0
-            )
-            for size, value, name in zip(sizes, values, ("paper.lambda", "paper.mu"), strict=True)
-        ]
+        drawn = []
+        for size, value, name in zip(sizes, values, ("paper.lambda", "paper.mu"), strict=True):
+            noise = torch.randn(size, dtype=torch.float64, generator=streams.torch(name))
+            drawn.append((value + DETAILS.multiplier_noise * value * noise).clamp_min(0))
         return cls(drawn[0], drawn[1], *rates)
 
     def to(self, device: torch.device) -> Multipliers:

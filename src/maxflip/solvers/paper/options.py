@@ -1,4 +1,4 @@
-"""Legal values of options, and sentences about illegal ones."""
+"""Legal values of options, and faults of illegal ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from maxflip._util.messages import listed, shown
+from maxflip._util.faults import wrong
+from maxflip._util.messages import listed
 from maxflip.errors import InputError
 
 T = TypeVar("T")
@@ -50,26 +51,26 @@ def check_options(
     choices: Mapping[str, tuple[str, ...]],
     flags: Iterable[str] = (),
 ) -> None:
-    """Every option against what it may be; one InputError with a sentence for each that is not."""
+    """Every option against what it may be; one InputError with a fault for each that is not."""
     kind = type(solver).__name__
     faults = []
     value: Any
     for name, interval in numbers.items():
         value = getattr(solver, name)
         if value not in interval:
-            faults.append(f"{kind}.{name} = {shown(value)}: must be a number in {interval}{interval.why}.")
+            faults.append(wrong((kind, name), value, f"must be a number in {interval}{interval.why}."))
     for name in wholes:
         value = getattr(solver, name)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            faults.append(f"{kind}.{name} = {shown(value)}: must be a whole number in [1, inf).")
+            faults.append(wrong((kind, name), value, "must be a whole number in [1, inf)."))
     for name, legal in choices.items():
         value = getattr(solver, name)
         if not isinstance(value, str) or value not in legal:
-            faults.append(f"{kind}.{name} = {shown(value)}: must be one of {listed(legal)}.")
+            faults.append(wrong((kind, name), value, f"must be one of {listed(legal)}."))
     for name in flags:
         value = getattr(solver, name)
         if not isinstance(value, bool):
-            faults.append(f"{kind}.{name} = {shown(value)}: must be True or False.")
+            faults.append(wrong((kind, name), value, "must be True or False."))
     if faults:
         raise InputError(faults)
 

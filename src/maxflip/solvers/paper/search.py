@@ -20,12 +20,11 @@ from maxflip.problem.must_hold import rounded
 from maxflip.problem.problem import Problem
 from maxflip.solvers.base import Run
 from maxflip.solvers.paper.confidence import divergence, signed
+from maxflip.solvers.paper.details import DETAILS
 
 Units = Literal["raw", "standard"]
 At = torch.Tensor | slice  # some of the samples
 UNITS: tuple[Units, ...] = ("raw", "standard")
-WORST = 2.0  # what confidence lacks where the model has no answer
-FIRST_STEP = 0.01  # standard deviations of the noise from which the search starts
 
 
 @dataclass(eq=False)
@@ -100,7 +99,7 @@ class Search:
         """u (n, A): white noise, but where an earlier plan moves a sample of the same id, that change."""
         generator = run.streams.torch("paper.start")
         noise = torch.randn(self.low.shape, dtype=torch.float64, generator=generator).to(self.unit.device)
-        u = FIRST_STEP * torch.tensor(self.spread, device=self.unit.device) / self.unit * noise
+        u = DETAILS.start_noise * torch.tensor(self.spread, device=self.unit.device) / self.unit * noise
         if run.start is not None:
             rows, changes = run.start.moves_in(self.problem)
             place = np.full(len(self.problem), -1)
@@ -217,7 +216,7 @@ class Search:
             self.fallen[at] = bad
             if not told.shape[1]:
                 told = u.new_empty(len(u), values.shape[1])
-            told[at] = torch.where(bad[:, None], WORST, values)
+            told[at] = torch.where(bad[:, None], DETAILS.worst_lack, values)
             slopes[at] = torch.where(bad[:, None], 0.0, slope)
         self.gradients += len(u)
         return told, slopes
@@ -225,4 +224,4 @@ class Search:
     def _usable(self, s: torch.Tensor) -> torch.Tensor:
         bad = ~torch.isfinite(s)
         self.broken |= bad
-        return torch.where(bad, WORST, s)
+        return torch.where(bad, DETAILS.worst_lack, s)

@@ -10,11 +10,9 @@ from typing import Any
 
 import torch
 
-Block = tuple[slice, torch.Tensor, torch.Tensor]  # draws, w (c, kappa, n) and its sums over n
+from maxflip.solvers.paper.details import DETAILS
 
-LEAST = 1e-6  # pi is kept so far from 0 (and, for Bernoulli, from 1) where its logarithm is taken
-BLOCK = 2**22  # numbers of Categorical noise made at a time: 32 MiB
-KEPT = 2**27  # up to so many (1 GiB) are kept from a value to its gradient; more are made again
+Block = tuple[slice, torch.Tensor, torch.Tensor]  # draws, w (c, kappa, n) and its sums over n
 
 
 def bernoulli(pi: torch.Tensor, omega: float, draws: int, generator: torch.Generator) -> torch.Tensor:
@@ -26,7 +24,7 @@ def bernoulli(pi: torch.Tensor, omega: float, draws: int, generator: torch.Gener
     # In place: fresh memory for every operation would make large cohorts dearer per sample than small ones.
     v = torch.rand(draws, len(pi), dtype=pi.dtype, device=pi.device, generator=generator)
     tiny = torch.finfo(pi.dtype).eps
-    v = v.clamp_(tiny, 1.0 - tiny).logit_().add_(torch.logit(_inside(pi, 1.0 - LEAST)))
+    v = v.clamp_(tiny, 1.0 - tiny).logit_().add_(torch.logit(_inside(pi, 1.0 - DETAILS.least_probability)))
     return v.div_(omega).sigmoid_() if omega != 1.0 else v.sigmoid_()
 
 
@@ -47,8 +45,9 @@ def hits(summed: torch.Tensor) -> torch.Tensor:
 
 
 def _inside(pi: torch.Tensor, most: float) -> torch.Tensor:
-    """pi, kept inside [LEAST, most]; its gradient is that of the nearest point inside, so that no 0 is for ever."""
-    return pi + (pi.clamp(LEAST, most) - pi).detach()
+    """pi, kept between `least_probability` and `most`. Its gradient is that of the nearest point inside, so a
+    probability of 0 can rise again."""
+    return pi + (pi.clamp(DETAILS.least_probability, most) - pi).detach()
 
 
 class _Categorical(torch.autograd.Function):
@@ -64,7 +63,7 @@ class _Categorical(torch.autograd.Function):
         ctx: Any, pi: torch.Tensor, omega: float, draws: int, choices: int, noise: Callable[[], torch.Generator]
     ) -> torch.Tensor:
         blocks: Iterable[Block] = _blocks(pi, omega, draws, choices, noise())
-        if draws * choices * len(pi) <= KEPT:
+        if draws * choices * len(pi) <= DETAILS.noise_kept:
             blocks = list(blocks)
         summed = pi.new_zeros(draws, len(pi))
         for part, w, total in blocks:
@@ -87,8 +86,8 @@ class _Categorical(torch.autograd.Function):
 def _blocks(pi: torch.Tensor, omega: float, draws: int, choices: int, generator: torch.Generator) -> Iterator[Block]:
     """Some choices of some draws at a time, cut by size alone."""
     n = max(1, len(pi))
-    at_once = max(1, min(choices, BLOCK // n))
-    side_by_side = max(1, min(draws, BLOCK // (n * at_once))) if at_once == choices else 1
+    at_once = max(1, min(choices, DETAILS.noise_block // n))
+    side_by_side = max(1, min(draws, DETAILS.noise_block // (n * at_once))) if at_once == choices else 1
     for begin in range(0, draws, side_by_side):
         part = slice(begin, min(begin + side_by_side, draws))
         for first in range(0, choices, at_once):

@@ -16,11 +16,10 @@ from maxflip._util.types import Floats, Mask, Rows
 from maxflip.errors import ProblemError
 from maxflip.problem.problem import Problem
 from maxflip.search import FeaturePrices, cheapest_flips
+from maxflip.search.settings import PRICING
 from maxflip.select.choose import choose
+from maxflip.select.settings import TWINS
 from maxflip.solvers.base import Run
-
-SAME = 100.0  # guards between two confidences that are the same to the model
-SMALLEST = 1e-100  # budgets below this have the price of this one
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +51,10 @@ class Finisher:
         self.problem, self.rows = problem, rows
         self.must = problem.include[~run.standing.already[problem.include]]
         ledger = problem.ledger
-        self.prices = np.where(ledger.amounts > 0, 1.0 / np.maximum(ledger.amounts, SMALLEST), 0.0)
+        self.prices = np.where(ledger.amounts > 0, 1.0 / np.maximum(ledger.amounts, PRICING.smallest_budget), 0.0)
         low, high = problem.box(rows)
         wanted = problem.goal.wanted_for(rows).numpy()
-        confidence = np.round(run.standing.confidence[rows] / (SAME * problem.guard))
+        confidence = np.round(run.standing.confidence[rows] / (TWINS.same_confidence * problem.guard))
         parts = [part[:, problem.actionable] for part in (problem.start[rows], low, high)]
         alike = np.column_stack([*parts, wanted, confidence])
         self.kind = np.unique(alike, axis=0, return_inverse=True)[1].reshape(-1)

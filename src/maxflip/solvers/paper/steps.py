@@ -7,9 +7,10 @@ from typing import Literal
 
 import torch
 
+from maxflip.solvers.paper.details import DETAILS
+
 Optimizer = Literal["sgd", "adam"]
 OPTIMIZERS: tuple[Optimizer, ...] = ("sgd", "adam")
-KEEP, KEEP_SQUARES, FLOOR = 0.9, 0.999, 1e-12  # Adam's; the floor is low so that saturated samples still move
 
 
 @dataclass(eq=False)
@@ -34,11 +35,12 @@ class Ascent:
             self.mean, self.squares, self.taken = torch.zeros_like(u), torch.zeros_like(u), torch.zeros_like(u[:, :1])
         mask = torch.ones_like(u[:, :1], dtype=torch.bool) if moves is None else moves[:, None]
         self.taken = self.taken + mask
-        self.mean = torch.where(mask, KEEP * self.mean + (1 - KEEP) * g, self.mean)
-        self.squares = torch.where(mask, KEEP_SQUARES * self.squares + (1 - KEEP_SQUARES) * g**2, self.squares)
-        m = self.mean / (1 - KEEP**self.taken)
-        s = self.squares / (1 - KEEP_SQUARES**self.taken)
-        return torch.where(mask, u + self.beta * m / (s.sqrt() + FLOOR), u)
+        keep, keep_squares = DETAILS.adam_mean, DETAILS.adam_squares
+        self.mean = torch.where(mask, keep * self.mean + (1 - keep) * g, self.mean)
+        self.squares = torch.where(mask, keep_squares * self.squares + (1 - keep_squares) * g**2, self.squares)
+        m = self.mean / (1 - keep**self.taken)
+        s = self.squares / (1 - keep_squares**self.taken)
+        return torch.where(mask, u + self.beta * m / (s.sqrt() + DETAILS.adam_floor), u)
 
 
 def into_unit_interval(pi: torch.Tensor) -> torch.Tensor:

@@ -2,10 +2,11 @@
 
     D(lambda) >= D(lambda_k) + (B - A_k) . (lambda - lambda_k)          for every k
 
-A_k: what those draw in all who are picked at lambda_k. Absolute costs make D a polyhedron, or nearly so: at the prices
-that clear the budgets several features are equally cheap, flips jump there, and no smooth method gets near. The largest
-of the planes is a model of D from below. Its minimum in a box around the best prices known is tried next. The box
-shrinks after a step that does not lower D enough.
+A_k is the total draw of the samples picked at lambda_k. Absolute costs make D a polyhedron, or nearly one. Several
+features are equally cheap at the prices that clear the budgets. Flips jump there, so smooth methods stall.
+
+The largest of the planes is a model of D from below. Its minimum in a box around the best prices is tried next. The box
+shrinks after a step that does not lower D enough (a null step of a bundle method).
 """
 
 from __future__ import annotations
@@ -17,43 +18,36 @@ import scipy.sparse as sp
 
 from maxflip._util.types import Floats
 from maxflip.select.milp import Program, relax
+from maxflip.solvers.prices.settings import PLANES
 
-ROUNDS = 150
-WIDTH, WIDEST, NARROWEST = 1.1, 1.5, 1.0003  # factor by which prices may change: at first, at most and at least
-WIDER, NARROWER = 1.5, 0.9  # its exponent after a step that lowers D, and after one that does not
-SERIOUS = 0.1  # of the promised fall of D: with less the box does not move
-CLOSED, OPEN = 1e-4, 1.003  # of D: a smaller promise ends it, unless the box is narrower than this
-RISE = 1e-3  # of D / m: what all of a budget that had no price may be worth after a step
-DEAR = 1e-3  # of D / m: least price of an overdrawn budget when averages are weighed
-
-Evaluate = Callable[[Floats], tuple[float, Floats]]
+Dual = Callable[[Floats], tuple[float, Floats]]
 
 
-def least(evaluate: Evaluate, start: Floats) -> tuple[Floats, Floats]:
+def minimise(evaluate: Dual, start: Floats) -> tuple[Floats, Floats]:
     """(K, m), (K, m): the prices tried, the best ones first, and what is drawn at them, A_k / B.
 
     evaluate: prices q (m,), what all of each budget is worth -> D, and its slope 1 - A / B (m,)   start (m,): q
     """
-    center, width = start, WIDTH
+    center, width = start, PLANES.width
     value, slope = evaluate(center)
     tried, values, slopes = [center], [value], [slope]
     best = 0
-    for _ in range(ROUNDS):
-        rise = RISE * values[best] / len(center)
+    for _ in range(PLANES.rounds):
+        rise = PLANES.rise * values[best] / len(center)
         found = _model_minimum(np.array(tried), np.array(values), np.array(slopes), center, width, rise)
         if found is None:
             break
         there, promised = found[0], values[best] - found[1]
-        if promised <= CLOSED * values[best] and width >= OPEN:
+        if promised <= PLANES.closed_gap * values[best] and width >= PLANES.open_width:
             break
         value, slope = evaluate(there)
         tried.append(there)
         values.append(value)
         slopes.append(slope)
-        if values[best] - value >= SERIOUS * promised:
-            best, center, width = len(values) - 1, there, min(width**WIDER, WIDEST)
+        if values[best] - value >= PLANES.serious * promised:
+            best, center, width = len(values) - 1, there, min(width**PLANES.wider, PLANES.widest)
         else:
-            width = max(width**NARROWER, NARROWEST)
+            width = max(width**PLANES.narrower, PLANES.narrowest)
     order = np.argsort(values, kind="stable")
     return np.array(tried)[order], 1.0 - np.array(slopes)[order]
 
@@ -86,7 +80,7 @@ def weights(share: Floats, worth_all: Floats) -> Floats:
     share (K, m): A_k / B   worth_all (m,): q
     """
     k, m = share.shape
-    dear = np.maximum(worth_all, DEAR * worth_all.sum() / m)
+    dear = np.maximum(worth_all, PLANES.overdrawn * worth_all.sum() / m)
     answer = relax(
         Program(
             worth=np.append(np.zeros(k), -dear / dear.sum()),

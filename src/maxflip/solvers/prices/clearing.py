@@ -1,10 +1,10 @@
-"""Clear the market: the prices at which the modelled dual is least.
+"""Clear the market: Newton's method for the prices at which the modelled dual is least.
 
     D(lambda) = sum_r lambda_r B_r + sum_j max(0, v_j - C_j(lambda)),      lambda >= 0
 
-D is convex in the prices; its gradient is B minus what is bought. The kinks of max(0, .) are rounded off
-(T log(1 + e^(u / T)), T a falling part of each worth) and Newton's method does the rest: with the curvature of every
-C_j known in closed form, a dozen evaluations settle it for any number of samples.
+D is convex in the prices. Its gradient is B minus what is bought. The kinks of max(0, .) are smoothed to
+T log(1 + e^(u / T)); T, the softness, is a falling part of each worth. The curvature of every C_j is known in closed
+form. So Newton's method needs about a dozen evaluations, for any number of samples.
 """
 
 from __future__ import annotations
@@ -16,31 +16,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from maxflip._util.types import Floats
-
-FINAL = 0.01
-ANNEALED, WARM = (0.3, 0.1, 0.03, FINAL), (FINAL,)
-NEAR = (0.03, FINAL)  # from prices that were right for other budgets
-SHARP = (FINAL, 2e-3, 4e-4)  # where D itself matters: at FINAL, smoothing overprices a count by half a per cent
-STEPS = 30  # at most so many Newton steps at each softness
-SETTLED = 1e-6  # of D: converged if demand and budgets differ by less
-SMALL, MANY_SMALL = 1e-5, 3  # stalled after MANY_SMALL halved steps in a row that each lower D by less than SMALL x D
-NEARLY = 1e-2  # of D: if demand and budgets still differ by more, an intermediate softness is inserted
-EXTRA, CLOSE = 6, 1.05  # at most so many insertions, and none between softnesses closer than this factor
-HALVINGS = 12
-MOST = 2.0  # a price changes by at most a factor of e^2 in a step
-NOTHING = 1e-7  # typical worths: the lowest price makes the whole budget worth this much
+from maxflip.solvers.prices.settings import CLEARING
 
 
 @dataclass(frozen=True, eq=False)
-class Terms:
-    """sum_j T log(1 + e^((v_j - C_j) / T)) and its derivatives in the prices: gradient (m,), hessian (m, m)"""
+class DualPart:
+    """The smoothed dual of some samples, without what the budgets are worth:
+
+    sum_j T log(1 + e^((v_j - C_j) / T))    and its derivatives in the prices: gradient (m,), hessian (m, m)
+    """
 
     value: float
     gradient: Floats
     hessian: Floats
 
     @classmethod
-    def total(cls, parts: list[Terms], m: int) -> Terms:
+    def total(cls, parts: list[DualPart], m: int) -> DualPart:
         """Added up in the order of the parts."""
         value, gradient, hessian = 0.0, np.zeros(m), np.zeros((m, m))
         for part in parts:
@@ -50,14 +41,14 @@ class Terms:
 
 @dataclass(frozen=True, eq=False)
 class Cleared:
-    """prices (m,)   value: D there, kinks included   curvature (m, m): of D, rounded off"""
+    """prices (m,)   value: D there, without smoothing   curvature (m, m): of the smoothed D"""
 
     prices: Floats
     value: float
     curvature: Floats
 
 
-Evaluate = Callable[[Floats, float], Terms]
+Evaluate = Callable[[Floats, float], DualPart]
 
 
 def clear(
@@ -65,33 +56,37 @@ def clear(
     amounts: Floats,
     start: Floats,
     typical_worth: float,
-    softness: tuple[float, ...] = ANNEALED,
-    patience: int = MANY_SMALL,
+    softness: tuple[float, ...] = CLEARING.annealed,
+    patience: int = CLEARING.small_gains,
 ) -> Cleared:
-    """evaluate(prices (m,), softness) -> Terms   amounts (m,)   start (m,): prices of 0 stay 0
-    patience: halved steps in a row that may lower D by next to nothing"""
+    """evaluate(prices (m,), softness) -> DualPart   amounts (m,)   start (m,): prices of 0 stay 0
+    patience: halved steps in a row that may lower D by next to nothing
+
+    If demand stays far from the budgets at one softness, the step from the softness before was too long: one between
+    is inserted.
+    """
     traded = start > 0
     prices = np.zeros(len(amounts))
-    lowest = NOTHING * typical_worth
+    lowest = CLEARING.lowest * typical_worth
 
-    def at(q: Floats, softness: float) -> Terms:
+    def at(q: Floats, softness: float) -> DualPart:
         """The whole dual as a function of q_r = price_r amount_r, what all of a budget is worth."""
         prices[traded] = q / amounts[traded]
-        terms = evaluate(prices, softness)
+        dual = evaluate(prices, softness)
         scale = 1.0 / amounts[traded]
         with np.errstate(over="ignore", invalid="ignore"):
-            inside = scale[:, None] * terms.hessian[np.ix_(traded, traded)] * scale
-        return Terms(float(q.sum()) + terms.value, 1.0 + terms.gradient[traded] * scale, inside)
+            inside = scale[:, None] * dual.hessian[np.ix_(traded, traded)] * scale
+        return DualPart(float(q.sum()) + dual.value, 1.0 + dual.gradient[traded] * scale, inside)
 
     q = np.maximum(start[traded] * amounts[traded], lowest)
-    ahead, last, extra = list(softness), np.inf, EXTRA
+    ahead, last, extra = list(softness), np.inf, CLEARING.insertions
     while ahead:
         soft = ahead.pop(0)
         reached = _descended(at, q, soft, lowest, patience)
-        if not reached.settled and extra and last > CLOSE * soft and math.isfinite(last):
+        if not reached.converged and extra and last > CLEARING.insertion_factor * soft and math.isfinite(last):
             ahead, extra = [(soft * last) ** 0.5, soft, *ahead], extra - 1
             continue
-        q, here, last = reached.q, reached.terms, soft
+        q, here, last = reached.q, reached.dual, soft
     hard = at(q, 0.0)
     curvature = np.zeros((len(amounts), len(amounts)))
     curvature[np.ix_(traded, traded)] = amounts[traded][:, None] * here.hessian * amounts[traded]
@@ -100,46 +95,46 @@ def clear(
 
 @dataclass(frozen=True, eq=False)
 class _Reached:
-    """settled: False where Newton stalled while demand was far from the budgets: too little smoothing for one step"""
+    """converged: False if Newton's method stalled while demand was far from the budgets"""
 
     q: Floats
-    terms: Terms
-    settled: bool
+    dual: DualPart
+    converged: bool
 
 
 def _descended(
-    at: Callable[[Floats, float], Terms], q: Floats, softness: float, lowest: float, patience: int
+    at: Callable[[Floats, float], DualPart], q: Floats, softness: float, lowest: float, patience: int
 ) -> _Reached:
     """Newton steps at one softness."""
     here, small = at(q, softness), 0
-    for _ in range(STEPS):
+    for _ in range(CLEARING.steps):
         # D < 0 means infeasible: the samples that must be picked do not fit, and prices would rise without bound.
-        if here.value < 0 or _imbalance(q, here, lowest) <= SETTLED * here.value:
-            return _Reached(q, here, settled=True)
+        if here.value < 0 or _imbalance(q, here, lowest) <= CLEARING.converged * here.value:
+            return _Reached(q, here, converged=True)
         moved = _newton_step(at, q, here, softness, lowest)
         if moved is None:
             break
-        there, terms, halved = moved
-        small = small + 1 if halved and here.value - terms.value < SMALL * here.value else 0
-        q, here = there, terms
+        there, dual, halved = moved
+        small = small + 1 if halved and here.value - dual.value < CLEARING.small_gain * here.value else 0
+        q, here = there, dual
         if small >= patience:
             break
-    return _Reached(q, here, settled=_imbalance(q, here, lowest) <= NEARLY * here.value)
+    return _Reached(q, here, converged=_imbalance(q, here, lowest) <= CLEARING.nearly_converged * here.value)
 
 
-def _imbalance(q: Floats, here: Terms, lowest: float) -> float:
+def _imbalance(q: Floats, here: DualPart, lowest: float) -> float:
     """Length (L1) of a projected gradient step of size D / m; 0 where the market clears."""
     step = here.gradient * max(here.value, 0.0) / len(q)
     return float(np.abs(np.maximum(q - step, lowest) - q).sum())
 
 
 def _newton_step(
-    at: Callable[[Floats, float], Terms], q: Floats, here: Terms, softness: float, lowest: float
-) -> tuple[Floats, Terms, bool] | None:
-    """A step that lowers D, and whether it had to be halved; None if there is none.
+    at: Callable[[Floats, float], DualPart], q: Floats, here: DualPart, softness: float, lowest: float
+) -> tuple[Floats, DualPart, bool] | None:
+    """A step that lowers D, and whether it was halved; None if there is none.
 
     Steps are taken in log q, so that no price reaches 0 or moves far in one step. D is not convex in log q: its Hessian
-    is Q H Q + diag(g q). Replacing g q by |g q| / 2 keeps it positive definite, and exact where the market clears.
+    is Q H Q + diag(g q). With |g q| / 2 in place of g q it is positive definite, and exact where the market clears.
     """
     free = (q > lowest) | (here.gradient < 0)
     slope = here.gradient * q
@@ -149,11 +144,11 @@ def _newton_step(
         return None
     direction = np.zeros_like(q)
     direction[free] = -np.linalg.solve(inside[np.ix_(free, free)], slope[free])
-    length = min(1.0, MOST / max(float(np.abs(direction).max()), 1e-300))
-    for halvings in range(HALVINGS):
+    length = min(1.0, CLEARING.longest_step / max(float(np.abs(direction).max()), 1e-300))
+    for halvings in range(CLEARING.halvings):
         there = np.maximum(q * np.exp(length * direction), lowest)
-        terms = at(there, softness)
-        if terms.value < here.value + 1e-4 * length * min(0.0, float(slope @ direction)):
-            return there, terms, halvings > 0
+        dual = at(there, softness)
+        if dual.value < here.value + CLEARING.sufficient_fall * length * min(0.0, float(slope @ direction)):
+            return there, dual, halvings > 0
         length /= 2
     return None

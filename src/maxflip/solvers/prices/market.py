@@ -17,33 +17,25 @@ from maxflip._util.engine import Held
 from maxflip._util.types import Floats, Rows
 from maxflip.plan.bracket import ROUNDING, Ceiling, most_allowed, most_worth
 from maxflip.problem.problem import Problem
-from maxflip.search.gradient import FINISH, TOUCH_UP
+from maxflip.search.settings import GRADIENT, PRICING
 from maxflip.solvers.base import Run
 from maxflip.solvers.prices import bundle
-from maxflip.solvers.prices.clearing import ANNEALED, NEAR, NOTHING, SHARP, STEPS, WARM, Cleared, Terms, clear
-from maxflip.solvers.prices.shard import DESCENTS, Columns, Shard
-
-REACH = 2.0  # samples whose flip would cost this many times their worth are not searched again
-RENEWED = 1.3  # ... and this many times, where flips are known from an earlier plan
-PICKED = 1.05  # samples whose flip costs at most this many times their worth count as picked, or nearly so
-ENOUGH = 1e-4  # rounds end when the model promises less than this part of the dual's value
-SMALLEST, LARGEST = 1e-100, 1e100  # budgets beyond these are as good as empty and as unlimited
-SHY = 1 - 1e-6  # offer slightly less than each budget, so that rounding cannot push a plan over it
-STEADY = 0.1  # relative change of a price up to which it is said to hold
-LEFT = 0.01  # of a budget: if less is left over, it counts as used up
-FLAT = 0.05  # of a typical worth: a smaller rise of D counts as none
-SHORTER, SHORTEST = 0.3, 0.02  # backtracking: factor of a step that did not lower D, and the shortest step tried
+from maxflip.solvers.prices.clearing import Cleared, DualPart, clear
+from maxflip.solvers.prices.settings import CLEARING, MARKET, SHARD
+from maxflip.solvers.prices.shard import FlipSet, Shard
 
 
 def traded(problem: Problem) -> NDArray[np.bool_]:
     """(m,): budgets that have a price. Empty ones, and those without a limit or as good as, have none."""
     amounts = problem.ledger.amounts
-    return np.asarray((amounts > 0) & (amounts < LARGEST))
+    return np.asarray((amounts > 0) & (amounts < PRICING.largest_budget))
 
 
 def per_budget(problem: Problem) -> Floats:
     """(m,): prices at which every budget is worth 1; 0 for those that are not traded"""
-    return np.where(traded(problem), 1.0 / np.clip(problem.ledger.amounts, SMALLEST, LARGEST), 0.0)
+    return np.where(
+        traded(problem), 1.0 / np.clip(problem.ledger.amounts, PRICING.smallest_budget, PRICING.largest_budget), 0.0
+    )
 
 
 def prices_of_nearest(problem: Problem) -> tuple[Floats, Floats]:
@@ -61,9 +53,14 @@ class Tried:
 
 @dataclass(eq=False)
 class Market:
-    """prices (m,): the best so far   part: of the budgets that is for sale to the samples held
-    value: D at these prices, by the flips known   last: the market's last clearing
-    spent: gradients per sample that the start prices took   effort: every limit on gradients is multiplied by it
+    """All samples, in shards, and the prices of the budgets.
+
+    prices (m,): the best so far
+    part: the part of each budget that the samples held may use
+    value: D at these prices, by the flips known
+    last: the last clearing
+    spent: gradients per sample that the estimate of the first prices took
+    effort: every limit on gradients is multiplied by it
     """
 
     problem: Problem
@@ -91,25 +88,25 @@ class Market:
         self.value = self.dual(self.prices)
         self._note("first flips")
 
-    def reopen(self, flips: Columns, lost: Rows) -> None:
+    def reopen(self, flips: FlipSet, lost: Rows) -> None:
         """With flips that are known; only those of `lost` are searched."""
         prices = self.prices
         self.held.ask(lambda shard: shard.begin_with(flips, prices))
         self.held.ask(lambda shard: shard.explore(lost), stage="Finding flips", watch=self.run.watch)
-        self.held.ask(lambda shard: shard.lay_planes(prices, RENEWED))
+        self.held.ask(lambda shard: shard.lay_planes(prices, MARKET.renewed))
         self.value = self.dual(self.prices)
         self._note("known flips")
 
     def clear_again(self) -> None:
         """Let the market clear, from prices that were right for other budgets."""
-        self.visit(self._cleared(NEAR).prices, PICKED)
+        self.visit(self._cleared(CLEARING.near).prices, MARKET.picked)
 
-    def nearest(self, prices: Floats) -> Columns:
+    def nearest(self, prices: Floats) -> FlipSet:
         """The flips of `Nearest` at these prices, searched from nothing."""
-        return Columns.all(self.held.ask(lambda shard: shard.nearest(prices)))
+        return FlipSet.all(self.held.ask(lambda shard: shard.nearest(prices)))
 
     def tried(self) -> Tried:
-        """Prices at which D is nearly least, and those on the way. For linear models."""
+        """Prices at which D is nearly least, and those tried before, by cutting planes. For linear models."""
         traded, amounts = self.traded, self.amounts[self.traded]
 
         def at(q: Floats) -> Floats:
@@ -122,35 +119,35 @@ class Market:
             drawn = np.sum([drawn for _, drawn in parts], axis=0)[traded]
             return float(q.sum()) + math.fsum(gain for gain, _ in parts), 1.0 - drawn / amounts
 
-        start = np.maximum(self.prices[traded] * amounts, NOTHING * self.typical_worth)
-        worths, shares = bundle.least(evaluate, start)
+        start = np.maximum(self.prices[traded] * amounts, CLEARING.lowest * self.typical_worth)
+        worths, shares = bundle.minimise(evaluate, start)
         theta = bundle.weights(shares, worths[0])
         return Tried(np.array([at(q) for q in worths]), theta)
 
-    def blended(self, tried: Tried) -> Columns:
-        """For each sample the average of its flips at the prices tried, so weighted that all together draw about what
-        the budgets hold."""
+    def blended(self, tried: Tried) -> FlipSet:
+        """For each sample the average of its flips at the prices tried, with weights by which all samples together
+        draw about what the budgets hold."""
         some = tried.weights > 0
-        return Columns.all(self.held.ask(lambda shard: shard.average_at(tried.prices[some], tried.weights[some])))
+        return FlipSet.all(self.held.ask(lambda shard: shard.average_at(tried.prices[some], tried.weights[some])))
 
-    def settle(self, rounds: int) -> None:
-        """Clear, go there, look again; until the model promises nothing more.
+    def equilibrate(self, rounds: int) -> None:
+        """Clear the modelled market, search flips at the new prices, and repeat until the model promises nothing more.
 
-        The model is exact where it was made and D is convex, so a step that does not lower D is shortened. The first
-        step is always taken: even where D is nearly least, demand may still be far from the budgets.
+        The model is exact where it was made and D is convex. So a step that does not lower D is shortened. The first
+        step is always taken: even if D is nearly least, demand may still be far from the budgets.
         """
-        way = 0.0
+        length = 0.0
         for _ in range(rounds):
-            if way < SHORTEST:
-                cleared, here, way = self._cleared(), self.prices, 1.0
-                promised = self.value - cleared.value > ENOUGH * self.value
+            if length < MARKET.shortest:
+                cleared, here, length = self._cleared(), self.prices, 1.0
+                promised = self.value - cleared.value > MARKET.enough * self.value
                 if cleared.value < 0 or (self.rounds and not promised):
                     return
             ratio = np.where(self.traded, cleared.prices / np.where(self.traded, here, 1.0), 0.0)
-            way = 0.0 if self.visit(here * ratio**way) else way * SHORTER
+            length = 0.0 if self.visit(here * ratio**length) else length * MARKET.shorter
 
-    def visit(self, prices: Floats, reach: float = REACH, steps: int = DESCENTS) -> bool:
-        """Search flips at these prices, by so many descents each; returns whether D is lower there."""
+    def visit(self, prices: Floats, reach: float = MARKET.reach, steps: int = SHARD.descents) -> bool:
+        """Search flips at these prices, by so many descents each. Returns whether D is lower there."""
         self.rounds += 1
         stage = f"Following the prices, round {self.rounds}"
         self.held.ask(lambda shard: shard.reprice(prices, reach, steps), stage=stage, watch=self.run.watch)
@@ -166,7 +163,7 @@ class Market:
     def amounts(self) -> Floats:
         """(m,) for sale. Clip tiny budgets so that 1 / amount stays finite; the bound stays valid."""
         amounts = self.part * self.problem.ledger.amounts
-        return np.where(amounts > 0, np.maximum(amounts, SMALLEST), 0.0)
+        return np.where(amounts > 0, np.maximum(amounts, PRICING.smallest_budget), 0.0)
 
     @cached_property
     def traded(self) -> NDArray[np.bool_]:
@@ -186,7 +183,7 @@ class Market:
     @property
     def is_capped(self) -> bool:
         """Whether cheaper flips win nothing: D has reached the worth of all samples that may be picked."""
-        return self.value >= self._all_worth * (1 - ENOUGH)
+        return self.value >= self._all_worth * (1 - MARKET.enough)
 
     @property
     def _all_worth(self) -> float:
@@ -219,17 +216,17 @@ class Market:
     def follow(self) -> None:
         """Try the directions of those who are picked, for everyone."""
         prices = self.prices
-        self._mend("Following others", lambda shard: shard.follow(prices, PICKED))
+        self._mend("Following others", lambda shard: shard.follow(prices, MARKET.picked))
 
     def touch_up(self) -> None:
         """Mend the flips of those who are picked at the present prices."""
         prices = self.prices
-        self._mend("Polishing flips", lambda shard: shard.touch_up(prices, PICKED, TOUCH_UP))
+        self._mend("Polishing flips", lambda shard: shard.touch_up(prices, MARKET.picked, GRADIENT.touch_up))
 
     def finish(self) -> None:
         """The same by longer walks, for prices that will hardly change any more."""
         prices = self.prices
-        self._mend("Finishing flips", lambda shard: shard.touch_up(prices, PICKED, FINISH))
+        self._mend("Finishing flips", lambda shard: shard.touch_up(prices, MARKET.picked, GRADIENT.finish))
 
     def _mend(self, step: str, work: Callable[[Shard], None]) -> None:
         done = self.trace["step"].count(step)
@@ -267,8 +264,8 @@ class Market:
             sharper = self._cleared_from(prices)
             prices = sharper.prices if sharper.value < self.value else prices
         share = np.where(prices > 0, left / np.where(prices > 0, self.amounts, 1.0), 0.0)
-        emptied = np.argsort(-share, kind="stable")[: int((share > LEFT).sum())]
-        enough = max(won + self.least_worth * (1 - 1e-6), self.value + FLAT * self.typical_worth)
+        emptied = np.argsort(-share, kind="stable")[: int((share > MARKET.left).sum())]
+        enough = max(won + self.least_worth * (1 - 1e-6), self.value + MARKET.flat * self.typical_worth)
         low, high = 0, len(emptied)
         while low < high:
             middle = (low + high + 1) // 2
@@ -284,14 +281,21 @@ class Market:
     def _cleared_from(self, prices: Floats) -> Cleared:
         """Budgets without a price keep having none."""
         if prices.any():
-            return clear(self._evaluate, SHY * self.amounts, prices, self.typical_worth, SHARP, patience=STEPS)
+            return clear(
+                self._evaluate,
+                MARKET.offered * self.amounts,
+                prices,
+                self.typical_worth,
+                CLEARING.sharp,
+                patience=CLEARING.steps,
+            )
         return Cleared(prices, self._evaluate(prices, 0.0).value, np.zeros((len(prices), len(prices))))
 
     @property
     def _counts(self) -> NDArray[np.bool_]:
-        """Of the traded budgets, those whose price is clearly above the lower limit of `clear`."""
+        """Which of the traded budgets have a price clearly above the lowest one that `clear` gives."""
         worth_all = self.prices[self.traded] * self.amounts[self.traded]
-        return np.asarray(worth_all > 10 * NOTHING * self.typical_worth)
+        return np.asarray(worth_all > CLEARING.low * CLEARING.lowest * self.typical_worth)
 
     def ranges(self) -> dict[str, tuple[float, float]]:
         """By budget: between which amounts its price moves by at most a tenth, as far as the model's curvature knows.
@@ -306,7 +310,7 @@ class Market:
         found = {}
         inverse = np.linalg.pinv(self.last.curvature[np.ix_(free, free)]) if free.any() else np.empty((0, 0))
         for place, r in enumerate(np.flatnonzero(free)):
-            steady, slope = STEADY * float(self.prices[r]), float(inverse[place, place])
+            steady, slope = MARKET.steady * float(self.prices[r]), float(inverse[place, place])
             amount = float(self.problem.ledger.amounts[r])
             if steady > slope * amount:
                 continue  # curvature of a few samples only: no range is known
@@ -347,12 +351,12 @@ class Market:
         closed = frozenset(name for name, budget in problem.budgets.items() if budget.amount == 0)
         return Ceiling(dict(zip(problem.ledger.names, prices.tolist(), strict=True)), rest, bool(gains), closed)
 
-    def _evaluate(self, prices: Floats, softness: float) -> Terms:
-        return Terms.total(self.held.ask(lambda shard: shard.terms(prices, softness)), len(prices))
+    def _evaluate(self, prices: Floats, softness: float) -> DualPart:
+        return DualPart.total(self.held.ask(lambda shard: shard.dual_part(prices, softness)), len(prices))
 
-    def _cleared(self, first: tuple[float, ...] = ANNEALED) -> Cleared:
-        softness = first if self.last is None else WARM
-        self.last = clear(self._evaluate, SHY * self.amounts, self.prices, self.typical_worth, softness)
+    def _cleared(self, first: tuple[float, ...] = CLEARING.annealed) -> Cleared:
+        softness = first if self.last is None else CLEARING.warm
+        self.last = clear(self._evaluate, MARKET.offered * self.amounts, self.prices, self.typical_worth, softness)
         return self.last
 
     def _contested(self) -> float:

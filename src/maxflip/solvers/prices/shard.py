@@ -1,7 +1,8 @@
-"""Shard: some of the samples, their flips, and a model of where each of their surfaces lies.
+"""Shard: some of the samples, the flips known of each, and a plane as model of each surface.
 
-Around its flip a sample's surface is a plane, g . d = r. So its cheapest flip at any prices is known without asking
-the classifier, and with it what it would draw from the budgets, and how that changes with the prices.
+The model of a sample's surface is the tangent plane near its flip, g . d = r. By this model its cheapest flip at any
+prices is known without asking the classifier. So is what that flip draws from the budgets, and how the draw changes
+with the prices.
 """
 
 from __future__ import annotations
@@ -19,53 +20,44 @@ from maxflip.search import gradient, linear, trust
 from maxflip.search.grid import onto_grid
 from maxflip.search.halfspace import cheapest_into_halfspace, cost
 from maxflip.search.prices import FeaturePrices
+from maxflip.search.settings import Gait
 from maxflip.search.surface import Evaluations, Surface
-from maxflip.solvers.prices.clearing import FINAL, Terms
-
-BEND = 0.1  # smoothing: an absolute price l gets a squared one of BEND x softness x l / spread, so that demand changes
-# smoothly with the prices ("bent" prices; the true ones are "straight")
-KINKED = 0.98  # the surface has a kink if the cosine of its gradient and the cost's normal is smaller
-DESCENTS = 3  # descent steps of a search from a known flip
-BEGINNING = 8  # gradients of a first search, where costs have kinks
-CHEAP, DEAR = 0.3, 2.0  # where costs have kinks, only flips that cost CHEAP to DEAR x worth are mended ...
-DEAR_LATER = 1.3  # ... and once flips of others were tried, up to this
-SOME, MANY, PAYS = 256, 1024, 1e-3  # from MANY samples on, SOME try first; all follow if these win PAYS of their worth
-LOST = 0.05  # of the samples: if at most these have no flip, they are searched at other prices too
-LATEST = 4  # searches whose flips are offered besides those of the first: the latest ones
+from maxflip.solvers.prices.clearing import DualPart
+from maxflip.solvers.prices.settings import CLEARING, SHARD
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
-    """Flips seen: rows (c,), changes (c, F) as they may be stored"""
+class FlipSet:
+    """Some flips: rows (c,), the sample of each   changes (c, F), as they may be stored. A sample may have several."""
 
     rows: Rows
     changes: Floats
 
-    def of(self, kept: Mask) -> Columns:
-        return Columns(self.rows[kept], self.changes[kept])
+    def of(self, kept: Mask) -> FlipSet:
+        return FlipSet(self.rows[kept], self.changes[kept])
 
     @classmethod
-    def all(cls, parts: list[Columns]) -> Columns:
+    def all(cls, parts: list[FlipSet]) -> FlipSet:
         return cls(joined([p.rows for p in parts]), joined([p.changes for p in parts]))
 
     @property
-    def once(self) -> Columns:
+    def once(self) -> FlipSet:
         """Without flips that equal an earlier one."""
         first = first_of_each(self.rows, self.changes)
-        return self if len(first) == len(self.rows) else Columns(self.rows[first], self.changes[first])
+        return self if len(first) == len(self.rows) else FlipSet(self.rows[first], self.changes[first])
 
 
 def has_kinks(problem: Problem) -> bool:
-    """Whether some feature draws on absolute budgets alone."""
+    """Whether some feature draws on absolute budgets alone. The cost of a change then has a kink at 0."""
     return bool(_kinks(problem).any())
 
 
 def _kinks(problem: Problem) -> Floats:
     """(m, A): absolute draws per spread of the features that draw on absolute budgets alone; 0 elsewhere"""
-    ledger, columns = problem.ledger, problem.actionable
+    ledger, slots = problem.ledger, problem.actionable
     finite = np.isfinite(ledger.amounts)[:, None]
-    alone = ~((ledger.squared[:, columns] > 0) & finite).any(axis=0)
-    return np.where(alone, ledger.absolute[:, columns] / problem.spread, 0.0)
+    alone = ~((ledger.squared[:, slots] > 0) & finite).any(axis=0)
+    return np.where(alone, ledger.absolute[:, slots] / problem.spread, 0.0)
 
 
 class Shard:
@@ -73,11 +65,11 @@ class Shard:
         self.problem, self.rows = problem, rows
         self.forms = problem.linear if linear.applies(problem.linear, problem.goal) else None  # where flips are exact
         self.surface = Surface(problem, rows, FeaturePrices.at(problem, prices))
-        device, ledger, columns = self.surface.low.device, problem.ledger, problem.actionable
+        device, ledger, slots = self.surface.low.device, problem.ledger, problem.actionable
         self.worth = torch.tensor(problem.worth[rows], device=device)
         self.must = torch.tensor(np.isin(rows, problem.include), device=device)
-        self.squared = torch.tensor(ledger.squared[:, columns], device=device)
-        self.absolute = torch.tensor(ledger.absolute[:, columns], device=device)
+        self.squared = torch.tensor(ledger.squared[:, slots], device=device)
+        self.absolute = torch.tensor(ledger.absolute[:, slots], device=device)
         self.bent = torch.tensor(_kinks(problem), device=device)
         self.count = torch.tensor(ledger.count, device=device)
         self.change = torch.zeros_like(self.surface.low)
@@ -108,14 +100,14 @@ class Shard:
             return
         best = gradient.Best.none(self.surface.low)
         if self.has_kinks:
-            trust.begin(self.surface, best, everyone, BEGINNING)
+            trust.begin(self.surface, best, everyone, SHARD.first_steps)
         gradient.explore(self.surface, best, everyone[~best.found])
         if polished:
             gradient.follow(self.surface, best, everyone[best.found], among=everyone[best.found])
             gradient.refine(self.surface, best, everyone[best.found])
         elif led and not self.has_kinks:
             gradient.follow(self.surface, best, everyone[best.found], among=everyone[best.found])
-            gradient.track(self.surface, best, everyone[best.found], best.change.clone(), DESCENTS)
+            gradient.track(self.surface, best, everyone[best.found], best.change.clone(), SHARD.descents)
         for prices in again:
             self._explore_again(best, prices)
         self._keep(self.surface, best, everyone[best.found])
@@ -123,7 +115,7 @@ class Shard:
     def _explore_again(self, best: gradient.Best, prices: Floats) -> None:
         """Samples without a flip are searched at these prices too, unless they are many."""
         lost = torch.nonzero(~best.found).flatten()
-        if not 0 < len(lost) <= LOST * len(self.rows):
+        if not 0 < len(lost) <= SHARD.lost * len(self.rows):
             return
         other = gradient.Best(best.change.clone(), best.cost.clone())
         gradient.explore(self.surface.repriced(FeaturePrices.at(self.problem, prices)), other, lost)
@@ -131,13 +123,13 @@ class Shard:
         price = cost(other.change[at], self.surface.squared, self.surface.absolute)
         best.record(at, other.change[at], price, torch.zeros_like(price))
 
-    def begin_with(self, flips: Columns, prices: Floats) -> None:
-        """Instead of a search: flips that are known from elsewhere, of which the cheapest at these prices are taken."""
+    def begin_with(self, flips: FlipSet, prices: Floats) -> None:
+        """Begin with known flips instead of a search. Of each sample the cheapest at these prices is taken."""
         self.tell(flips)
         best = self._best(self._at(prices))
         self.change, self.found = best.change, best.found
 
-    def nearest(self, prices: Floats) -> Columns:
+    def nearest(self, prices: Floats) -> FlipSet:
         """The cheapest flips at these prices, searched from nothing."""
         surface = self.surface.repriced(FeaturePrices.at(self.problem, prices))
         if self.forms is not None:
@@ -147,10 +139,10 @@ class Shard:
             best = gradient.search(surface)
             found, change = best.found, best.change
         at = torch.nonzero(found).flatten()
-        return self._as_columns([self.rows[at.cpu().numpy()]], [change[at]])
+        return self._as_flips([self.rows[at.cpu().numpy()]], [change[at]])
 
     def lay_planes(self, prices: Floats, reach: float) -> None:
-        """The planes through the flips of samples that would cost at most `reach` times their worth."""
+        """Model the surfaces of the samples whose flip costs at most `reach` times their worth."""
         if self.forms is not None:
             self.reprice(prices, reach)
             return
@@ -172,7 +164,7 @@ class Shard:
         gradient.explore(self.surface, best, at)
         self._keep(self.surface, best, at[best.found[at]])
 
-    def reprice(self, prices: Floats, reach: float, steps: int = DESCENTS) -> None:
+    def reprice(self, prices: Floats, reach: float, steps: int = SHARD.descents) -> None:
         """The cheapest flips at these prices, of samples that would cost at most `reach` times their worth."""
         surface = self._at(prices)
         if self.forms is not None:
@@ -187,9 +179,9 @@ class Shard:
         prices: Floats,
         reach: float,
         without: torch.Tensor | None = None,
-        steps: int = DESCENTS,
+        steps: int = SHARD.descents,
     ) -> tuple[gradient.Best, torch.Tensor]:
-        """From where the planes expect the flips.   without (B,): samples that are left alone"""
+        """Descend from the flips that the planes predict.   without (B,): samples that are not searched"""
         expected = cheapest_into_halfspace(self.g, self.r, surface.squared, surface.absolute, surface.low, surface.high)
         has_plane = (self.g != 0).any(dim=1)
         start = torch.where(has_plane[:, None], expected.change, self.change)
@@ -201,7 +193,7 @@ class Shard:
         gradient.track(surface, best, at, start, steps)
         return best, at
 
-    def flips_at(self, prices: Floats, reach: float, taken: Rows) -> Columns:
+    def flips_at(self, prices: Floats, reach: float, taken: Rows) -> FlipSet:
         """The flips that `reprice` would find, without those of the rows `taken`; the shard keeps none of them."""
         surface = self._at(prices)
         without = torch.as_tensor(np.isin(self.rows, taken), device=self.worth.device)
@@ -214,24 +206,24 @@ class Shard:
             if self.problem.scenarios.step is not None:
                 best, at = self._on_grid(surface, best, at)
             change = best.change
-        return self._as_columns([self.rows[at.cpu().numpy()]], [change[at]])
+        return self._as_flips([self.rows[at.cpu().numpy()]], [change[at]])
 
     def gain_and_draws(self, prices: Floats) -> tuple[float, Floats]:
-        """What these samples add to D, and what those draw who are picked, (m,)."""
+        """What these samples add to D, and the draw of those that are picked, (m,)."""
         flips = self.flips_at(prices, np.inf, self.rows[:0])
         drawn = self.problem.ledger.consumption(flips.changes)
         gain = self.problem.worth[flips.rows] - drawn @ prices
         picked = (gain > 0) | np.isin(flips.rows, self.problem.include)
         return float(gain[picked].sum()), drawn[picked].sum(axis=0)
 
-    def average_at(self, tried: Floats, weights: Floats) -> Columns:
+    def average_at(self, tried: Floats, weights: Floats) -> FlipSet:
         """Each sample's flips at the prices tried (K, m), averaged with these weights (K,). Where the accepted side of
         the surface is convex, as that of a linear model, an average of flips is a flip."""
         parts = [(w, self.flips_at(at, np.inf, self.rows[:0])) for at, w in zip(tried, weights, strict=True)]
         rows = parts[0][1].rows
         same = [(w, flips) for w, flips in parts if np.array_equal(flips.rows, rows)]
         mean = np.sum([w * flips.changes for w, flips in same], axis=0) / sum(w for w, _ in same)
-        return Columns(rows, self.problem.settle(rows, mean))
+        return FlipSet(rows, self.problem.settle(rows, mean))
 
     def follow(self, prices: Floats, reach: float) -> None:
         """Search cheaper flips along the directions of samples whose flip costs at most `reach` times their worth. If
@@ -247,16 +239,16 @@ class Shard:
             return
         at = torch.nonzero(best.found).flatten()
         worth = torch.where(self.must, torch.inf, self.worth - float(prices @ self.problem.ledger.count)).clamp_min(0.0)
-        some = at if len(at) < MANY else at[:: len(at) // SOME]
+        some = at if len(at) < SHARD.many else at[:: len(at) // SHARD.some]
         before = best.cost.clone()
         gradient.follow(surface, best, some, among, worth)
-        if len(some) < len(at) and (before - best.cost)[some].sum() > PAYS * self.worth[some].sum():
+        if len(some) < len(at) and (before - best.cost)[some].sum() > SHARD.pays * self.worth[some].sum():
             gradient.follow(surface, best, at, among, worth)
         changed = best.cost < before
         changed[among] = True
         self._keep(surface, best, torch.nonzero(changed).flatten())
 
-    def touch_up(self, prices: Floats, reach: float, gait: gradient.Gait) -> None:
+    def touch_up(self, prices: Floats, reach: float, gait: Gait) -> None:
         """Flips that are cheaper at these prices, close to the present ones."""
         surface, best, at = self._known(prices, reach)
         if self.has_kinks:
@@ -276,11 +268,11 @@ class Shard:
         best = self._best(surface)
         return surface, best, self._competitive(best.cost, prices, reach)
 
-    def terms(self, prices: Floats, softness: float) -> Terms:
+    def dual_part(self, prices: Floats, softness: float) -> DualPart:
         """The modelled dual's part of these samples."""
         surface = self._at(prices, softness)
         s, l = surface.squared, surface.absolute  # noqa: E741
-        squared = self.squared + BEND * softness * self.bent
+        squared = self.squared + SHARD.bend * softness * self.bent
         low, high = self.surface.low, self.surface.high
         flip = cheapest_into_halfspace(self.g, self.r, s, l, low, high)
         y = flip.change.abs()
@@ -291,14 +283,14 @@ class Shard:
         if softness == 0:
             p = ((gain > 0) | sure).to(gain)
             value = torch.where(p > 0, gain, 0.0).sum()
-            return Terms(float(value), -(p @ draws).cpu().numpy(), np.zeros((len(prices), len(prices))))
+            return DualPart(float(value), -(p @ draws).cpu().numpy(), np.zeros((len(prices), len(prices))))
         width = softness * self.worth.clamp_min(1e-300)
         soft = width * torch.nn.functional.softplus(gain / width)
         p = torch.where(sure, 1.0, torch.sigmoid(gain / width))
         value = torch.where(sure, gain, soft).sum()
         turn = torch.where(sure, 0.0, p * (1 - p) / width)
         hessian = draws.T @ (turn[:, None] * draws) + self._bend(p, y, s, squared)
-        return Terms(float(value), -(p @ draws).cpu().numpy(), hessian.cpu().numpy())
+        return DualPart(float(value), -(p @ draws).cpu().numpy(), hessian.cpu().numpy())
 
     def _bend(self, p: torch.Tensor, y: torch.Tensor, s: torch.Tensor, squared: torch.Tensor) -> torch.Tensor:
         """-sum_j p_j (second derivative of C_j in the prices), (m, m).
@@ -328,8 +320,8 @@ class Shard:
 
         Free features cost nothing here. (Searches give them a tiny price, so that they end.)
         """
-        ledger, columns = self.problem.ledger, self.problem.actionable
-        plain = FeaturePrices(prices @ ledger.squared[:, columns], prices @ ledger.absolute[:, columns])
+        ledger, slots = self.problem.ledger, self.problem.actionable
+        plain = FeaturePrices(prices @ ledger.squared[:, slots], prices @ ledger.absolute[:, slots])
         best = self._best(self.surface.repriced(plain))
         return np.asarray((best.cost + float(prices @ ledger.count)).cpu().numpy())
 
@@ -373,9 +365,9 @@ class Shard:
     def rows_unusable(self) -> Rows:
         return np.asarray(self.rows[(self.surface.broken & ~self.found).cpu().numpy()])
 
-    def columns(
-        self, prices: Floats, band: float, most: float, latest: int = LATEST, dearest: float = np.inf
-    ) -> Columns:
+    def offered(
+        self, prices: Floats, band: float, most: float, latest: int = SHARD.latest, dearest: float = np.inf
+    ) -> FlipSet:
         """Candidates at these prices: each sample's cheapest flip; its cheapest at bent prices, since these together
         draw what the market cleared; and alternatives from the first and the latest searches.
 
@@ -399,28 +391,28 @@ class Shard:
             other = near[at] & (price <= (best.cost + slack)[at]) & (change != best.change[at]).any(dim=1)
             rows.append(self.rows[at[other].cpu().numpy()])
             changes.append(change[other])
-        return self._as_columns(rows, changes)
+        return self._as_flips(rows, changes)
 
-    def _as_columns(self, rows: list[Rows], changes: list[torch.Tensor]) -> Columns:
+    def _as_flips(self, rows: list[Rows], changes: list[torch.Tensor]) -> FlipSet:
         every = np.concatenate(rows)
         moved = torch.cat(changes).cpu().numpy()
         width = self.problem.width
 
-        def settled(part: slice) -> Floats:
+        def stored(part: slice) -> Floats:
             full = np.zeros((len(every[part]), width))
             full[:, self.problem.actionable] = moved[part]
             return self.problem.settle(every[part], full)
 
-        return Columns(every, filled(settled, (len(every), width)))
+        return FlipSet(every, filled(stored, (len(every), width)))
 
-    def _at(self, prices: Floats, softness: float = FINAL) -> Surface:
+    def _at(self, prices: Floats, softness: float = CLEARING.final) -> Surface:
         """The surface at these prices, with absolute prices smoothed (bent) as in the market's model of that softness.
 
         Flips are searched at bent prices too, so that their total demand is what the market cleared. At straight prices
         everyone would move only the feature that is cheapest.
         """
         plain = FeaturePrices.at(self.problem, prices)
-        bend = BEND * softness * (prices @ self.bent.cpu().numpy())
+        bend = SHARD.bend * softness * (prices @ self.bent.cpu().numpy())
         return self.surface.repriced(FeaturePrices(plain.squared + bend, plain.absolute))
 
     def _cost(self, surface: Surface) -> torch.Tensor:
@@ -430,7 +422,7 @@ class Shard:
         """Each sample's cheapest known flip at the surface's prices."""
         return self._cheapest(self._costs(surface))
 
-    def tell(self, flips: Columns) -> None:
+    def tell(self, flips: FlipSet) -> None:
         """Add flips that were found elsewhere; those of other shards' samples are ignored."""
         row_at = np.argsort(self.rows, kind="stable")
         own = np.flatnonzero(np.isin(flips.rows, self.rows))
@@ -461,15 +453,15 @@ class Shard:
         """Samples for whom a cheaper flip may decide whether they are picked, or make room for others: those whose flip
         costs next to nothing are left out, and those who cost far more than they are worth."""
         charged = self._charged(price, prices)
-        dear = DEAR_LATER if self.followed > 1 else DEAR
-        some = (charged >= CHEAP * self.worth) & (charged <= dear * self.worth)
+        dear = SHARD.dear_later if self.followed > 1 else SHARD.dear
+        some = (charged >= SHARD.cheap * self.worth) & (charged <= dear * self.worth)
         return torch.nonzero(self.found & (self.must | some)).flatten()
 
     def _charged(self, price: torch.Tensor, prices: Floats) -> torch.Tensor:
         """Cost of flips of this price, count budgets included. Where every feature is free, the price is only the tiny
         one that makes searches end, and is not charged."""
-        ledger, columns = self.problem.ledger, self.problem.actionable
-        is_free = not (prices @ (ledger.squared + ledger.absolute)[:, columns]).any()
+        ledger, slots = self.problem.ledger, self.problem.actionable
+        is_free = not (prices @ (ledger.squared + ledger.absolute)[:, slots]).any()
         at_all = torch.where(torch.isfinite(price), 0.0, price) if is_free else price
         return at_all + float(prices @ ledger.count)
 
@@ -521,6 +513,6 @@ def _supporting(surface: Surface, at: torch.Tensor, d: torch.Tensor, g: torch.Te
     free = (d != 0) & (d > surface.low[at]) & (d < surface.high[at]) & (surface.squared > 0)
     scale = torch.where(free, 1.0 / torch.where(surface.squared > 0, surface.squared, 1.0), 0.0)
     along, own, other = (normal * g * scale).sum(1), (normal**2 * scale).sum(1), (g**2 * scale).sum(1)
-    kinked = (along > 0) & (along < KINKED * (own * other).sqrt())
+    kinked = (along > 0) & (along < SHARD.kinked_cosine * (own * other).sqrt())
     factor = torch.where(kinked, along / own, 0.0)[:, None]
     return torch.where(kinked[:, None] & free, factor * normal, g)

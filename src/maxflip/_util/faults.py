@@ -1,0 +1,85 @@
+"""Fault: what is wrong with something that was given, as a value. It is put into words where it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from maxflip._util.messages import shown
+
+Place = tuple[str, ...]  # names from the outside in, such as ("limits", "bp")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with something that was given.
+
+    Attributes:
+        places: where it was given; several if the fault lies between them.
+        says: what was wanted and what to do, in sentences.
+        got: the value as text, if `says` does not name it.
+        is_missing: nothing was given there.
+        entries: of a list, which entry is meant, from 1; of a list in it, which of that.
+        source: the file that it lies in, if it is not about the arguments themselves.
+    """
+
+    places: tuple[Place, ...]
+    says: str
+    got: str | None = None
+    is_missing: bool = False
+    entries: tuple[int, ...] = ()
+    source: str | None = None
+
+    def in_words(self, name: Callable[[Place], str] = ".".join) -> str:
+        """name: what a place is called; without it, the argument's name in Python
+
+        >>> Fault((("margin",),), "must lie in [0, 1).", "2").in_words()
+        'margin = 2: must lie in [0, 1).'
+        """
+        if self.source is not None:
+            return f"{self.source}: {self.says}"
+        where = ", ".join(map(name, self.places)) + "".join(f", entry {entry}" for entry in self.entries)
+        where += "" if self.got is None else f" = {self.got}"
+        return f"{where} {self.says}" if self.is_missing else f"{where}: {self.says}"
+
+    def __str__(self) -> str:
+        return self.in_words()
+
+
+def wrong(place: str | Place, value: object, says: str) -> Fault:
+    """A value that is not what was wanted.
+
+    >>> print(wrong("margin", 2, "must lie in [0, 1)."))
+    margin = 2: must lie in [0, 1).
+    """
+    return Fault((_place(place),), says, shown(value))
+
+
+def about(place: str | Place, says: str, *others: Place) -> Fault:
+    """A fault of one place, or between several, that the sentences tell.
+
+    >>> print(about(("limits", "bp"), "min 2 is above max 1. Swap them."))
+    limits.bp: min 2 is above max 1. Swap them.
+    """
+    return Fault((_place(place), *others), says)
+
+
+def missing(place: str | Place, says: str) -> Fault:
+    """
+    >>> print(missing("target", "is missing; wanted a class."))
+    target is missing; wanted a class.
+    """
+    return Fault((_place(place),), says, is_missing=True)
+
+
+def within(source: str, says: str) -> Fault:
+    """A fault of a file.
+
+    >>> print(within("a.csv", "row 3: NaN."))
+    a.csv: row 3: NaN.
+    """
+    return Fault((), says, source=source)
+
+
+def _place(place: str | Place) -> Place:
+    return (place,) if isinstance(place, str) else place

@@ -1,0 +1,48 @@
+"""Some rows of a cohort that a model or a function is tried on before it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from maxflip._util.types import Floats, Rows
+from maxflip.data.inputs import Inputs, TableInputs
+
+ROWS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Some rows to try a model on: `inputs(device)`, at which the changes of all slots are looked at; their numbers.
+
+    step (K,): a change of a typical size   size: of the largest value
+    hint: what to see to where a model's answer for one row depends on others
+    """
+
+    inputs: Callable[[torch.device], Inputs]
+    rows: Rows
+    step: Floats
+    size: float
+    hint: str = ""
+
+    @classmethod
+    def of_table(cls, values: Floats, order: Rows | None = None) -> Sample:
+        """values (n, F)   order (n,): rows by id, so that any order of a file gives the same guard; None: as given"""
+        chosen = chosen_rows(len(values))
+        rows = chosen if order is None else order[chosen]
+        some = values[rows]
+        with np.errstate(over="ignore"):
+            spread = some.std(axis=0)
+
+        def inputs(device: torch.device) -> Inputs:
+            return TableInputs(torch.tensor(some, device=device), torch.arange(some.shape[1], device=device))
+
+        return cls(inputs, rows, np.where(spread > 0, spread, 1.0), float(np.abs(some).max(initial=0.0)))
+
+
+def chosen_rows(n: int) -> Rows:
+    """At most ROWS of n, spread over all."""
+    return np.unique(np.linspace(0, n - 1, min(ROWS, n)).astype(np.int64))

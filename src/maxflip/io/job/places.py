@@ -1,0 +1,102 @@
+"""Where a fault lies in a job: its key as TOML writes it, and its line."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from maxflip._util.faults import Fault, Place
+
+_TABLE = re.compile(r"\s*\[([^\[\]]+)\]\s*(?:#.*)?")
+_KEY = re.compile(r"\s*([^=#]+?)\s*=")
+# Arguments of Problem that a job has in a table of another name.
+_ARGUMENTS: Mapping[str, Place] = {
+    **{name: ("goal", name) for name in ("target", "margin", "threshold", "include", "exclude")},
+    "steps": ("cohort", "steps"),
+}
+
+
+def at(key: str) -> Place:
+    """
+    >>> at("cohort.features")
+    ('cohort', 'features')
+    """
+    return tuple(key.split("."))
+
+
+def in_job(place: Place) -> Place:
+    """The place of an argument of Problem in a job; places of jobs stay as they are.
+
+    >>> in_job(("margin",)), in_job(("directions", "bp")), in_job(("budgets", "bp"))
+    (('goal', 'margin'), ('limits', 'bp', 'direction'), ('budgets', 'bp'))
+    """
+    first, *rest = place
+    if first == "directions" and rest:
+        return ("limits", rest[0], "direction")
+    return (*_ARGUMENTS.get(first, (first,)), *rest)
+
+
+def dotted(*parts: str) -> str:
+    """A key as TOML writes it."""
+    return ".".join(p if re.fullmatch(r"[A-Za-z0-9_-]+", p) else f'"{p}"' for p in parts)
+
+
+def told(fault: str | Fault, source: str, lines: Mapping[Place, int]) -> str:
+    """The fault in words, with the file it lies in: the job, with the line where that is known; or another file."""
+    if isinstance(fault, str):
+        return f"{source}: {fault}"
+    if fault.source is not None:
+        return str(fault)
+    line = _line([in_job(place) for place in fault.places], lines)
+    words = fault.in_words(lambda place: dotted(*in_job(place)))
+    return f"{source}: {words}" if line is None else f"{source}: line {line}: {words}"
+
+
+def _line(places: list[Place], lines: Mapping[Place, int]) -> int | None:
+    """That of the first place, or of the innermost table around it."""
+    for end in range(len(places[0]), 0, -1) if places else ():
+        if places[0][:end] in lines:
+            return lines[places[0][:end]]
+    return None
+
+
+def lines_of(text: str, tables: Mapping[str, Any]) -> dict[Place, int]:
+    """The line, from 1, on which each key and table of `tables` begins. What stands in brackets of several lines has
+    that of its key."""
+    found: dict[Place, int] = {}
+    table: Place = ()
+    for number, line in enumerate(text.splitlines(), start=1):
+        header, key = _TABLE.fullmatch(line), _KEY.match(line)
+        if header:
+            table = _parsed(header[1])
+            place = table
+        elif key:
+            place = (*table, *_parsed(key[1]))
+        else:
+            continue
+        if place and _is_in(place, tables):
+            found.setdefault(place, number)
+    return found
+
+
+def _parsed(key: str) -> Place:
+    """The parts of a dotted key; nothing if it is none."""
+    try:
+        value: Any = tomllib.loads(f"{key} = 0")
+    except tomllib.TOMLDecodeError:
+        return ()
+    parts = []
+    while isinstance(value, dict):
+        ((part, value),) = value.items()
+        parts.append(part)
+    return tuple(parts)
+
+
+def _is_in(place: Place, tables: Any) -> bool:
+    for part in place:
+        if not isinstance(tables, Mapping) or part not in tables:
+            return False
+        tables = tables[part]
+    return True

@@ -1,0 +1,167 @@
+"""summary.json: what a plan holds besides its tables, and how each part of it is written and read.
+
+FIELDS has an entry for each field of a Plan that summary.json holds under the same name: a new one is added there. The
+budgets are the exception: four fields of a Plan are one table of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from maxflip._util.frozen import FrozenMap
+from maxflip._util.types import Rows
+from maxflip.plan.bracket import Ceiling
+from maxflip.plan.holds import Holds
+from maxflip.plan.plan import Fate, Plan, Status
+from maxflip.plan.used import SolverUsed
+from maxflip.problem.budgets import Budget
+from maxflip.problem.must_hold import as_table, from_table
+from maxflip.problem.question import Question
+
+FORMAT = 2
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True)
+class Field:
+    """write: to what JSON has   read: back   optional: left out of the file where it is empty"""
+
+    write: Callable[[Any], Any] = _same
+    read: Callable[[Any], Any] = _same
+    optional: bool = False
+
+
+def _plain(value: Any) -> Any:
+    """An option of a solver as JSON has it."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return _number(value)
+    return value if value is None or isinstance(value, (bool, int, str)) else repr(value)
+
+
+def _number(value: float) -> float | str:
+    """JSON has no infinity."""
+    return "inf" if value == np.inf else value
+
+
+def _solver_table(solver: SolverUsed) -> dict[str, Any]:
+    return {"name": solver.name, "options": _plain(solver.options), "groups": solver.groups}
+
+
+def _solver(table: Mapping[str, Any]) -> SolverUsed:
+    return SolverUsed(table["name"], FrozenMap(table["options"]), table["groups"])
+
+
+def _holds_table(holds: Holds) -> dict[str, Any]:
+    """The keys of JSON are texts: "0.9"."""
+    counts = {repr(share): count for share, count in holds.uptake.items()}
+    return {"uptake": counts, "rounded": holds.rounded, "digits": dict(holds.digits)}
+
+
+def _holds(table: Mapping[str, Any]) -> Holds:
+    uptake = FrozenMap({float(share): count for share, count in table["uptake"].items()})
+    return Holds(uptake, table["rounded"], FrozenMap(table["digits"]))
+
+
+def _ceilings_table(ceilings: tuple[Ceiling, ...]) -> list[dict[str, Any]]:
+    return [
+        {"prices": dict(c.prices), "rest": c.rest, "proved": c.proved, "closed": sorted(c.closed)} for c in ceilings
+    ]
+
+
+def _ceilings(table: list[Mapping[str, Any]]) -> tuple[Ceiling, ...]:
+    return tuple(Ceiling(c["prices"], c["rest"], c["proved"], frozenset(c["closed"])) for c in table)
+
+
+def _rows(numbers: list[int]) -> Rows:
+    return np.array(numbers, dtype=np.int64)
+
+
+FIELDS: Mapping[str, Field] = {
+    "below_margin": Field(),
+    "bound": Field(),
+    "estimate": Field(),
+    "solver": Field(_solver_table, _solver),
+    "seed": Field(),
+    "status": Field(lambda status: status.value, Status),
+    "seconds": Field(),
+    "guard": Field(),
+    "notices": Field(list, tuple),
+    "features": Field(list, tuple),
+    "units": Field(dict),
+    "versions": Field(dict),
+    "question": Field(Question.as_table, Question.from_table, optional=True),
+    "made": Field(),
+    "holds": Field(_holds_table, _holds, optional=True),
+    "must_hold": Field(as_table, lambda table: from_table(**table), optional=True),
+    "include": Field(lambda rows: rows.tolist(), _rows, optional=True),
+    "exclude": Field(lambda rows: rows.tolist(), _rows, optional=True),
+    "ceilings": Field(_ceilings_table, _ceilings, optional=True),
+}
+COUNTED = (Fate.ALREADY, Fate.LEFT_OUT, Fate.NOT_FOUND, Fate.UNREACHABLE, Fate.UNUSABLE)
+
+
+def summary_table(plan: Plan, inputs: dict[str, dict[str, str]] | None) -> dict[str, Any]:
+    """inputs: the files it was made from, {name: {"path": ..., "sha256": ...}}"""
+    counts = plan.fate_counts()
+    table: dict[str, Any] = {
+        "format": FORMAT,
+        "count": plan.count,
+        "worth": plan.worth,
+        "cohort": len(plan.fates),
+        **{fate.value: counts[fate] for fate in COUNTED},
+        "budgets": _budgets_table(plan),
+        "inputs": inputs,
+    }
+    for name, field in FIELDS.items():
+        value = getattr(plan, name)
+        if not (field.optional and _is_empty(value)):
+            table[name] = field.write(value)
+    if plan.places is not None:
+        table |= {"kind": "sequences", "lengths": plan.places.lengths.tolist()}
+    return table
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or (isinstance(value, (tuple, np.ndarray)) and len(value) == 0)
+
+
+def read_summary(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of Plan that the file holds."""
+    stated = {name: field.read(table[name]) for name, field in FIELDS.items() if name in table or not field.optional}
+    inputs = {name: entry["sha256"] for name, entry in (table["inputs"] or {}).items()}
+    return stated | _budget_fields(table["budgets"]) | {"inputs": inputs}
+
+
+def _budgets_table(plan: Plan) -> dict[str, Any]:
+    return {
+        name: {
+            "amount": _number(budget.amount),
+            "cost": budget.cost_name,
+            "spent": plan.spend[name],
+            "price": None if plan.prices is None else plan.prices[name],
+            "uses": dict(budget.weights),
+            **({"price_holds": list(plan.price_ranges[name])} if name in plan.price_ranges else {}),
+        }
+        for name, budget in plan.budgets.items()
+    }
+
+
+def _budget_fields(table: Mapping[str, Any]) -> dict[str, Any]:
+    prices = {name: b["price"] for name, b in table.items()}
+    return {
+        "budgets": {name: Budget(float(b["amount"]), b["uses"] or None, b["cost"]) for name, b in table.items()},
+        "spend": {name: b["spent"] for name, b in table.items()},
+        "prices": None if any(price is None for price in prices.values()) else prices,
+        "price_ranges": {name: tuple(b["price_holds"]) for name, b in table.items() if "price_holds" in b},
+    }

@@ -1,0 +1,32 @@
+"""Facts: what is worked out once of a classifier and a cohort, and kept for all problems that ask about the two."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from maxflip._util.types import Floats, Mask
+from maxflip.data.cohort import Cohort
+from maxflip.models import Classifier, LinearForm
+from maxflip.models.linear_forms import linear_forms
+
+AGREE_ON = 256  # samples on which a linear form is compared with the model
+
+
+@dataclass(eq=False)
+class Facts:
+    """A problem shares them with those that `changed` and `restricted` make of it.
+
+    at_start: {Goal.is_threshold: (confidence (n,), whether the likeliest class is wanted (n,))}, before any change.
+        The judge fills it in; it depends on the wanted classes, which no change of a problem replaces.
+    """
+
+    classifier: Classifier
+    cohort: Cohort
+    at_start: dict[bool, tuple[Floats, Mask]] = field(default_factory=dict)
+
+    @cached_property
+    def linear(self) -> tuple[LinearForm, ...] | None:
+        """The linear form of each member, where the structure of all shows one and their answers agree with it."""
+        some = self.cohort.order[:: max(1, len(self.cohort) // AGREE_ON)]
+        return linear_forms(self.classifier, self.cohort.layout.as_rows(some))

@@ -1,0 +1,94 @@
+"""Question: what was asked, as values. A plan keeps it, so that it can be read and compared without its problem."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from maxflip.problem.problem import Problem
+
+Measure = Literal["margin", "threshold", "decision margin"]
+Way = Literal["up", "down"]
+_WAYS: Mapping[int, Way | None] = {0: None, 1: "up", -1: "down"}
+
+
+@dataclass(frozen=True)
+class Lever:
+    """A feature that may change, and where its value may lie afterwards. Start values outside widen this for a sample.
+
+    Attributes:
+        feature: its name.
+        low: at least so much; None: no limit, or one of each sample's own.
+        high: at most so much; None: no limit, or one of each sample's own.
+        own: whether samples have limits of their own.
+        direction: the only way it may go, "up" or "down"; None: both.
+    """
+
+    feature: str
+    low: float | None = None
+    high: float | None = None
+    own: bool = False
+    direction: Way | None = None
+
+
+@dataclass(frozen=True)
+class Question:
+    """What was asked, besides samples, budgets and worths.
+
+    Attributes:
+        wanted: the wanted classes, by name or else by output column; any of them will do. Empty: each sample has its
+            own.
+        measure: what the confidence is: "margin" (probability of the wanted class minus that of the best other),
+            "threshold" (probability of the wanted class) or "decision margin" (the same of decision values).
+        required: what the confidence must reach.
+        levers: the features that may change.
+        steps: of sequences, the steps that may change, in words; of a table, "".
+    """
+
+    wanted: tuple[str | int, ...]
+    measure: Measure
+    required: float
+    levers: tuple[Lever, ...] = ()
+    steps: str = ""
+
+    @classmethod
+    def of(cls, problem: Problem) -> Question:
+        goal, names = problem.goal, problem.classifier.classes
+        columns = np.flatnonzero(goal.wanted[0]).tolist() if len(goal.wanted) == 1 else []
+        slots = problem.actionable
+        first = slots[np.unique(problem.slots.feature[slots], return_index=True)[1]]  # of each feature
+        return cls(
+            wanted=tuple(columns if names is None else [names[i] for i in columns]),
+            measure="threshold" if goal.is_threshold else "decision margin" if goal.is_decision else "margin",
+            required=goal.required,
+            levers=tuple(_lever(problem, slot) for slot in first.tolist()),
+            steps=problem.steps,
+        )
+
+    @property
+    def wanted_name(self) -> str | None:
+        """The wanted class, where it is one and has a name."""
+        only = self.wanted[0] if len(self.wanted) == 1 else None
+        return only if isinstance(only, str) else None
+
+    def as_table(self) -> dict[str, Any]:
+        """In values that JSON has."""
+        table = asdict(self)
+        return table | {"wanted": list(self.wanted), "levers": [asdict(lever) for lever in self.levers]}
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> Question:
+        levers = tuple(Lever(**lever) for lever in table["levers"])
+        return cls(**{**table, "wanted": tuple(table["wanted"]), "levers": levers})
+
+
+def _lever(problem: Problem, slot: int) -> Lever:
+    lower, upper = problem.limits.lower[:, slot], problem.limits.upper[:, slot]
+    own = not ((lower == lower[0]).all() and (upper == upper[0]).all())
+    low, high = (None if own or np.isinf(side[0]) else float(side[0]) for side in (lower, upper))
+    way = _WAYS[int(problem.limits.direction[slot])]
+    return Lever(problem.cohort.features[problem.slots.feature[slot]], low, high, own, way)
