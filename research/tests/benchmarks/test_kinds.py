@@ -187,7 +187,6 @@ def test_a_place_is_measured_once_and_kept(model: Model, tmp_path: Path, monkeyp
     assert row["stopped"] == []
     assert row["reference_value"] is None
     assert run_cells([cells["prices"], cells["nearest"]], tmp_path).done == 0
-    assert run_cells([cells["prices"]], tmp_path / "elsewhere").done == 1
     assert cells_of(place, 61, quick=True)["prices"].key != cells["prices"].key
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 
+from research.evidence.files import ROOT
 from research.experiments.train import WEIGHTS
 
-PAGE = (WEIGHTS.parent.parent / "docs" / "results" / "training.md").read_text()
+PAGE = (ROOT / "docs" / "results" / "training.md").read_text()
 
 
 def test_commands_are_those_of_the_records() -> None:
