@@ -1,4 +1,4 @@
-"""The independent auditor of maxflip: written from docs/formats.md, it imports nothing of maxflip."""
+"""The independent auditor of maxflip: written from docs/formats.md, without any import of maxflip."""
 
 from maxflip_verify.rules import Check
 from maxflip_verify.verdict import Audit, audit

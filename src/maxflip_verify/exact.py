@@ -1,6 +1,7 @@
-"""What a plan consumes, as the exact real number that its stored float64 values denote.
+"""The exact consumption of a plan, computed from its stored float64 values.
 
-A product of two float64 is the sum of two (Dekker); those of one exponent add up as integers; extremes as fractions.
+A product of two float64 is the sum of two float64 (Dekker). Values with equal exponents are added as integers, very
+large and very small ones as fractions.
 """
 
 from fractions import Fraction
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-SAFE = 2.0**200  # three such factors and their last bits stay among the normal float64
+SAFE = 2.0**200  # products of three factors up to this size, with their error terms, are normal float64
 
 
 def consumption(weights: Floats, changes: Floats, *, squared: bool) -> Fraction:
@@ -25,7 +26,7 @@ def consumption(weights: Floats, changes: Floats, *, squared: bool) -> Fraction:
 
 
 def _product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """`high + low == a * b` exactly: the factors are cut into halves of 26 bits, whose products are exact."""
+    """`high + low == a * b` exactly. The factors are split into halves of 26 bits, whose products are exact."""
     big_a, big_b, high = a * (2.0**27 + 1), b * (2.0**27 + 1), a * b
     a1, b1 = big_a - (big_a - a), big_b - (big_b - b)
     a2, b2 = a - a1, b - b1
@@ -33,7 +34,7 @@ def _product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
 
 
 def _sum(parts: Floats) -> Fraction:
-    """The exact sum: for each exponent, mantissas of 53 bits in two halves, far from overflow."""
+    """The exact sum: per exponent, 53-bit mantissas are summed in two halves, which cannot overflow."""
     mantissa, exponent = np.frexp(parts)
     whole, least = (mantissa * 2.0**53).astype(np.int64), int(exponent.min(initial=0))
     halves = (np.bincount(exponent - least, half) for half in (whole >> 27, whole & (2**27 - 1)))

@@ -1,4 +1,4 @@
-"""What the files of a plan must look like (forms.toml), and where one does not."""
+"""Checks the structure of plan files against forms.toml."""
 
 import sys
 import tomllib
@@ -11,7 +11,7 @@ TYPES = {"int": int, "text": str, "bool": bool, "null": type(None), "list": list
 
 
 def misfits(value: Any, form: Any, where: str) -> Iterator[str]:
-    """Every key that is missing, unknown or of another type than in forms.toml."""
+    """A sentence for every key that is missing, unknown or of a type other than in forms.toml."""
     if isinstance(form, dict) and isinstance(value, dict):
         known = {key.rstrip("?"): inner for key, inner in form.items()}
         for key in sorted(value.keys() | {key for key in form if key[-1] not in "?*"}):
@@ -29,6 +29,6 @@ def misfits(value: Any, form: Any, where: str) -> Iterator[str]:
 
 
 def _fits(value: Any, word: str) -> bool:
-    if word in ("number", "size"):  # finite; a size is not negative
+    if word in ("number", "size"):  # finite; a size is >= 0
         return type(value) in (int, float) and (word == "number" or value >= 0) and abs(value) <= sys.float_info.max
     return word == "any" or (type(value) is TYPES[word] if word in TYPES else repr(value) == word)

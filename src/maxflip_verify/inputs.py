@@ -1,4 +1,4 @@
-"""The auditor's own readers: the job and the cohort become one Case, all arrays in cohort order."""
+"""The auditor's own readers: job and cohort become one Case, with all arrays in cohort order."""
 
 import re
 import tomllib
@@ -20,7 +20,7 @@ DEEP_KEY = re.compile(rb"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+
 
 @dataclass(frozen=True)
 class Case:
-    """What the job asks of every sample. Each has a row per step, as a long table has; in a table just one."""
+    """The question for every sample. A sequence has a row per step, a table has one row per sample."""
 
     job: dict[str, Any]
     features: list[str]
@@ -52,7 +52,7 @@ def read_columns(data: bytes, name: str, form: dict[str, str]) -> Columns:
 
 
 def positions(items: list[str] | NDArray[Any], among: list[str] | NDArray[Any]) -> NDArray[np.intp]:
-    """Where each item stands `among` the others; -1 if it does not."""
+    """Position of each item in `among`; -1 if it is not there."""
     index = {name: i for i, name in enumerate(among)}
     return np.array([index.get(item, -1) for item in items], dtype=np.intp)
 
@@ -89,7 +89,7 @@ def read_job(data: bytes) -> dict[str, Any]:
 
 
 def complete(job: dict[str, Any], loaded: Loaded | Network) -> dict[str, Any]:
-    """The job, with what the model file says itself; where both speak, neither may contradict the other."""
+    """The job, completed with what the model file states. The two must not contradict each other."""
     says, features, model = loaded.says, job["cohort"]["features"], loaded.says | job["model"]
     if features != (loaded.features or features):
         raise Broken(f"the model was trained on the columns {loaded.features}; the job names {features}")
@@ -116,7 +116,7 @@ def complete(job: dict[str, Any], loaded: Loaded | Network) -> dict[str, Any]:
 
 
 def blocks(ids: list[str], time: Floats, name: str) -> NDArray[np.intp]:
-    """(n + 1,): where the rows of each id begin; they stand together, in the order of time."""
+    """(n + 1,): first row of each id. Rows of an id must be contiguous and in the order of time."""
     first = [0, *(i for i in range(1, len(ids)) if ids[i] != ids[i - 1])] if ids else []
     if len({ids[i] for i in first}) < len(first):
         raise Unreadable(f"{name}: the rows of an id do not stand together")

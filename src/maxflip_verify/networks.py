@@ -1,6 +1,6 @@
-"""Networks for sequences, run once more: one sample and one step at a time, from the equations of docs/networks.md.
+"""A second implementation of the networks, one sample and one step at a time, from the equations of docs/networks.md.
 
-Nothing here is fast, batched or shared with the library, so that a slip in the one is no slip in the other.
+It is slow, without batches, and shares no code with the library, so that both are unlikely to have the same error.
 """
 
 import json
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from maxflip_wall import Unreadable, read, read_tensors, reading
 
 Array = NDArray[Any]
-NAMED = {"inputs", "classes", "static"}  # given as a number, or as names
+NAMED = {"inputs", "classes", "static"}  # arguments given as a number or as names
 ARGUMENTS = {
     "GRUD": {*NAMED, "hidden"},
     "SparseTimeLSTM": {*NAMED, "hidden", "sparse", "time", "static_time"},
@@ -37,7 +37,7 @@ class Network:
 
     @classmethod
     def parse(cls, data: bytes, name: str) -> "Network":
-        """Raises Unreadable if the file is no such network, Refused if it looks like a program."""
+        """Raises Unreadable if the file is no such network, Refused if it could run code."""
         held = read_tensors(data, name)
         with reading(name):
             header = json.loads(held.metadata["maxflip"])
@@ -56,7 +56,7 @@ class Network:
         return net
 
     def wide(self) -> "Network":
-        """The same numbers in float64."""
+        """The network with its tensors in float64."""
         return replace(self, tensors={name: array.astype(np.float64) for name, array in self.tensors.items()})
 
     @property

@@ -1,4 +1,4 @@
-"""The rules of docs/formats.md, each of them a Check; tolerance 0 wherever no model is involved."""
+"""The rules of docs/formats.md, each one a Check. Tolerance 0 wherever no model is involved."""
 
 import math
 import sys
@@ -13,22 +13,29 @@ import numpy as np
 from maxflip_verify.exact import consumption
 from maxflip_verify.inputs import Case, Columns
 
-FATES = ["already", "left_out", "not_found", "unreachable", "unusable"]  # and "flipped", the `count` of the summary
-HELD = "must_hold: "  # in front of the name of every case in which flips must pass
-TOLD = "holds: "  # ... and of every case in which summary.json says how many do
-ROUNDING, SHOWN = 1e-12, 100  # of two softmaxes in float64; findings of a kind
+FATES = [
+    "already",
+    "left_out",
+    "not_found",
+    "unreachable",
+    "unusable",
+]  # without "flipped", which is `count` in the summary
+HELD = "must_hold: "  # prefix of scenarios in which flips must pass
+TOLD = "holds: "  # prefix of scenarios for which summary.json states how many flips pass
+ROUNDING = 1e-12  # largest difference between two float64 softmaxes
+SHOWN = 100  # findings listed per check
 
 
 @dataclass(frozen=True)
 class Check:
-    """One rule, and what breaks it."""
+    """One rule and its violations."""
 
     name: str
     findings: tuple[str, ...]
 
 
 def check(name: str, wrong: Any, got: Any, wanted: Any, where: Callable[[int], str] = lambda _: "") -> Check:
-    """A finding for every place that is `wrong`; `got` and `wanted` are arrays over the places, or one value."""
+    """A finding for every position where `wrong` is true; `got` and `wanted` are arrays or single values."""
     places = np.flatnonzero(wrong).tolist()
     found = [f"{name}{where(i)}: got {_at(got, i)!r}, wanted {_at(wanted, i)}" for i in places[:SHOWN]]
     return Check(name, (*found, *[f"{name}: and {len(places) - SHOWN} more"][: len(places) > SHOWN]))
@@ -39,7 +46,7 @@ def _at(value: Any, i: int) -> Any:
 
 
 def plan_rules(case: Case, plan: Columns) -> Iterator[Check]:
-    """Every row changes a value of the cohort as the job allows, in order."""
+    """Every row is in order and changes a value of the cohort as the job allows."""
 
     def place(i: int) -> str:
         at = f", step {plan['step'][i]}" if case.is_long else ""
@@ -73,7 +80,7 @@ def plan_rules(case: Case, plan: Columns) -> Iterator[Check]:
 
 
 def fate_rules(case: Case, plan: Columns, fates: Columns, guard: float) -> Iterator[Check]:
-    """Every sample has its row, and its fate agrees with the plan, the job and a fresh run of the model."""
+    """Every sample has a row; its fate agrees with the plan, the job and a new run of the model."""
     goal, fate, flipped, ids = case.job["goal"], fates["fate"], fates["flipped"], np.array(case.ids, dtype=object)
     before, after, line = fates["before"], fates["after"], goal.get("margin", goal.get("threshold"))
     already, usable = fate == "already", fate != "unusable"
@@ -84,7 +91,7 @@ def fate_rules(case: Case, plan: Columns, fates: Columns, guard: float) -> Itera
     yield check("fates.parquet: ids", bool(odd), [got for got, _ in odd], [wanted for _, wanted in odd])
     off = {key: ~(np.abs(fates[f"confidence_{key}"] - fates[key]) <= guard + ROUNDING) for key in ("before", "after")}
     off["before"] &= ~(np.isnan(before) & np.isnan(fates["confidence_before"]))
-    finite = np.isfinite(before) & (exclude | (before >= line + guard))  # nobody searched those for a flip
+    finite = np.isfinite(before) & (exclude | (before >= line + guard))  # excluded samples are not searched for a flip
     held = [key for key in fates if key.startswith(HELD)]
     for what, wrong, got, wanted in (
         *((key, flipped & ~(fates[key] >= line), fates[key], f"confidence of at least {line}") for key in held),
@@ -106,7 +113,7 @@ def fate_rules(case: Case, plan: Columns, fates: Columns, guard: float) -> Itera
 
 
 def summary_rules(case: Case, plan: Columns, fates: Columns, said: dict[str, Any], guards: Any) -> Iterator[Check]:
-    """Budgets hold, decided exactly; the summary's numbers follow from the files, and its claims from the numbers."""
+    """Budgets hold exactly; the numbers and claims of the summary agree with the files."""
     count, worth = int(fates["flipped"].sum()), math.fsum(case.worth[fates["flipped"]])
     solver, units = case.job.get("solver", {}), case.job["cohort"].get("units", {})
     wanted = {"features": case.features, "units": units, "seed": solver.get("seed", 0), "cohort": len(case.ids)}

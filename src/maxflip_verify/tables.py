@@ -13,24 +13,26 @@ from maxflip_wall import Unreadable, reading
 
 
 def read_table(data: bytes, name: str, texts: tuple[str, ...] = ()) -> pa.Table:
-    """A Parquet or CSV file; in a CSV the columns `texts` stay as they are written."""
+    """A Parquet or CSV file; in a CSV, the columns `texts` are read as text."""
     with reading(name):
         if data[:4] == b"PAR1":
             file = parquet.ParquetFile(pa.BufferReader(data))
             if file.metadata.num_rows * file.metadata.num_columns > 1 << 29:
                 raise Unreadable(f"claims {file.metadata.num_rows} rows, more than can be read")
             return file.read()
-        one_block = csv.ReadOptions(block_size=min(len(data) + 1, 2**31 - 1))  # so that types are those of all rows
+        one_block = csv.ReadOptions(
+            block_size=min(len(data) + 1, 2**31 - 1)
+        )  # so that column types are inferred from all rows
         literally = {"null_values": [], "true_values": [], "false_values": [], "strings_can_be_null": False}
         types = csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()), **literally)
         return csv.read_csv(pa.BufferReader(data), one_block, csv.ParseOptions(newlines_in_values=True), types)
 
 
 def numbers(cells: pa.ChunkedArray) -> Floats:
-    """As float64, which must hold whole numbers exactly; nan where a cell is empty."""
+    """As float64; NaN for empty cells. Raises Unreadable for whole numbers that float64 cannot hold exactly."""
     if pa.types.is_string(cells.type):
         cells = pc.if_else(pc.equal(cells, ""), None, cells)
-    by_hand = pa.types.is_decimal(cells.type)  # which pyarrow does not promise to round to the nearest
+    by_hand = pa.types.is_decimal(cells.type)  # pyarrow does not guarantee rounding to nearest for decimals
     listed = [np.nan if c is None else float(c) for c in cells.to_pylist()] if by_hand else None
     values = np.array(listed) if by_hand else cells.cast("double", safe=False).to_numpy()
     large = np.flatnonzero(np.abs(values) >= 2.0**53)
@@ -42,11 +44,11 @@ def numbers(cells: pa.ChunkedArray) -> Floats:
 
 @dataclass(frozen=True)
 class Source:
-    """A file of the cohort, and the order in which its rows belong to the samples."""
+    """A file of the cohort, with the order of its rows in the cohort."""
 
     name: str
     table: pa.Table
-    order: NDArray[np.intp] | None = None  # None: as they stand
+    order: NDArray[np.intp] | None = None  # None: the order of the file
 
     def _cells(self, key: str, gaps: bool) -> pa.ChunkedArray:
         if self.table.column_names.count(key) != 1 or (self.table[key].null_count and not gaps):
@@ -63,7 +65,7 @@ class Source:
             return self._ordered(numbers(self._cells(key, gaps)))
 
     def limits(self, key: str, open_end: float) -> Floats:
-        with reading(f"{self.name}: column {key!r}"):  # an empty cell leaves its side open
+        with reading(f"{self.name}: column {key!r}"):  # an empty cell means no limit
             cells = self.table[key].to_pylist()
             return self._ordered(np.array([open_end if cell in (None, "") else float(cell) for cell in cells]))
 

@@ -1,4 +1,4 @@
-"""From a plan folder to its Audit: read every file once, run the model afresh, apply the rules."""
+"""Audits a plan folder: reads every file once, runs the model again, applies the rules."""
 
 import json
 from collections.abc import Iterator
@@ -18,12 +18,14 @@ from maxflip_verify.networks import Network
 from maxflip_verify.rules import HELD, SHOWN, TOLD, Check, check, fate_rules, plan_rules, summary_rules
 from maxflip_wall import Broken, Loaded, Unreadable, is_safetensors, load_model, read, reading, unique_keys
 
-BATCH, ALONE, TRIED = 1024, 1000, 256
+BATCH = 1024  # samples per call of the model
+ALONE = 1000  # number of the narrowest flips that are also checked one at a time
+TRIED = 256  # samples, evenly spaced, that give the scale of decision values for the guard
 
 
 @dataclass(frozen=True)
 class Audit:
-    """All checks of one folder; its text is what `maxflip-verify` prints."""
+    """All checks of one folder; str() is the output of `maxflip-verify`."""
 
     checks: tuple[Check, ...]
 
@@ -49,7 +51,7 @@ def audit(
     model: Path | str | None = None,
     static: Path | str | None = None,
 ) -> Audit:
-    """Audit the plan in `folder`, with other files in place of those that its summary names, where they are given."""
+    """Audit the plan in `folder`. Files given here replace those named in its summary."""
     folder = Path(folder)
     text = read(folder / "summary.json", follow_links=False)
     with reading("summary.json"):
@@ -77,7 +79,7 @@ def audit(
     forms = {"plan": FORMS["plan_of_sequences" if case.is_long else "plan"], "fates": FORMS["fates"]}
     plan, fates = (read_columns(read(folder / f"{key}.parquet", follow_links=False), key, forms[key]) for key in forms)
     plan |= _places(case, plan)
-    order = positions(case.ids, fates["id"])  # -1, the last, where a sample has no row
+    order = positions(case.ids, fates["id"])  # -1, the appended last entry, if a sample has no row
     fates |= {key: np.append(fates[key], "" if key == "fate" else np.nan)[order] for key in fates if key != "id"}
     fates |= _run(loaded, case, plan, fates["fate"] == "flipped", said.get("holds", {}))
     unit = fates["size"][np.linspace(0, len(case.ids) - 1, min(TRIED, len(case.ids))).astype(int)].max() or 1.0
@@ -88,7 +90,7 @@ def audit(
 
 
 def _places(case: Case, plan: Columns) -> Columns:
-    """Which value of the cohort each row changes; -1 where there is none."""
+    """The value of the cohort that each row changes; -1 if there is none."""
     sample, place, step = positions(plan["id"], case.ids), positions(plan["feature"], case.features), plan["step"]
     exists = (sample >= 0) & (place >= 0)
     known = exists & (step >= 0) & (step < np.diff(case.begin)[sample])
@@ -100,8 +102,7 @@ def _places(case: Case, plan: Columns) -> Columns:
 def _run(
     model: Loaded | Network, case: Case, plan: Columns, flipped: NDArray[np.bool_], holds: dict[str, Any]
 ) -> Columns:
-    """Confidence before, after, and in every case of must_hold: in batches, and once more alone for the flips that are
-    closest to the line."""
+    """Confidence before, after, and in every scenario: in batches, and one at a time for the narrowest flips."""
     moved, places = np.flatnonzero(flipped), (plan["row"][plan["known"]], plan["place"][plan["known"]])
     before, lead, size = _confidence(model, case, np.arange(len(case.ids)), case.start, BATCH)
     seen = {"before": before, "lead": lead, "size": size, "flipped": flipped}
@@ -117,7 +118,7 @@ def _run(
 
 
 def _carried_out(case: Case, places: tuple[Any, Any], change: Floats, holds: dict[str, Any]) -> Iterator[Any]:
-    """What is done of the changes: all of them, what the job's must_hold says, and what summary.json tells of."""
+    """(name, changes carried out) of each scenario: in full, those of must_hold, and those in summary.json."""
     yield "after", change
     held = case.job.get("must_hold", {})
     if "uptake" in held:
@@ -149,13 +150,13 @@ def _outputs(model: Loaded | Network, case: Case, who: NDArray[np.intp], points:
 
 
 def _seen(values: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """(T, F) values, 0 where nothing was measured, and where something was"""
+    """(T, F): values, 0 where nothing was measured, and whether something was"""
     observed = ~np.isnan(values)
     return np.where(observed, values, 0.0), observed
 
 
 def _confidence(model: Loaded | Network, case: Case, who: NDArray[np.intp], points: Floats, batch: int) -> list[Floats]:
-    """Confidence, by how much the likeliest wanted class leads (nan where the output is not finite), size of output."""
+    """Confidence; lead of the most likely wanted class (both NaN if the output is not finite); size of the output."""
     wanted, p = case.wanted[who], np.empty(case.wanted[who].shape)
     with reading(f"the model, on a batch of {batch}"):
         for i in range(0, len(who), batch):
@@ -164,7 +165,9 @@ def _confidence(model: Loaded | Network, case: Case, who: NDArray[np.intp], poin
                 raise Broken(f"its output is {output.shape}, not {p[i : i + batch].shape}")
             p[i : i + batch] = output
     finite, own_units = np.isfinite(p).all(axis=1), case.job["model"]["output"] == "decision"
-    size = np.where(finite, np.abs(p).max(axis=1) * (1 - 1e-6), 0.0) if own_units else np.ones(len(p))  # less rounding
+    size = (
+        np.where(finite, np.abs(p).max(axis=1) * (1 - 1e-6), 0.0) if own_units else np.ones(len(p))
+    )  # minus a margin for rounding
     with np.errstate(invalid="ignore"):
         if case.job["model"]["output"] == "logits":
             p = (e := np.exp(p - p.max(axis=1, keepdims=True))) / e.sum(axis=1, keepdims=True)

@@ -1,6 +1,6 @@
-"""The wall in front of files that are not trusted: plain files only, and no model that could run code.
+"""Safe reading of untrusted files: plain files only, and no model that could run code.
 
-It stands alone, so that maxflip and its auditor, which share nothing else, cannot get this differently wrong.
+This package is the only code that maxflip and its auditor share.
 """
 
 from maxflip_wall.files import Broken, Refused, Unavailable, Unreadable, read, reading, unique_keys

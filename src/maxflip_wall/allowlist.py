@@ -8,5 +8,5 @@ ALLOWED = tomllib.loads(files("maxflip_wall").joinpath("allowlist.toml").read_te
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Does the pattern, written over several lines, match the whole text?"""
+    """Whether the pattern, with its line breaks removed, matches the whole text."""
     return re.fullmatch(pattern.replace("\n", ""), text, re.ASCII) is not None

@@ -1,4 +1,4 @@
-"""A .pt2 that is safe but no classifier of rows: told from its graph, before torch loads anything."""
+"""Checks from the graph of a .pt2, before torch loads it, that the model is a classifier of rows."""
 
 import json
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ WRAP = "Wrap the model in a module that takes and returns just that tensor"
 
 
 def check_contract(program: dict[str, Any]) -> None:
-    """Raise Broken unless one tensor goes in, one comes out, and nothing is left to chance."""
+    """Raise Broken unless the model takes one tensor, returns one tensor, and is deterministic."""
     graph, signature = program["graph_module"]["graph"], program["graph_module"]["signature"]
     for spec in _each(program, "in_spec"):
         if json.loads(spec)[1] != ONE_TENSOR:
@@ -43,7 +43,7 @@ def check_contract(program: dict[str, Any]) -> None:
 
 
 def _shapes(graph: dict[str, Any], specs: list[dict[str, Any]], kind: str) -> Iterator[str]:
-    """(rows, 3) for each tensor that the user gives or gets."""
+    """The shape of each input or output tensor, as "(rows, 3)"."""
     for argument in (spec[kind]["arg"] for spec in specs if kind in spec):
         if "as_tensor" in argument:
             sizes = graph["tensor_values"][argument["as_tensor"]["name"]]["sizes"]
@@ -53,7 +53,7 @@ def _shapes(graph: dict[str, Any], specs: list[dict[str, Any]], kind: str) -> It
 
 
 def _each(value: Any, key: str, under: str = "") -> Iterator[str]:
-    """Every text under `key`, however deep: graphs hold graphs."""
+    """Every text under `key` at any depth, because graphs can contain graphs."""
     if isinstance(value, str) and under == key:
         yield value
     elif isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Read a file once, if it is a plain file: whoever wrote it may be hostile."""
+"""Reads untrusted files: once, and only plain files."""
 
 import errno
 import os
@@ -8,37 +8,37 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-LARGEST = 8 << 30
+LARGEST = 8 << 30  # bytes; larger files are refused
 NO_FILE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO}
 
 
 class Unreadable(Exception):
-    """A file is missing, damaged or not what its contract says: there is nothing to judge."""
+    """A file is missing, damaged or not in its documented format."""
 
     exit_code = 2
 
 
 class Broken(Unreadable):
-    """A model breaks its contract: it takes or returns something else than a batch, or is random."""
+    """A model breaks its contract: it does not map a batch to a batch, or its output is random."""
 
     exit_code = 3
 
 
 class Unavailable(Unreadable):
-    """A file is there, but cannot be read: its permissions, its disk."""
+    """A file exists but cannot be read, because of its permissions or its disk."""
 
     exit_code = 4
 
 
 class Refused(Exception):
-    """A model file could run code when opened, so it is not opened."""
+    """A model file could run code when opened, and is not opened."""
 
     exit_code = 7
 
 
 @contextmanager
 def reading(name: object, remedy: str = "") -> Iterator[None]:
-    """Whatever goes wrong in here is the file's fault: one sentence that names it, and no traceback."""
+    """Turn any exception inside into one sentence that names the file."""
     try:
         yield
     except (Refused, Unreadable) as error:
@@ -48,7 +48,7 @@ def reading(name: object, remedy: str = "") -> Iterator[None]:
 
 
 def read(path: Path, *, follow_links: bool = True) -> bytes:
-    """The bytes to hash, audit and parse: one read, so that nobody swaps the file in between."""
+    """The bytes of a plain file. Read once, so that the same bytes are hashed, audited and parsed."""
     with reading(path):
         try:
             handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | (0 if follow_links else os.O_NOFOLLOW))
@@ -63,7 +63,7 @@ def read(path: Path, *, follow_links: bool = True) -> bytes:
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; a key that stands twice would be read differently by different readers."""
+    """A JSON object without duplicate keys, which readers would interpret differently."""
     if len(dict(pairs)) < len(pairs):
         raise Unreadable(f"a key stands twice among {[key for key, _ in pairs]!r:.300}")
     return dict(pairs)

@@ -1,9 +1,9 @@
-"""The wall in front of torch.export.load, which can run code from a .pt2 file in a dozen ways.
+"""Safe loading of .pt2 files: torch.export.load can run code from such a file in a dozen ways.
 
 It unpickles records, evaluates sizes with sympy, resolves operators with getattr, imports types, and executes Python
-source with names and guards pasted in. So the file is read once into memory and never handed to torch: what is
-recognised by allowlist.toml is copied, word by word, into a new archive, and torch loads that. What is not
-recognised is a reason to refuse the file.
+source that contains names and guards of the file. So the file is read once into memory and never passed to torch:
+content that allowlist.toml recognises is copied into a new archive, which torch loads. A file with any other content is
+refused.
 """
 
 import io
@@ -28,7 +28,7 @@ REMEDY = ". Save it with torch.export.save(torch.export.export(model.eval(), ...
 MODEL, SAMPLE_INPUTS = "models/model.json", "data/sample_inputs/model.pt"
 CONFIGS = {"data/weights/": "model_weights_config.json", "data/constants/": "model_constants_config.json"}
 FIXED = {"archive_format": b"pt2", "archive_version": b"0", "byteorder": b"little"}
-IMPORTS = {"GLOBAL", "STACK_GLOBAL", "INST", "EXT1", "EXT2", "EXT4"}  # all pickle opcodes that find code
+IMPORTS = {"GLOBAL", "STACK_GLOBAL", "INST", "EXT1", "EXT2", "EXT4"}  # all pickle opcodes that import code
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class LoadedModule:
 
     module: torch.nn.Module
     dtype: torch.dtype
-    features: None = None  # the file does not name the columns that it was trained on
+    features: None = None  # the file does not name the columns of the training data
 
     @property
     def says(self) -> dict[str, Any]:
-        """What the file itself tells of a job's [model] table: not what its columns are, nor their names."""
+        """Entries of a job's [model] table that the file states: none, neither output nor classes."""
         return {}
 
     def outputs(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -52,9 +52,9 @@ class LoadedModule:
 
 
 def load_module(data: bytes, name: str, device: str = "cpu") -> LoadedModule:
-    """Audit a .pt2 and load it for `device`, on whichever it was exported."""
+    """Audit a .pt2 and load it for `device`, whatever device it was exported on."""
     archive = clean_archive(data, name, torch.device(device))
-    log = logging.getLogger("torch.export")  # it logs a traceback where the caller needs one sentence
+    log = logging.getLogger("torch.export")  # it would log a traceback in addition to the exception
     log.disabled = True
     try:
         with reading(f"{name}: passed the audit, but torch cannot load it"), warnings.catch_warnings(action="ignore"):
@@ -69,7 +69,7 @@ def load_module(data: bytes, name: str, device: str = "cpu") -> LoadedModule:
 
 
 def clean_archive(data: bytes, name: str, device: torch.device) -> bytes:
-    """A new archive of what is recognised in `data`."""
+    """A new archive with the recognised content of `data`."""
     with reading(name, REMEDY):
         records = _records(data)
         _check_sample_inputs(records[SAMPLE_INPUTS])
@@ -84,7 +84,7 @@ def clean_archive(data: bytes, name: str, device: torch.device) -> bytes:
                     raise Refused(f"{weight} is stored as a pickle, which runs code when loaded")
                 if not content and {"as_int": 0} not in entry["tensor_meta"]["sizes"]:
                     raise Unreadable(f"{weight} has no numbers")
-        check_contract(program)  # last: what is unsafe is told first
+        check_contract(program)  # last, so that unsafe content is reported first
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for part, content in parts.items():
@@ -93,7 +93,7 @@ def clean_archive(data: bytes, name: str, device: torch.device) -> bytes:
 
 
 def _records(data: bytes) -> dict[str, bytes]:
-    """The records of a plain zip with known names, which no two readers can understand differently."""
+    """The records of a plain zip with known names. Refuses zips that readers could interpret differently."""
     if data[-22:-18] != b"PK\x05\x06":
         raise Unreadable("the zip is truncated, or something follows it")
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -116,7 +116,7 @@ def _records(data: bytes) -> dict[str, bytes]:
 
 
 def _check_sample_inputs(record: bytes) -> None:
-    """torch would unpickle these. They are not passed on, but a stranger in them tells what the file is."""
+    """Refuse pickles with unknown imports among the sample inputs. The sample inputs themselves are not copied."""
     if record and not record.startswith(b"PK\x03\x04"):
         raise Refused(f"{SAMPLE_INPUTS} is not a file of torch.save")
     with zipfile.ZipFile(io.BytesIO(record or b"PK\x05\x06" + bytes(18))) as archive:
@@ -128,7 +128,7 @@ def _check_sample_inputs(record: bytes) -> None:
 
 
 def _copy(value: Any, device: torch.device, key: str = "") -> Any:
-    """A copy with known keys, strings of a known form, and `device` for every device; numbers are harmless."""
+    """A copy with known keys and strings of a known form only; every device becomes `device`. Numbers are harmless."""
     strings, names = ALLOWED["graph"]["strings"], ALLOWED["graph"]["names"].get(key)
     if isinstance(value, dict):
         if key == "metadata":  # stack traces and the like, not needed to run
@@ -149,7 +149,7 @@ def _copy(value: Any, device: torch.device, key: str = "") -> Any:
 
 
 def _harmless(target: str) -> bool:
-    """An operator of aten must be one that computes on tensors and touches nothing else; others are listed in full."""
+    """Whether an aten operator only computes on tensors. Other targets are matched in full by the allowlist."""
     if not target.startswith("torch.ops.aten."):
         return True
     packet, overload = target.split(".")[3:]

@@ -1,7 +1,7 @@
-"""The wall in front of .safetensors files: eight bytes with the length of a header, the header in JSON, then numbers.
+"""Safe reading of .safetensors files: eight bytes with the length of the header, a JSON header, then the numbers.
 
-Nothing in such a file runs, but a header can lie about sizes. It is checked whole before a number is looked at, and the
-numbers are views of the bytes at hand: no size that a file claims is ever allocated.
+Such files run no code, but a header can state wrong sizes. It is checked completely before any number is read. Arrays
+are views of the file's bytes, so no memory is allocated for stated sizes.
 """
 
 import json
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxflip_wall.files import Refused, Unreadable, reading, unique_keys
-from maxflip_wall.strangers import stranger
+from maxflip_wall.unknown import unknown_file
 
 LARGEST_HEADER = 2 << 20  # the format allows 100 MB, but JSON may take thirty times its size in memory
 DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8")}
@@ -21,14 +21,14 @@ DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8
 
 @dataclass(frozen=True)
 class Tensors:
-    """What a .safetensors file holds: texts, and arrays that cannot be written to."""
+    """Content of a .safetensors file: texts, and read-only arrays."""
 
     metadata: dict[str, str]
     arrays: dict[str, NDArray[Any]]
 
 
 def is_safetensors(data: bytes) -> bool:
-    """A header of JSON begins where it must: no other known kind of model file does."""
+    """Whether a JSON header begins at byte 8, as in no other known model format."""
     return data[8:9] == b"{"
 
 
@@ -38,7 +38,7 @@ def read_tensors(data: bytes, name: str) -> Tensors:
         if data.startswith(b"PK\x03\x04"):
             raise Refused("a zip, as torch.save writes it, which runs code when loaded; wanted a .safetensors file")
         if not is_safetensors(data):
-            raise stranger(data)
+            raise unknown_file(data)
         size = int.from_bytes(data[:8], "little")
         if size > LARGEST_HEADER:
             raise Unreadable(f"its header claims {size} bytes; at most {LARGEST_HEADER} are read")
@@ -61,7 +61,7 @@ def read_tensors(data: bytes, name: str) -> Tensors:
 
 
 def _place(tensor: str, entry: Any) -> tuple[int, int]:
-    """Where the tensor begins and ends, if its entry is one and its shape takes just that much."""
+    """(begin, end) of the tensor in bytes, after checking its entry, its type and its shape."""
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
         raise Unreadable(f"{tensor!r:.80} must have dtype, shape and data_offsets, got {entry!r:.120}")
     kind, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]

@@ -1,9 +1,9 @@
-"""The wall in front of skops.io.load, for scikit-learn models.
+"""Safe loading of .skops files, for scikit-learn models.
 
-A .skops file is a zip of a tree in JSON, whose nodes name Python types and how to build them, and of NumPy arrays.
-skops trusts hundreds of types of scikit-learn and imports what it trusts; here only the few that a convertible model is
-made of may be named, in nodes that call nothing. The tree is read as JSON before skops itself is imported, and what
-is recognised goes into a new archive: skops never sees the file.
+A .skops file is a zip of NumPy arrays and a JSON tree, whose nodes name Python types and how to build them. skops
+trusts and imports hundreds of types of scikit-learn. Here only the few types of convertible models are allowed, in
+nodes that call nothing. The tree is checked as JSON before skops is imported, and recognised content is copied into a
+new archive, which skops loads.
 """
 
 import io
@@ -24,7 +24,7 @@ from maxflip_wall.allowlist import ALLOWED
 from maxflip_wall.files import Refused, Unreadable, reading
 
 SCHEMA = "schema.json"
-LARGEST = 2 << 30  # bytes, unpacked
+LARGEST = 2 << 30  # unpacked size in bytes; larger files are refused
 TYPES = {loader: frozenset(types.split()) for loader, types in ALLOWED["skops"].items()}
 INSTALL = "Install it: pip install 'maxflip[sklearn]'"
 ONE_JOB = {"__class__": "str", "__module__": "builtins", "__loader__": "JsonNode", "content": "null", "is_json": True}
@@ -44,29 +44,29 @@ class LoadedEstimator:
 
     @property
     def features(self) -> list[str] | None:
-        """The names of the columns that it was trained on, if they had any."""
+        """The column names of the training data, if they had any."""
         names = getattr(self.estimator, "feature_names_in_", None)
         return None if names is None else [str(name) for name in names]
 
     @property
     def says(self) -> dict[str, Any]:
-        """What the file itself tells of a job's [model] table."""
+        """Entries of a job's [model] table that the file states."""
         output = "probabilities" if hasattr(self.estimator, "predict_proba") else "decision"
         return {"output": output, "classes": [str(label) for label in self.estimator.classes_]}
 
     def outputs(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(n, F) -> (n, k): predict_proba, or decision_function d (of two classes [0, d]) of models without it.
+        """(n, F) -> (n, k): predict_proba; for models without it decision_function d (for two classes [0, d]).
 
-        nan where the model takes a row for wrong, a category never seen say.
+        NaN for rows that the model rejects, such as those with an unknown category.
         """
         rows = points if self.features is None else _frame(points, self.features)
         proba = self.says["output"] == "probabilities"
         try:
-            with warnings.catch_warnings(action="ignore"):  # of such categories
+            with warnings.catch_warnings(action="ignore"):  # warnings about such categories
                 ask = self.estimator.predict_proba if proba else self.estimator.decision_function
                 output = np.asarray(ask(rows), dtype=np.float64)
             return output if output.ndim > 1 else np.column_stack([np.zeros_like(output), output])
-        except ValueError:  # one such row spoils the batch
+        except ValueError:  # one such row fails the whole batch: split it
             if len(points) < 2:
                 return np.full((len(points), len(self.estimator.classes_)), np.nan)
             half = len(points) // 2
@@ -74,7 +74,7 @@ class LoadedEstimator:
 
 
 def _frame(points: NDArray[np.float64], names: list[str]) -> Any:
-    """Columns with names: a model that was trained on such picks its columns by them."""
+    """A data frame, for models trained on named columns, which select columns by name."""
     for library in ("pandas", "polars"):
         try:
             return import_module(library).DataFrame(dict(zip(names, points.T, strict=True)))
@@ -84,11 +84,11 @@ def _frame(points: NDArray[np.float64], names: list[str]) -> Any:
 
 
 def is_skops(data: bytes) -> bool:
-    """By content, whatever the file is called."""
+    """Whether `data` is a zip with a schema.json, whatever the file is called."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return SCHEMA in archive.namelist()
-    except (zipfile.BadZipFile, NotImplementedError, ValueError):  # no zip, one of a later version, a damaged one
+    except (zipfile.BadZipFile, NotImplementedError, ValueError):  # no zip, an unknown version, or damaged
         return False
 
 
@@ -102,7 +102,7 @@ def load_estimator(data: bytes, name: str) -> LoadedEstimator:
     with reading(f"{name}: passed the audit, but skops cannot load it"):
         with warnings.catch_warnings(record=True, action="always") as said:
             estimator = loads(archive, trusted=sorted(frozenset().union(*TYPES.values())))
-        notices = {  # scikit-learn says it once for every part
+        notices = {  # scikit-learn warns once per part of the model
             f"{name}: was trained with scikit-learn {warning.original_sklearn_version} and is run with "
             f"{warning.current_sklearn_version}, which may predict otherwise."
             for warning in (entry.message for entry in said)
@@ -117,15 +117,15 @@ def clean_archive(data: bytes, name: str) -> bytes:
         records = _records(data)
         tree = json.loads(records[SCHEMA])
         nodes = list(_nodes(tree))
-        strangers = sorted({fault for node in nodes if (fault := _fault(node))})
-        if strangers:
-            raise Refused(f"holds what is not on the list of the harmless: {', '.join(strangers[:10])}")
+        unknown = sorted({fault for node in nodes if (fault := _fault(node))})
+        if unknown:
+            raise Refused(f"holds what is not on the list of the harmless: {', '.join(unknown[:10])}")
         for array, content in records.items():
             _check_record(array, content)
         if missing := sorted({str(node["file"]) for node in nodes if "file" in node} - records.keys()):
             raise Unreadable(f"has no array {missing[0]!r:.120}")
         for content in (node["content"] for node in nodes if isinstance(node.get("content"), dict)):
-            if "n_jobs" in content:  # no file starts processes here, whatever its author had to spare
+            if "n_jobs" in content:  # no file may start processes
                 content["n_jobs"] = ONE_JOB
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w") as archive:
@@ -145,7 +145,7 @@ def _records(data: bytes) -> dict[str, bytes]:
 
 
 def _nodes(value: Any) -> Iterator[dict[str, Any]]:
-    """Every table in the JSON that names a loader, wherever it hides: skops builds nothing else."""
+    """Every JSON table, at any depth, that names a loader. skops builds objects from these only."""
     if isinstance(value, dict):
         if "__loader__" in value:
             yield value
@@ -157,7 +157,7 @@ def _nodes(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _fault(node: dict[str, Any]) -> str:
-    """The type that the node may not name, or nothing."""
+    """The type that the node may not name; empty if it is allowed."""
     loader, module, cls = (str(node.get(key))[:120] for key in ("__loader__", "__module__", "__class__"))
     if f"{module}.{cls}" not in TYPES.get(loader, frozenset()):
         return f"{module}.{cls} ({loader})"
@@ -165,7 +165,7 @@ def _fault(node: dict[str, Any]) -> str:
 
 
 def _check_record(name: str, content: bytes) -> None:
-    """Beside the tree there are arrays in NumPy's own format, none of them of pickled objects."""
+    """Besides the tree, only arrays in NumPy's format without pickled objects are allowed."""
     if name == SCHEMA:
         return
     if not re.fullmatch(r"[\w-]{1,99}\.npy", name, re.ASCII) or not content.startswith(b"\x93NUMPY"):

@@ -1,6 +1,6 @@
-"""Loaders for public data, and a generator of data in the shape of some that is not public. docs/data.md tells of each.
+"""Loaders for public data, and a generator of synthetic data shaped like private ones. See docs/data.md.
 
-Nothing is downloaded: a loader takes the folder into which the files were put.
+Nothing is downloaded: each loader reads from a folder.
 """
 
 from maxflip.datasets.credit import credit_default

@@ -1,4 +1,4 @@
-"""UCI Default of Credit Card Clients: 30,000 clients of a bank in Taiwan, and who defaulted in October 2005."""
+"""UCI Default of Credit Card Clients: 30,000 clients of a bank in Taiwan; label: default in October 2005."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from maxflip.errors import InputError
 TABLE = "default_credit_card"
 FEATURES = (
     *("LIMIT_BAL", "SEX", "EDUCATION", "MARRIAGE", "AGE"),
-    *("PAY_0", "PAY_2", "PAY_3", "PAY_4", "PAY_5", "PAY_6"),  # the source numbers them so
+    *("PAY_0", "PAY_2", "PAY_3", "PAY_4", "PAY_5", "PAY_6"),  # numbering of the source
     *(f"BILL_AMT{month}" for month in range(1, 7)),
     *(f"PAY_AMT{month}" for month in range(1, 7)),
 )
-PERSONAL = ("SEX", "EDUCATION", "MARRIAGE", "AGE")  # what nobody can change
+PERSONAL = ("SEX", "EDUCATION", "MARRIAGE", "AGE")  # attributes that cannot be changed
 CLASSES = ("paid", "defaulted")
 _MONEY = ("LIMIT_BAL", "BILL_AMT", "PAY_AMT")
 UNITS = FrozenMap(

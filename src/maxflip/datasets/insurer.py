@@ -1,4 +1,4 @@
-"""Made-up sequences in the shape of an insurer's: 169 features of five kinds, five classes, lengths 1 to 150."""
+"""Synthetic sequences shaped like an insurer's: 169 features of five kinds, five classes, lengths 1 to 150."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from maxflip._util.frozen import FrozenMap, read_only
 from maxflip.datasets.samples import Numbers, Sequences
 from maxflip.errors import InputError
 
-# How many features there are of each kind; the first three are sequences, the others stay as they are.
+# Number of features of each kind. The first three kinds are sequences, the others have one value per sequence.
 COUNTS: Mapping[str, int] = FrozenMap({"dense": 40, "sparse": 97, "time": 8, "static_time": 4, "static": 20})
 NAMES = {kind: tuple(f"{kind}_{i}" for i in range(count)) for kind, count in COUNTS.items()}
 FEATURES = (*NAMES["dense"], *NAMES["sparse"], *NAMES["time"])
@@ -20,19 +20,19 @@ KINDS: Mapping[str, str] = FrozenMap({name: kind for kind, names in NAMES.items(
 CHANGEABLE = (*NAMES["dense"][:12], *NAMES["sparse"][:7])  # 19
 CLASSES = ("A", "B", "C", "D", "E")
 LONGEST = 150
-SPARSE_SHARE = 0.03  # of the entries of sparse features that are not 0
-_HIDDEN = 4  # width of the process behind the labels
-_NOISE = 0.2  # of its scores' spread: no model can be right always
-_LAW = 7  # seed of the process itself: every data set obeys the same one; with this one no class is rare
+SPARSE_SHARE = 0.03  # share of non-zero entries in sparse features
+_HIDDEN = 4  # dimension of the hidden process that generates the labels
+_NOISE = 0.2  # noise of the scores, so that no model is always right
+_LAW = 7  # seed of the hidden process, the same for every data set; with this seed no class is rare
 
 
 def insurance(n: int, seed: int) -> Sequences:
-    """n sequences in float32, the same for the same n and seed; all data sets obey one law, whatever their seed.
+    """n sequences in float32, the same for the same n and seed. All data sets have the same hidden process.
 
-    dense: always there, each on a wave of its own   sparse: mostly 0   time: how long ago something was, >= 0
-    static_time, static: one value per sequence. Nothing is missing. A hidden state takes in the dense and sparse
-    features step by step and forgets with the time between steps; at the end, with the static features, it gives five
-    scores, and the label is the largest after some noise.
+    dense: always observed, each with its own wave   sparse: mostly 0   time: time since some event, >= 0
+    static_time, static: one value per sequence. Nothing is missing. A hidden state accumulates the dense and sparse
+    features step by step and decays with the time between steps. At the end, the state and the static features give
+    five scores; the label is the largest score after noise is added.
     """
     if n < 1:
         raise InputError(f"n: must be at least 1, got {n!r}.")
@@ -88,7 +88,7 @@ def _sparse(chance: np.random.Generator, steps: int) -> Numbers:
 
 
 def _time(chance: np.random.Generator, gap: Numbers, step: Numbers) -> Numbers:
-    """The time since the step before, the number of steps so far, and times since things that are not in the data."""
+    """Time since the previous step, number of steps so far, and times since unobserved events."""
     others = chance.standard_exponential((len(gap), COUNTS["time"] - 2), dtype=np.float32)
     return np.concatenate([gap[:, None], step[:, None] / 10, others], axis=1)
 
@@ -96,11 +96,11 @@ def _time(chance: np.random.Generator, gap: Numbers, step: Numbers) -> Numbers:
 def _scores(
     values: Numbers, gap: Numbers, static: Numbers, starts: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> Numbers:
-    """(n, 5): the hidden process. Sequences are worked longest first, so that those still running are a prefix."""
+    """(n, 5): scores of the hidden process. Sequences are sorted by length, so that unfinished ones form a prefix."""
     law = np.random.default_rng(_LAW)
     dense, sparse = COUNTS["dense"], COUNTS["sparse"]
     weigh = np.zeros((dense + sparse, _HIDDEN))
-    # Changeable features weigh most, so that a plan has something to change.
+    # Changeable features have the largest weights, so that a plan can change predictions.
     weigh[:dense] = law.normal(size=(dense, _HIDDEN)) * np.where(np.arange(dense) < 12, 0.6, 0.1)[:, None]
     weigh[dense:] = law.normal(size=(sparse, _HIDDEN)) * np.where(np.arange(sparse) < 7, 1.5, 0.2)[:, None]
     intake = np.tanh(values[:, : dense + sparse] @ weigh.astype(np.float32))
@@ -113,7 +113,7 @@ def _scores(
         at = starts[now] + t
         kept = np.exp(-pace * (1 + gap[at][:, None]))
         state[now] = kept * state[now] + (1 - kept) * intake[at] * (1 + 0.5 * state[now][:, ::-1])
-    strength = 1 / np.sqrt(1 - np.exp(-2 * pace * lengths[:, None]))  # short sequences have gathered less
+    strength = 1 / np.sqrt(1 - np.exp(-2 * pace * lengths[:, None]))  # scales up the states of short sequences
     beside = np.tanh(static @ law.normal(0, 0.3, (static.shape[1], _HIDDEN)))
     inner = np.tanh(
         2 * (state * strength) @ law.normal(0, 1, (_HIDDEN, _HIDDEN)) + beside @ law.normal(0, 0.3, (_HIDDEN, _HIDDEN))

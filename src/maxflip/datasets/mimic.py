@@ -1,4 +1,4 @@
-"""MIMIC-III: 13 laboratory values in the first 48 hours of an admission, and who died within 30 days."""
+"""MIMIC-III: 13 laboratory values in the first 48 hours of an admission; label: death within 30 days."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from maxflip.datasets.samples import Events, Integers, Sequences
 from maxflip.errors import InputError
 
 TABLES = ("PATIENTS", "ADMISSIONS", "LABEVENTS")
-# Lab: its item, its unit, smallest and largest value that a living patient can have.
+# Lab: (item, unit, smallest plausible value, largest plausible value)
 LABS: Mapping[str, tuple[int, str, float, float]] = FrozenMap(
     {
         "chloride": (50902, "mEq/L", 50, 200),
@@ -38,7 +38,7 @@ LABS: Mapping[str, tuple[int, str, float, float]] = FrozenMap(
 )
 STATIC = ("age", "is_male")
 CLASSES = ("survived", "died")
-OLD = 90.0  # MIMIC hides the ages of those above 89 behind 300: they count as 90
+OLD = 90.0  # age used for patients above 89, whose ages MIMIC reports as about 300
 _TIME = pa.timestamp("s")
 _HOUR = np.timedelta64(3600, "s")
 _DAY = 24 * _HOUR
@@ -47,11 +47,11 @@ _YEAR = 365.2425 * 24 * 3600  # seconds
 
 
 def mimic3(root: str | Path, *, watch: Watch = silent) -> Sequences:
-    """One sequence per admission, a step for each moment in which some of the 13 labs were taken; times in hours.
+    """One sequence per admission, with a step for each time at which any of the 13 labs was taken; times in hours.
 
-    Admissions of people of 16 years and more, with charted data, that are no organ donations and in which the patient
-    lived through the first 48 hours. Label: died within 30 days of the admission. LABEVENTS is read in pieces: what is
-    in memory at once are the measurements that are kept.
+    Included: admissions at age 16 or above, with charted data, no organ donations, patient alive after 48 hours.
+    Label: death within 30 days of the admission. LABEVENTS is read in pieces, so that only the measurements used are
+    in memory.
     """
     patients_path, admissions_path, labs_path = find_tables(root, TABLES)
     patients = _patients(patients_path)
@@ -84,7 +84,7 @@ def _patients(path: Path) -> dict[str, NDArray[Any]]:
 def _admissions(
     path: Path, patients: Mapping[str, NDArray[Any]], patients_path: Path
 ) -> tuple[dict[str, NDArray[Any]], dict[str, int]]:
-    """The admissions that are used, by HADM_ID, and why others are not: each for the first reason that it meets."""
+    """The admissions used, by HADM_ID, and {reason: number left out}, by the first reason that applies."""
     cells = read_columns(
         path,
         {
@@ -100,9 +100,9 @@ def _admissions(
     _refuse_twice(path, "HADM_ID", cells["HADM_ID"])
     known = patients["SUBJECT_ID"]
     patient = np.minimum(np.searchsorted(known, cells["SUBJECT_ID"]), len(known) - 1)
-    stranger = known[patient] != cells["SUBJECT_ID"]
-    if stranger.any():
-        row = int(np.argmax(stranger))
+    mismatched = known[patient] != cells["SUBJECT_ID"]
+    if mismatched.any():
+        row = int(np.argmax(mismatched))
         raise InputError(
             f"{path}: row {row + 1}: {patients_path.name} has no patient {cells['SUBJECT_ID'][row]}. "
             "The files must come from one archive."
@@ -110,7 +110,7 @@ def _admissions(
     admitted, died = cells["ADMITTIME"], patients["DOD"][patient]
     age = (admitted - patients["DOB"][patient]).astype(np.int64) / _YEAR
     donor = np.array(["ORGAN DONOR" in (text or "").upper() for text in cells["DIAGNOSIS"]])
-    # The moment of death where it is known, else the end of its day; comparisons with no date are false.
+    # The time of death if known, else the end of that day. Comparisons with a missing date are false.
     death = np.where(np.isnat(cells["DEATHTIME"]), died + _DAY, cells["DEATHTIME"])
     reasons = {
         "admissions without charted data": cells["HAS_CHARTEVENTS_DATA"] != 1,

@@ -1,4 +1,4 @@
-"""Open University Learning Analytics: the assessments of each student in each course, and how the course ended."""
+"""Open University Learning Analytics: the assessments of each student in each course; label: its result."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ FEATURES = ("score", "days_late", "weight", "is_tma", "is_banked")
 STATIC = ("num_of_prev_attempts", "studied_credits", "disability")
 UNITS = FrozenMap({"score": "points", "days_late": "days", "weight": "%"})
 AGGREGATES = ("mean_score", "min_score", "max_score", "last_score", "assessments", "mean_days_late", "total_weight")
-_MISSING = ("", "?")  # the archive writes a question mark
+_MISSING = ("", "?")  # texts for a missing value in the archive
 _COURSE = {"code_module": pa.string(), "code_presentation": pa.string()}
 
 
 def oulad(root: str | Path) -> Sequences:
     """One sequence per student and course, a step per assessment, in the order in which they are due.
 
-    Exams are left out: their result is nearly the label. A step's time is the day the assessment is due, counted from
-    the start of the course; `days_late` is negative for work that comes early. A score that is not known is missing.
+    Exams are left out, because their result nearly is the label. The time of a step is the due day, counted from the
+    start of the course; `days_late` is negative for early work. Unknown scores are missing values.
     """
     assessments_path, submissions_path, students_path = find_tables(root, TABLES)
     assessments = _assessments(assessments_path)
@@ -209,7 +209,7 @@ def _pairs(course: NDArray[np.str_], student: Integers) -> NDArray[np.str_]:
 
 
 def _positions(known: NDArray[Any], wanted: NDArray[Any]) -> Integers:
-    """Where each wanted key stands among the known ones; -1 where it does not."""
+    """Position of each wanted key among the known ones; -1 if unknown."""
     order = np.argsort(known, kind="stable")
     place = np.minimum(np.searchsorted(known[order], wanted), len(known) - 1)
     return np.where(known[order][place] == wanted, order[place], -1)

@@ -29,7 +29,7 @@ HOURS = 48
 
 def physionet2012(
     root: str | Path,
-    set: str = "a",  # noqa: A002  the source calls them sets
+    set: str = "a",  # noqa: A002  name used by the source
     *,
     label: Label = "in_hospital",
     grid: Grid = "hour",
@@ -37,9 +37,9 @@ def physionet2012(
 ) -> Sequences:
     """The 4,000 stays of one set, as 33 variables over time (in hours) and five descriptors.
 
-    grid="hour": a step for each hour in which something was measured, with the means of that hour; None: a step for
-    each minute in which something was measured. Values that no patient can have are dropped and counted. A stay
-    without measurements is one empty step. An unknown descriptor is -1.
+    grid="hour": a step for each hour with a measurement, with the means of that hour; None: a step for each minute with
+    a measurement. Implausible values are dropped and counted. A stay without measurements has one empty step. Unknown
+    descriptors are -1.
 
     Reads the official folders (set-a/132539.txt, Outcomes-a.txt) or long tables (set-a-long.parquet, Outcomes-a.csv).
     """
@@ -50,7 +50,7 @@ def physionet2012(
     rows = _rows(folder, set, ids, outcomes_path, watch)
     static, is_descriptor = _descriptors(rows, len(ids))
     events, dropped = _measurements(rows, is_descriptor)
-    if grid == "hour":  # the last minute of the second day belongs to its last hour
+    if grid == "hour":  # minute 48:00 belongs to the last hour
         events = Events(events.sample, np.minimum(events.time // 60, HOURS - 1), events.feature, events.value)
     values, times = events.steps(len(ids), len(VARIABLES))
     per_hour = 1 if grid == "hour" else 60
@@ -60,7 +60,9 @@ def physionet2012(
         static=read_only(static),
         ids=tuple(map(str, ids.tolist())),
         features=tuple(VARIABLES),
-        static_features=tuple(f"{n} at admission" if n in VARIABLES else n for n in DESCRIPTORS),  # Weight is both
+        static_features=tuple(
+            f"{n} at admission" if n in VARIABLES else n for n in DESCRIPTORS
+        ),  # Weight is both a variable and a descriptor
         units=FrozenMap({name: unit for name, (unit, _, _) in VARIABLES.items() if unit}),
         source=f"PhysioNet 2012 set {set}",
         labels=read_only(labels),
@@ -70,7 +72,7 @@ def physionet2012(
 
 
 def sets_in(root: str | Path) -> list[str]:
-    """The sets of which the folder holds something."""
+    """The sets with files in the folder."""
     folder = folder_of(root)
     names = ("Outcomes-{}.txt", "Outcomes-{}.csv", "set-{}", "set-{}-long.parquet")
     there = [s for s in SETS if find(folder, *(name.format(s) for name in names))]
@@ -107,7 +109,7 @@ def _outcomes_path(folder: Path, chosen: str) -> Path:
 
 
 def _outcomes(path: Path, label: Label) -> tuple[Integers, Integers]:
-    """Stays and labels. Survival counts days from admission to death, and is -1 where no death is known."""
+    """Stays and labels. Survival is the number of days from admission to death, -1 if no death is known."""
     columns = read_columns(path, dict.fromkeys(("RecordID", "Survival", "In-hospital_death"), pa.int64()))
     ids, counts = np.unique(columns["RecordID"], return_counts=True)
     if (counts > 1).any():
@@ -136,7 +138,7 @@ def _rows(folder: Path, chosen: str, ids: Integers, outcomes: Path, watch: Watch
 
 
 def _descriptors(rows: Rows, stays: int) -> tuple[Floats, NDArray[np.bool_]]:
-    """(stays, 5) and which rows they stand in: those at minute 0, and of weights at minute 0 the first."""
+    """(stays, 5) and the rows they come from: those at minute 0; for weights the first one at minute 0."""
     static = np.full((stays, len(DESCRIPTORS)), UNKNOWN)
     taken = np.zeros(len(rows.stay), dtype=bool)
     for column, (name, (low, high)) in enumerate(DESCRIPTORS.items()):

@@ -38,8 +38,8 @@ class Rows:
     parameter: Integers
     value: Floats
     parameters: tuple[str, ...]
-    nameless: int  # rows that name no parameter: not among these
-    unlisted: int  # stays that the outcomes do not list: not among these
+    nameless: int  # number of rows without a parameter name, which are left out
+    unlisted: int  # number of stays missing in the outcomes, which are left out
 
     def is_parameter(self, name: str) -> NDArray[np.bool_]:
         code = self.parameters.index(name) if name in self.parameters else -1
@@ -76,7 +76,7 @@ def read_texts(folder: Path, ids: Integers, outcomes: Path, watch: Watch) -> Row
         nameless=0,
         unlisted=len(there.difference(names)),
     )
-    _refuse_strangers(rows, ids, paths)
+    _check_ids(rows, ids, paths)
     return _without_nameless(rows)
 
 
@@ -127,7 +127,7 @@ def read_parquet(path: Path, ids: Integers, outcomes: Path) -> Rows:
 
 
 def _as_written(values: Numbers) -> Floats:
-    """float32 36.6 as the float64 36.6: the decimals of the source, not those of its rounding."""
+    """float32 36.6 as float64 36.6: converted by its decimal digits, without the rounding error of float32."""
     if values.dtype != np.float32:
         return values.astype(np.float64)
     distinct, place = np.unique(values, return_inverse=True)
@@ -148,7 +148,7 @@ def _without_nameless(rows: Rows) -> Rows:
 
 
 def _bodies(paths: list[Path], watch: Watch) -> Iterable[bytes]:
-    """What stands below each file's header: whole lines."""
+    """The lines below the header of each file."""
     watch(Started("reading stays", len(paths)))
     for path in paths:
         with open_file(path, str(path)) as file:
@@ -164,7 +164,7 @@ def _bodies(paths: list[Path], watch: Watch) -> Iterable[bytes]:
 
 
 def _parsed(text: bytes) -> pa.Table | None:
-    """Three columns, all stays at once; None where some line is none of ours."""
+    """The three columns of all stays; None if any line is malformed."""
     columns = {"time": pa.string(), "parameter": pa.string(), "value": pa.float64()}
     if not text:
         return pa.table({name: pa.array([], kind) for name, kind in columns.items()})
@@ -178,7 +178,7 @@ def _parsed(text: bytes) -> pa.Table | None:
 
 
 def _minutes(times: pa.ChunkedArray) -> tuple[Integers, bool]:
-    """Minutes since admission, and whether some text is no such time."""
+    """Minutes since admission, and whether any text is not a valid time."""
     coded = times.combine_chunks().dictionary_encode()
     minutes = [_minute(text) for text in coded.dictionary.to_pylist()]
     if None in minutes:
@@ -193,7 +193,7 @@ def _minute(text: str) -> int | None:
 
 
 def _faults(paths: list[Path], bodies: list[bytes]) -> list[str]:
-    """Which lines are wrong, found one by one: only asked when some are."""
+    """The malformed lines, found one by one; called only if there are any."""
     faults = []
     for path, body in zip(paths, bodies, strict=True):
         for number, line in enumerate(body.decode(errors="replace").splitlines(), start=2):
@@ -225,8 +225,8 @@ def _unknown(place: str, parameter: str) -> str:
     return f"{place}: the challenge has no parameter {shown(parameter)}.{did_you_mean(parameter, KNOWN)}"
 
 
-def _refuse_strangers(rows: Rows, ids: Integers, paths: list[Path]) -> None:
-    """Every file says whose it is; one that does not is cut off or renamed."""
+def _check_ids(rows: Rows, ids: Integers, paths: list[Path]) -> None:
+    """Refuse files that do not state their stay's id: they are truncated or renamed."""
     named = rows.is_parameter("RecordID")
     said = np.full(len(ids), np.nan)
     said[rows.stay[named]] = rows.value[named]

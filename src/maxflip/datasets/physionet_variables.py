@@ -1,4 +1,4 @@
-"""The parameters of PhysioNet 2012: which are used, in which units, and between which values they are believed."""
+"""The parameters of PhysioNet 2012: those used, their units and plausible ranges."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from maxflip._util.frozen import FrozenMap
 
-# Variable: unit, smallest and largest value that a living patient can have. The 33 that GRU-D is run with.
+# Variable: (unit, smallest plausible value, largest plausible value). The 33 variables used with GRU-D.
 VARIABLES: Mapping[str, tuple[str, float, float]] = FrozenMap(
     {
         "ALP": ("IU/L", 1, 5000),
@@ -44,10 +44,10 @@ VARIABLES: Mapping[str, tuple[str, float, float]] = FrozenMap(
         "pH": ("", 6.5, 8),
     }
 )
-LEFT_OUT = ("MechVent", "NIDiasABP", "NIMAP", "NISysABP")  # why: docs/data.md
+LEFT_OUT = ("MechVent", "NIDiasABP", "NIMAP", "NISysABP")  # for the reasons in docs/data.md
 DESCRIPTORS: Mapping[str, tuple[float, float]] = FrozenMap(
     {"Age": (0, 120), "Gender": (0, 1), "Height": (100, 250), "ICUType": (1, 4), "Weight": (20, 400)}
 )
-UNKNOWN = -1.0  # a descriptor that is not known, as the source writes it
+UNKNOWN = -1.0  # value of unknown descriptors in the source
 LABS = ("BUN", "Creatinine", "Glucose", "HCO3", "HCT", "K", "Na", "Platelets", "WBC")  # nine of the paper's 13
 KNOWN = frozenset({"RecordID", *DESCRIPTORS, *VARIABLES, *LEFT_OUT})

@@ -1,4 +1,4 @@
-"""CSV tables of public data, plain or gzipped: found by name, read in batches, every fault said with its place."""
+"""CSV tables of public data, plain or gzipped: found by name, read in batches, errors reported with file and line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from maxflip._util.messages import did_you_mean, first_line, listed
 from maxflip.errors import InputError, OutputError
 from maxflip.io.opening import open_file
 
-BLOCK = 1 << 20  # bytes of text in a batch; pyarrow reads some dozens of them ahead
+BLOCK = 1 << 20  # bytes of text per batch; pyarrow reads a few dozen batches ahead
 _PLACE = re.compile(
     r"(?:CSV parse error: |In CSV column #(?P<column>\d+): )?Row #(?P<row>\d+): (?P<what>.*)", re.DOTALL
 )
@@ -40,7 +40,7 @@ def folder_of(root: str | Path) -> Path:
 
 
 def find(folder: Path, *names: str) -> Path | None:
-    """The first of the names that stands in the folder, in capitals or not."""
+    """The first of the names that exists in the folder, ignoring case."""
     try:
         there = {path.name.casefold(): path for path in folder.iterdir()}
     except OSError as error:
@@ -49,7 +49,7 @@ def find(folder: Path, *names: str) -> Path | None:
 
 
 def find_tables(root: str | Path, stems: Sequence[str]) -> list[Path]:
-    """The files NAME.csv or NAME.csv.gz for each of the stems; all that are missing are named at once."""
+    """The files NAME.csv or NAME.csv.gz for each of the stems; all missing ones are reported together."""
     folder = folder_of(root)
     found = [find(folder, f"{stem}.csv", f"{stem}.csv.gz") for stem in stems]
     missing = [stem for stem, path in zip(stems, found, strict=True) if path is None]
@@ -61,7 +61,7 @@ def find_tables(root: str | Path, stems: Sequence[str]) -> list[Path]:
 def read_columns(
     path: Path, columns: Mapping[str, pa.DataType], *, gaps: Collection[str] = (), missing: Sequence[str] = ("",)
 ) -> dict[str, NDArray[Any]]:
-    """Whole columns, as numpy has them; those in `gaps` alone may have rows without a value. See `read_batches`."""
+    """Whole columns as numpy arrays; only those in `gaps` may have missing values. See `read_batches`."""
     batches = list(read_batches(path, columns, missing=missing))
     if not sum(map(len, batches)):
         raise InputError(f"{path}: has a header and no rows. Copy or download it again.")
@@ -83,7 +83,7 @@ def _gap(path: Path, name: str, column: pa.ChunkedArray) -> str:
 def read_batches(
     path: Path, columns: Mapping[str, pa.DataType], *, missing: Sequence[str] = ("",)
 ) -> Iterator[pa.RecordBatch]:
-    """The named columns in any order, in capitals or not; others are skipped. `missing` are the texts for no value."""
+    """The named columns, in any order and ignoring case; others are skipped. `missing`: texts for a missing value."""
     with _opened(path) as file:
         written = _header(file, path)
     known = {name.casefold(): name for name in columns}
@@ -134,7 +134,7 @@ def _header(file: BinaryIO, path: Path) -> list[str]:
 
 @contextmanager
 def _faults(path: Path, names: Sequence[str]) -> Iterator[None]:
-    """What pyarrow says, with the file's name and the line; none of these tables has line breaks in its cells."""
+    """The error of pyarrow with file name and line. None of these tables has line breaks in its cells."""
     try:
         yield
     except pa.ArrowException as error:
@@ -148,7 +148,7 @@ def _faults(path: Path, names: Sequence[str]) -> Iterator[None]:
 
 
 def _line_of(path: Path, row: int) -> int:
-    """pyarrow counts no empty lines; an editor does."""
+    """Line number including empty lines, which pyarrow does not count."""
     with _opened(path) as file:
         filled = (number for number, line in enumerate(file, start=1) if line.strip(b"\r\n"))
         return next(islice(filled, row - 1, None))

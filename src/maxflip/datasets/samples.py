@@ -1,4 +1,4 @@
-"""What a loader returns: labelled sequences, or a labelled table, ready to become a Cohort."""
+"""Results of the loaders: labelled sequences, or a labelled table, which can become a Cohort."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """Sequences of different lengths with a label each; NaN marks what was not measured.
+    """Sequences of different lengths with one label each; NaN marks missing measurements.
 
     values: n arrays (T_j, F), T_j >= 1   times: n arrays (T_j,), never falling   static: (n, S)
-    labels: (n,), positions in `classes`   dropped: what the loader left out, and how often
+    labels: (n,), positions in `classes`   dropped: {what the loader left out: how often}
     """
 
     values: tuple[Numbers, ...]
@@ -86,7 +86,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Events:
-    """Measurements one by one: at `time` the `feature` of `sample` was `value`; arrays of one length."""
+    """Single measurements, as arrays of equal length: `feature` of `sample` was `value` at `time`."""
 
     sample: Integers
     time: Integers
@@ -97,8 +97,9 @@ class Events:
         return Events(self.sample[chosen], self.time[chosen], self.feature[chosen], self.value[chosen])
 
     def steps(self, samples: int, features: int) -> tuple[tuple[Floats, ...], tuple[Integers, ...]]:
-        """The values (T_j, F) and times (T_j,) of each sample: a step for each time at which something was measured,
-        the mean where it was measured several times; one empty step at time 0 for a sample without measurements.
+        """The values (T_j, F) and times (T_j,) of each sample, with one step per time with a measurement.
+
+        Repeated measurements at one time are averaged. A sample without measurements has one empty step at time 0.
         """
         silent = np.setdiff1d(np.arange(samples), self.sample)
         owners, times = np.concatenate([self.sample, silent]), np.concatenate([self.time, np.zeros_like(silent)])

@@ -1,4 +1,4 @@
-"""One protocol (scores and what to take gradients of), one adapter per kind of model, and what is made of several."""
+"""One protocol (scores, and log scores with gradients), one adapter per kind of model, and wrappers around them."""
 
 from maxflip.models.base import Classifier, LinearForm, Member, Noise, log_scores, scores
 from maxflip.models.ensemble import Ensemble

@@ -1,4 +1,4 @@
-"""What the library asks of a classifier, whatever it is made of."""
+"""The protocol of classifiers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from maxflip.data.inputs import Given
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """What the model computes differs from its linear form at x by at most weight |x| + bias.   (k, F), (k,), >= 0"""
+    """Rounding error: the model differs from its linear form at x by at most weight |x| + bias.   (k, F), (k,), >= 0"""
 
     weight: torch.Tensor
     bias: torch.Tensor
@@ -26,7 +26,7 @@ class LinearForm:
     """logits(x), or decision values, = weight x + bias, proved from the model's structure.
 
     weight (k, F)   bias (k,)   float64, CPU
-    noise: how far rounding may take the model from that; None where it does not compute in float64 throughout
+    noise: bound of the model's rounding error; None if it does not compute in float64 throughout
     """
 
     weight: torch.Tensor
@@ -35,19 +35,19 @@ class LinearForm:
 
 
 class Snapshot(Protocol):
-    """A model as it was found."""
+    """The stored state of a model."""
 
     def put_back(self) -> bool:
-        """Undo what calls have altered; whether there was anything to undo."""
+        """Restore the stored state; returns whether anything had changed."""
         ...
 
 
 class Classifier(Protocol):
-    """One or more models over the same features and classes; a sample passes when it passes in every one of them."""
+    """One or more models over the same features and classes. A sample passes if it passes in all of them."""
 
     @property
     def members(self) -> Sequence[Member]:
-        """The models; of a plain classifier, itself alone."""
+        """The models; for a single model, itself."""
         ...
 
     @property
@@ -60,69 +60,69 @@ class Classifier(Protocol):
     def batch_size(self) -> int: ...
     @property
     def is_decision(self) -> bool:
-        """Whether scores are decision values, in the model's own units, instead of probabilities."""
+        """Whether scores are decision values, in the model's own units, rather than probabilities."""
         ...
 
     def borrowed(self) -> AbstractContextManager[None]:
-        """The model ready for use (eval mode, gradients possible); on leaving, it is as it was found."""
+        """Makes the model ready for use (eval mode, gradients possible) and restores its state on exit."""
         ...
 
     def check_features(self, features: Sequence[str]) -> None:
-        """Raise ModelError if the model was trained on other columns than these."""
+        """Raise ModelError if the model was trained on columns other than these."""
         ...
 
     def frozen_faults(self, features: Sequence[str], changing: Collection[str]) -> list[str]:
-        """A sentence for each of the columns `changing` that no amount can change for this model."""
+        """A sentence for each of the columns `changing` that holds codes and cannot change by amounts."""
         ...
 
     def sequence_faults(self, *, some_missing: bool, static_features: Sequence[str]) -> list[str]:
-        """Why it cannot be asked about sequences, or about some with missing values or such static features."""
+        """Why the model cannot take these sequences, as sentences; empty if it can."""
         ...
 
 
 class Member(Classifier, Protocol):
-    """A single model: its scores for a batch of samples, and something to take gradients of.
+    """A single model: scores for a batch of samples, and differentiable log scores.
 
-    Inputs are float64 (B, F), or a Batch of sequences; they are cast to `dtype` on `device` at this door and nowhere
-    else. Scores are float64 (B, k). Callers hold `borrowed()` open around any call.
+    Inputs are float64 (B, F), or a Batch of sequences. They are cast to `dtype` on `device` here and nowhere else.
+    Scores are float64 (B, k). Callers must be inside `borrowed()`.
     """
 
     @property
     def output(self) -> Scores:
-        """What `raw` returns."""
+        """The kind of output that `raw` returns."""
         ...
 
     @property
     def apart(self) -> float:
-        """By how much its scores may differ from those of the model that the user has."""
+        """Largest difference between its scores and those of the user's original model."""
         ...
 
     def raw(self, x: Given) -> torch.Tensor:
-        """The model's own output, unchecked, in its own dtype: for the probe. ModelError where the model raises."""
+        """The model's own output, unchecked, in its own dtype. ModelError if the model raises."""
         ...
 
     def scores(self, x: Given) -> torch.Tensor:
-        """(B, F) -> (B, k): what the judge and the auditor look at: probabilities, or decision values."""
+        """(B, F) -> (B, k): probabilities, or decision values. The judge decides by these."""
         ...
 
     def log_scores(self, x: Given) -> torch.Tensor:
-        """(B, F) -> (B, k), differentiable: log-probabilities, which do not saturate; or decision values."""
+        """(B, F) -> (B, k), differentiable: log-probabilities, which do not saturate, or decision values."""
         ...
 
     def snapshot(self) -> Snapshot:
-        """Everything that a call could alter: parameters and buffers."""
+        """The current state: parameters and buffers."""
         ...
 
     def linear(self, width: int) -> LinearForm | None:
-        """The model's linear form over `width` features, where it has one."""
+        """The model's linear form over `width` features; None if it has none."""
         ...
 
 
 def scores(classifier: Classifier, x: Given) -> torch.Tensor:
-    """(B, F) -> (B, M, k): of every member"""
+    """(B, F) -> (B, M, k): for every member"""
     return torch.stack([member.scores(x).to(classifier.device) for member in classifier.members], dim=1)
 
 
 def log_scores(classifier: Classifier, x: Given) -> torch.Tensor:
-    """(B, F) -> (B, M, k): of every member"""
+    """(B, F) -> (B, M, k): for every member"""
     return torch.stack([member.log_scores(x).to(classifier.device) for member in classifier.members], dim=1)

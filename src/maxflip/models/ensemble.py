@@ -1,4 +1,4 @@
-"""Ensemble: several models at once, for plans that hold in each of them."""
+"""Ensemble: several models, for plans that hold in each of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Ensemble:
     """A sample passes when it passes in EVERY member; its confidence is the smallest of theirs.
 
     Members have the same classes in the same order and the same features; their kinds, dtypes and devices may differ.
-    All give probabilities or all give decision values. The members of an ensemble inside are members of this one.
+    Either all give probabilities or all give decision values. Nested ensembles are flattened.
 
     Args:
         classifiers: at least one.
@@ -25,7 +25,7 @@ class Ensemble:
 
     members: tuple[Member, ...]
     classes: tuple[str, ...] | None
-    dtype: torch.dtype  # the narrowest of the members': what overflows or rounds there does so for all
+    dtype: torch.dtype  # the narrowest dtype of the members, which determines overflow and rounding
     device: torch.device
     batch_size: int
     is_decision: bool
@@ -48,13 +48,13 @@ class Ensemble:
             )
         if faults:
             raise ModelError(faults)
-        settle = object.__setattr__
-        settle(self, "members", members)
-        settle(self, "classes", named[0][1] if named else None)
-        settle(self, "dtype", min((m.dtype for m in members), key=lambda dtype: torch.finfo(dtype).max))
-        settle(self, "device", members[0].device)
-        settle(self, "batch_size", min(m.batch_size for m in members))
-        settle(self, "is_decision", members[0].is_decision)
+        assign = object.__setattr__
+        assign(self, "members", members)
+        assign(self, "classes", named[0][1] if named else None)
+        assign(self, "dtype", min((m.dtype for m in members), key=lambda dtype: torch.finfo(dtype).max))
+        assign(self, "device", members[0].device)
+        assign(self, "batch_size", min(m.batch_size for m in members))
+        assign(self, "is_decision", members[0].is_decision)
 
     @contextmanager
     def borrowed(self) -> Iterator[None]:

@@ -1,9 +1,8 @@
-"""What a model shows of the columns that it was fitted on: their names, and the statistics of its first scaler.
+"""What a model reveals about its training columns: their names, and the statistics of its first scaler.
 
-Only what is certain counts: scalers of scikit-learn that read raw columns, `shift` and `scale` of maxflip's networks,
-and of other torch modules a batch norm, or buffers such as `mean` and `std`, of a part that is called with the raw
-values themselves. Which parts are, is found by a call of the model with a few rows; of an exported program, its graph
-says so.
+Only reliable sources are used: scikit-learn scalers of raw columns; `shift` and `scale` of maxflip's networks; and in
+other torch modules a batch norm, or buffers such as `mean` and `std`, of a part that receives the raw values. Such
+parts are found by calling the model with a few rows, or from the graph of an exported program.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ from maxflip.models.torch_module import TorchClassifier
 from maxflip.networks.base import SequenceNetwork
 
 CENTRES, SPREADS = ("mean", "mu", "centre", "center"), ("std", "sd", "sigma", "spread")  # names of buffers
-FORGOTTEN = 0.01  # a batch norm whose running statistics still hold more than this part of their first values is new
+FORGOTTEN = 0.01  # a batch norm is untrained if its initial statistics still weigh more than this
 
 
 @dataclass(frozen=True, eq=False)
 class FittedOn:
-    """centre, spread (F,): what the model takes for the middle of a column and for its size; NaN where it is unknown
+    """centre, spread (F,): location and scale of each column in the model; NaN where unknown
 
-    is_range: they come from the ends of the column (the middle, and a quarter of the range), not from its mean and
-    standard deviation   what: where they stand
+    is_range: they come from the minimum and maximum (their middle, and a quarter of the range), not from mean and
+    standard deviation   what: their source, in words
     """
 
     what: str
@@ -60,7 +59,7 @@ def fitted_on(member: Member, x: torch.Tensor | None) -> FittedOn | None:
 
 
 def names_of(member: Member) -> Sequence[str] | None:
-    """Of a torch module, the columns it says it was trained on; other kinds of models are checked elsewhere."""
+    """Training columns named by a torch module; None for other kinds of models, which are checked elsewhere."""
     module = getattr(getattr(member, "classifier", member), "module", None)
     names = getattr(module, "feature_names_in_", getattr(module, "feature_names", None))
     if isinstance(names, (list, tuple, np.ndarray)) and all(isinstance(name, str) for name in names):
@@ -95,21 +94,21 @@ def _of_module(classifier: TorchClassifier, module: nn.Module, x: torch.Tensor) 
     try:
         with classifier.borrowed(), torch.no_grad():
             out = classifier.raw(x)
-    except ModelError:  # of rows that the probe has not tried: who asks for all of them will hear of it
+    except ModelError:  # rows not yet tried by the probe; later calls report the error
         return None
     finally:
         for hook in hooks:
             hook.remove()
     for part, found in known:
         is_norm = isinstance(part, nn.BatchNorm1d)
-        # Buffers as long as the output is wide may be about the output.
+        # Buffers with the width of the output may belong to the output.
         if part in raw and (is_norm or out.shape[-1] != x.shape[1]):
             return found
     return None
 
 
 def _of_graph(module: torch.fx.GraphModule, width: int) -> FittedOn | None:
-    """Of an exported program: (x - centre) / spread, or a batch norm, where x is the input itself."""
+    """For an exported program: (x - centre) / spread, or a batch norm, applied to the input itself."""
     aten = torch.ops.aten
     for node in module.graph.nodes:
         first = _first(node)
@@ -136,7 +135,7 @@ def _is_input(node: Any) -> bool:
 
 
 def _held(module: torch.fx.GraphModule, node: Any) -> torch.Tensor | None:
-    """The tensor that a node of the graph, or the node of that name, reads from the module."""
+    """The tensor that a node of the graph (given itself or by name) reads from the module."""
     if isinstance(node, str):
         node = next((other for other in module.graph.nodes if other.name == node), None)
     if not isinstance(node, torch.fx.Node) or node.op != "get_attr":
@@ -148,7 +147,7 @@ def _held(module: torch.fx.GraphModule, node: Any) -> torch.Tensor | None:
 
 
 def _statistics(part: nn.Module, width: int) -> FittedOn | None:
-    """That the part itself holds, of columns if it is called with them."""
+    """Statistics stored in this part; they describe the columns if it receives the raw values."""
     if isinstance(part, nn.BatchNorm1d):
         if part.num_features != width or part.running_mean is None or part.running_var is None:
             return None
@@ -168,7 +167,7 @@ def _of_tensors(what: str, centre: Any, spread: Any) -> FittedOn | None:
     middle, size = _floats(centre), _floats(spread)
     if not (np.isfinite(middle).all() and np.isfinite(size).all() and (size > 0).all()):
         return None
-    known = size != 1.0  # never set, or written for a column without a spread
+    known = size != 1.0  # 1: never set, or a constant column
     if not known.any():
         return None
     return FittedOn(

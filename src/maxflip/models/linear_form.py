@@ -1,12 +1,12 @@
-"""Recognise linear models by running them on a symbol.
+"""Recognises linear models by running them on a symbolic input.
 
 The model is called once with an `Affine` value, x -> matrix x + offset, in place of a batch. Every torch function it
-applies is looked up in a short list of operations that keep a value affine; anything else ends the attempt. A
-model that comes through is linear in x whatever x is: a proof from structure, not a fit to sampled points, and it
-works for scalers inside the model, any nesting of modules, and exported programs alike.
+applies is looked up in a short list of operations that keep a value affine; any other operation ends the attempt. A
+model that passes is linear for every x. This is a proof from structure, not a fit to sampled points. It works for
+scalers inside the model, nested modules and exported programs.
 
-Each value also carries what its rounding errors are relative to: the same sums with every term taken positive, and how
-many roundings have happened on the way. That bounds how far the model may be from its form, at any x.
+Each value also carries a bound of its rounding errors: the same sums with absolute values of all terms, and the number
+of roundings so far. They bound the difference between the model and its form at any x.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ import torch
 from maxflip._util.types import Scores
 from maxflip.models.base import LinearForm, Noise
 
-LOG_SOFTMAX_STEPS = 8  # roundings relative to the logits
+LOG_SOFTMAX_STEPS = 8  # roundings counted for a softmax, relative to the logits
 
 
 class NotAffine(Exception):
-    """The model does something to its input that is not on the list."""
+    """The model applies an operation that is not on the list."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rounded:
-    """A batch computed from x in floats is off by at most steps * eps * (matrix |x| + offset).   (w, F), (w,), >= 0
+    """Bound of the rounding error of a batch: steps * eps * (matrix |x| + offset).   (w, F), (w,), >= 0
 
-    is_double: all of it in float64
+    is_double: whether everything was computed in float64
     """
 
     matrix: torch.Tensor
@@ -62,7 +62,7 @@ class Affine:
 
     def __init__(self, matrix: torch.Tensor, offset: torch.Tensor, rounded: Rounded, ended_by: str = "") -> None:
         self.matrix, self.offset, self.rounded = matrix, offset, rounded
-        self.ended_by = ended_by  # a softmax over the classes: nothing affine can follow it
+        self.ended_by = ended_by  # name of a final softmax over the classes, after which nothing affine can follow
 
     @classmethod
     def identity(cls, width: int) -> Affine:
@@ -75,7 +75,7 @@ class Affine:
     ) -> Any:
         name = getattr(func, "__name__", "").split(".")[0]
         name = name[2:-2] if name.startswith("__") and name.endswith("__") else name
-        # In-place operations ("add_") would change a value that is in use elsewhere: they are not on the list.
+        # In-place operations ("add_") are not on the list: they would change a value used elsewhere.
         if not _is_torchs_own(func) or name not in _KEEPS_AFFINE:
             raise NotAffine(name)
         return _KEEPS_AFFINE[name](*args, **(kwargs or {}))
@@ -104,7 +104,7 @@ class Affine:
     __radd__, __rmul__ = __add__, __mul__
 
     def __iadd__(self, _other: Any) -> Affine:
-        """In place, a tensor changes under every name that it has; this value would not."""
+        """Refused: an in-place change of a tensor affects all its references, which this class does not model."""
         raise NotAffine("an operation in place")
 
     __isub__ = __imul__ = __itruediv__ = __iadd__
@@ -119,7 +119,7 @@ class Affine:
 
 
 def _is_torchs_own(func: Any) -> bool:
-    """A custom operator may be called "add" too; only torch's own mean what the list says."""
+    """Whether the function is torch's own: a custom operator may have the same name."""
     if isinstance(func, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
         return str(func).startswith("aten.")
     return str(getattr(func, "__module__", None) or "torch").split(".")[0] == "torch"
@@ -210,7 +210,7 @@ def _batch_norm(
     scaled = _div(_sub(input, mean), torch.sqrt(_constant(var) + eps))
     scaled = scaled if weight is None else _mul(scaled, weight)
     scaled = scaled if bias is None else _add(scaled, bias)
-    # torch may put scale and shift together first, which rounds in other places.
+    # torch may combine scale and shift first, which rounds differently.
     return Affine(scaled.matrix, scaled.offset, scaled.rounded.later(8))
 
 
@@ -244,7 +244,7 @@ def _same(input: Any, *args: Any, **kwargs: Any) -> Affine:  # noqa: A002
 
 
 def _cast(value: Affine, arguments: Sequence[Any]) -> Affine:
-    """The value in the dtype that one of the arguments is or has; in its own where none is."""
+    """The value cast to the dtype that an argument is or has; unchanged if there is none."""
     for argument in arguments:
         dtype = argument.dtype if isinstance(argument, torch.Tensor) else argument
         if not isinstance(dtype, torch.dtype):
@@ -291,7 +291,7 @@ def _softmax(input: Any, dim: int | None = None, *args: Any, **kwargs: Any) -> A
 
 
 def _log_softmax(input: Any, dim: int | None = None, *args: Any, **kwargs: Any) -> Affine:  # noqa: A002
-    # Log-probabilities differ from the logits by one number per row, which no softmax over the classes sees.
+    # Log-probabilities differ from the logits by one number per row, which does not change a softmax.
     value = _softmax(input, dim, *args, **kwargs)
     return Affine(value.matrix, value.offset, value.rounded, ended_by="log_softmax")
 
@@ -319,7 +319,7 @@ _KEEPS_AFFINE: dict[str, Callable[..., Affine]] = {
 
 
 class _Unguarded(torch.fx.Interpreter):
-    """An exported program node by node, without its checks of the input's shape, which a symbol does not have."""
+    """Runs an exported program node by node, without its checks of the input shape, which a symbol lacks."""
 
     def call_module(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return None if target == "_guards_fn" else super().call_module(target, args, kwargs)
@@ -330,18 +330,18 @@ class _Unguarded(torch.fx.Interpreter):
 
 
 def linear_form(module: Callable[[Any], Any], width: int, output: Scores) -> LinearForm | None:
-    """The module's logits, or decision values, as weight x + bias over `width` features; None if that is not shown."""
+    """The module's logits, or decision values, as weight x + bias over `width` features; None if that is not proved."""
     run = _Unguarded(module) if isinstance(module, torch.fx.GraphModule) else module
     try:
         result = run(Affine.identity(width))
     except Exception:
-        # Code that expects a real tensor may fail in any way it likes; then nothing is shown.
+        # Code that expects a real tensor may raise anything; then nothing is proved.
         return None
     may_end_by = {"probabilities": ("softmax",), "logits": ("", "log_softmax"), "decision": ("",)}[output]
     if not isinstance(result, Affine) or result.ended_by not in may_end_by:
         return None
     k, rounded = len(result.matrix), result.rounded
-    # The form itself was computed in as many steps as the model takes.
+    # Factor 2: the form itself was computed with as many roundings as the model.
     share = 2 * rounded.steps * torch.finfo(torch.float64).eps
     noise = Noise(share * rounded.matrix, share * rounded.offset.expand(k)) if rounded.is_double else None
     return LinearForm(result.matrix, result.offset.expand(k).clone(), noise)

@@ -1,4 +1,4 @@
-"""A torch module as it was found: its parameters, buffers and parts, and whether calls have altered them."""
+"""The stored state of a torch module: parameters, buffers and submodules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 
 
 class ModuleSnapshot:
-    """Of everything that is no torch module there is nothing to keep."""
+    """Stores and restores the state of a torch module; does nothing for other objects."""
 
     def __init__(self, module: object) -> None:
         parts = list(module.modules()) if isinstance(module, torch.nn.Module) else []
@@ -28,12 +28,12 @@ class ModuleSnapshot:
             if not _same(tensor.data, value):
                 altered = True
                 if tensor.shape == value.shape:
-                    tensor.data.copy_(value)  # in place: it may share its memory with others
+                    tensor.data.copy_(value)  # in place, because other tensors may share its memory
                 else:
                     tensor.data = value
         return altered
 
 
 def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Equal, where NaN equals NaN."""
+    """Whether two tensors are equal; NaN equals NaN."""
     return a.shape == b.shape and bool(torch.all((a == b) | ((a != a) & (b != b))))  # noqa: PLR0124

@@ -1,4 +1,4 @@
-"""Tempered: a classifier whose probabilities are made calmer, or bolder, by one number."""
+"""Tempered: a classifier whose probabilities are calibrated by a temperature."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from maxflip.errors import InputError
 from maxflip.models.base import LinearForm, Member, Noise, Snapshot
 from maxflip.models.linear_form import LOG_SOFTMAX_STEPS
 
-CALMEST = 1e3  # the temperatures that fit() looks at are between its inverse and this
+CALMEST = 1e3  # fit() searches temperatures in [1 / CALMEST, CALMEST]
 
 
 @dataclass(frozen=True, eq=False)
 class Tempered:
-    """softmax(logits(x) / temperature): the same likeliest class, other probabilities.
+    """softmax(logits(x) / temperature): the same most likely class, other probabilities.
 
-    Above 1 it takes back the overconfidence that networks come with (Guo et al. 2017). A classifier of probabilities
-    p becomes p^(1/T) / sum p^(1/T), which is the same.
+    A temperature above 1 reduces overconfidence (Guo et al. 2017). For a classifier of probabilities p the result is
+    p^(1/T) / sum p^(1/T), which is equivalent.
 
     Args:
         classifier: of logits or probabilities.
@@ -53,11 +53,11 @@ class Tempered:
 
     @classmethod
     def fit(cls, classifier: Member, x: Any, y: Any) -> Tempered:
-        """With the temperature under which the labels y of the rows x are likeliest.
+        """Fit the temperature by maximum likelihood of the labels y of the rows x.
 
         Args:
             classifier: of logits or probabilities.
-            x: (n, F): rows that the model was not trained on.
+            x: (n, F): rows outside the training data.
             y: (n,): output columns or class names.
         """
         from scipy.optimize import minimize_scalar
@@ -149,7 +149,7 @@ class Tempered:
         if form is None:
             return None
         weight, bias, noise = form.weight / self.temperature, form.bias / self.temperature, form.noise
-        # Logarithms of probabilities that have underflowed are no longer linear.
+        # Logarithms of underflowed probabilities are not linear.
         if noise is None or self.output == "probabilities":
             return LinearForm(weight, bias)
         own = LOG_SOFTMAX_STEPS * torch.finfo(torch.float64).eps
@@ -160,7 +160,7 @@ class Tempered:
 
 
 def _columns(y: Any, names: tuple[str, ...] | None) -> list[int]:
-    """Output columns of labels that are columns or class names."""
+    """Output columns, from labels that are columns or class names."""
     labels = np.asarray(y).tolist()
     columns = []
     for label in labels if isinstance(labels, list) else [labels]:

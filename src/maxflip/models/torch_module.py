@@ -20,25 +20,25 @@ from maxflip.networks.base import SequenceNetwork
 from maxflip.networks.cudnn import differentiable_in_eval
 
 Call = Callable[[Any, Batch], Any]
-PLAIN = ("x", "length")  # what a module of sequences is called with, if it does not say otherwise
+PLAIN = ("x", "length")  # default arguments of a module for sequences
 
 
 @dataclass(frozen=True, eq=False, init=False)
 class TorchClassifier:
-    """A torch module (B, F) -> (B, k), in any dtype, on any device. It is used in eval mode and left as it was found.
+    """A torch module (B, F) -> (B, k), in any dtype, on any device. It is used in eval mode; its state is restored.
 
-    Of sequences it is called net(batch.x, batch.length): (B, T, F), padded, and (B,). A module with a list `takes` of
-    such names (x, observed, time, length, static) is called with these; `call` says otherwise.
+    For sequences it is called as net(batch.x, batch.length): (B, T, F), padded, and (B,). A module with an attribute
+    `takes`, a list of such names (x, observed, time, length, static), is called with these; `call` overrides both.
 
     Args:
         module: one output column per class. A model with a single logit z, or decision value, returns [0, z].
-        output: what the k columns are: "logits", "probabilities", or "decision" (scores of no probability, as those of
-            support vector machines: a margin is then in their own units). It is never guessed.
+        output: what the k columns are: "logits", "probabilities", or "decision" (scores that are not probabilities, such as
+            those of support vector machines; a margin is then in their units). It is never guessed.
         call: call(net, batch) -> (B, k), where the batch also has .observed, .time and .static.
         classes: names of the k columns; None: the module's `class_names` (maxflip.networks), or numbers.
-        dtype: of its input; None: that of its parameters.
-        device: where it is; None: where its parameters are.
-        batch_size: the number of rows that it is called with at a time; of sequences, a quarter of the steps.
+        dtype: dtype of its input; None: that of its parameters.
+        device: device of the module; None: that of its parameters.
+        batch_size: largest number of rows per call; for sequences, a quarter of the number of steps.
     """
 
     module: Callable[..., Any]
@@ -77,16 +77,16 @@ class TorchClassifier:
         if faults:
             raise InputError(faults)
         example = _example_tensor(module)
-        settle = object.__setattr__
-        settle(self, "module", module)
-        settle(self, "call", call)
-        settle(self, "output", output)
+        assign = object.__setattr__
+        assign(self, "module", module)
+        assign(self, "call", call)
+        assign(self, "output", output)
         names = classes if classes is not None else getattr(module, "class_names", None)
-        settle(self, "classes", None if names is None else tuple(names))
-        settle(self, "dtype", dtype or (example.dtype if example is not None else torch.get_default_dtype()))
-        settle(self, "device", torch.device(device or (example.device if example is not None else "cpu")))
-        settle(self, "batch_size", batch_size)
-        settle(self, "apart", 0.0)
+        assign(self, "classes", None if names is None else tuple(names))
+        assign(self, "dtype", dtype or (example.dtype if example is not None else torch.get_default_dtype()))
+        assign(self, "device", torch.device(device or (example.device if example is not None else "cpu")))
+        assign(self, "batch_size", batch_size)
+        assign(self, "apart", 0.0)
 
     @property
     def members(self) -> tuple[TorchClassifier]:
@@ -101,10 +101,10 @@ class TorchClassifier:
         parts = list(self.module.modules()) if isinstance(self.module, torch.nn.Module) else []
         modes = [(part, part.training) for part in parts]
         try:
-            # An exported program refuses eval(): its graph has no mode any more.
+            # An exported program does not support eval(): its graph has no mode.
             if isinstance(self.module, torch.nn.Module) and not isinstance(self.module, torch.fx.GraphModule):
                 self.module.eval()
-            # Where the caller is in inference mode, nothing would have a gradient.
+            # In the inference mode of a caller, there would be no gradients.
             with torch.inference_mode(False), differentiable_in_eval(torch.nn.ModuleList(parts[:1])):
                 yield
         finally:
@@ -160,7 +160,7 @@ class TorchClassifier:
         return self.raw(x).double()
 
     def check_features(self, features: Sequence[str]) -> None:
-        """A network of maxflip.networks knows them. Of any other module the probe tries their number."""
+        """Checks the names for networks of maxflip.networks. For other modules the probe checks their number."""
         if isinstance(self.module, SequenceNetwork) and self.call is None:
             faults = _other_names("features", self.module.inputs, self.module.features, features, "x")
             if faults:
@@ -195,7 +195,7 @@ class TorchClassifier:
 
 
 def _other_names(what: str, number: int, names: Sequence[str] | None, given: Sequence[str], letter: str) -> list[str]:
-    """Where a network was trained on others, or in another order; x0, x1, ... are no names."""
+    """The error if a network was trained on other names or another order; x0, x1, ... do not count as names."""
     unnamed = list(given) == [f"{letter}{i}" for i in range(len(given))]
     if len(given) == number and (unnamed or names is None or list(given) == list(names)):
         return []
@@ -205,7 +205,7 @@ def _other_names(what: str, number: int, names: Sequence[str] | None, given: Seq
 
 
 def _example_tensor(module: object) -> torch.Tensor | None:
-    """The first floating point parameter or buffer: the model computes where and as that one does."""
+    """The first floating point parameter or buffer, which gives the model's device and dtype."""
     if not isinstance(module, torch.nn.Module):
         return None
     tensors = [*module.parameters(), *module.buffers()]
@@ -213,7 +213,7 @@ def _example_tensor(module: object) -> torch.Tensor | None:
 
 
 def _remedy(module: object, x: Given) -> str:
-    """What the structure of the module says about a batch that it does not take."""
+    """A hint, from the structure of the module, on why it rejects the batch."""
     if isinstance(x, Batch):
         return (
             " A module of sequences is called net(x, length); give TorchClassifier another `call` if it wants others."

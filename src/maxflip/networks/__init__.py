@@ -1,4 +1,4 @@
-"""Networks for sequences as torch modules, kept in .safetensors files (docs/networks.md)."""
+"""Networks for sequences as torch modules, stored in .safetensors files (docs/networks.md)."""
 
 from maxflip.networks.base import SequenceNetwork
 from maxflip.networks.cudnn import differentiable_in_eval

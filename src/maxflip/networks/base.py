@@ -1,4 +1,4 @@
-"""What the networks share: sizes and names, values in raw units, static features, a head of logits."""
+"""Base class of the networks: sizes and names, values in raw units, static features, output logits."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Numbers = Sequence[float] | NDArray[Any] | Tensor
 
 
 class SequenceNetwork(nn.Module):
-    """The parts of every network here; a subclass turns the steps of a sequence into one state.
+    """Base class of the networks; a subclass maps the steps of a sequence to one state.
 
-    Values go in as the cohort has them: they become (x - shift) / scale inside, and 0 where missing; time is
-    counted in units of `time_scale`. Where numbers of features or classes are asked for, their names may be given
-    instead; a file keeps them. Of two classes there is one logit z, and the output is [0, z].
+    Inputs are in the units of the cohort. Inside, they become (x - shift) / scale, and 0 where missing; time is divided
+    by `time_scale`. Names of features or classes may be given in place of their numbers; files store them. With two
+    classes there is one logit z, and the output is [0, z].
     """
 
-    takes: tuple[str, ...]  # what of a batch the network is called with, in order
+    takes: tuple[str, ...]  # parts of a batch that are passed to the network, in order
     shift: Tensor
     scale: Tensor
     static_shift: Tensor
@@ -63,7 +63,7 @@ class SequenceNetwork(nn.Module):
             raise InputError("static_shift or static_scale is given, but static = 0: the network has no such features.")
 
     def arguments(self) -> dict[str, Any]:
-        """The constructor's arguments that are no numbers of the network: what a file says of it in words."""
+        """Constructor arguments other than tensors, as stored in a file."""
         return {
             "inputs": _told(self.inputs, self.features),
             "hidden": self.hidden,
@@ -72,7 +72,7 @@ class SequenceNetwork(nn.Module):
         }
 
     def standard(self, x: Tensor, observed: Tensor) -> Tensor:
-        """Values without units, 0 where missing: whatever stands there is not looked at."""
+        """Standardised values; 0 where missing, whatever x holds there."""
         return torch.where(observed, (x - self.shift) / self.scale, 0.0)
 
     def standard_static(self, static: Tensor | None) -> Tensor | None:
@@ -87,12 +87,12 @@ class SequenceNetwork(nn.Module):
         return nn.Linear(width, 1 if self.classes == 2 else self.classes)
 
     def logits(self, head: nn.Linear, *parts: Tensor | None) -> Tensor:
-        """(B, k) of what is there of `parts`, side by side."""
+        """(B, k): logits of the parts that are not None, concatenated."""
         z: Tensor = head(torch.cat([part for part in parts if part is not None], dim=1))
         return torch.cat([torch.zeros_like(z), z], dim=1) if self.classes == 2 else z
 
     def value_faults(self) -> list[str]:
-        """What is wrong with the numbers of the network, if anything."""
+        """Errors in the tensors of the network, as sentences."""
         tensors = self.state_dict()
         faults = [f"{name} holds a value that is not finite." for name, t in tensors.items() if not t.isfinite().all()]
         for name in sorted({"scale", "static_scale", "time_scale"} & tensors.keys()):
@@ -101,7 +101,7 @@ class SequenceNetwork(nn.Module):
         return faults
 
     def _keep(self, name: str, given: Numbers | float | None, default: Tensor) -> None:
-        """Numbers that training leaves alone, as a buffer; `default` says how many."""
+        """Register a buffer that training does not change; `default` gives its shape."""
         value = default if given is None else torch.as_tensor(given, dtype=default.dtype, device=default.device).clone()
         if value.shape != default.shape:
             raise InputError(f"{name} must have shape {tuple(default.shape)}, got {tuple(value.shape)}.")
@@ -111,7 +111,7 @@ class SequenceNetwork(nn.Module):
 
 
 def _size(what: str, given: Names, least: int, faults: list[str]) -> tuple[int, tuple[str, ...] | None]:
-    """A number, and names where names were given."""
+    """(number, names or None)"""
     names = None if isinstance(given, int | str) or not isinstance(given, Sequence) else tuple(given)
     if names is not None and (not all(isinstance(n, str) for n in names) or len(set(names)) < len(names)):
         faults.append(f"{what} must be different names, or their number, got {shown(given)}.")

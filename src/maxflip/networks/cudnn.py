@@ -1,4 +1,4 @@
-"""Gradients of users' own nn.LSTM, nn.GRU and nn.RNN in eval mode, which cuDNN refuses to give."""
+"""Gradients of nn.LSTM, nn.GRU and nn.RNN modules in eval mode, which cuDNN does not support."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from torch import nn
 
 @contextmanager
 def differentiable_in_eval(net: nn.Module) -> Iterator[None]:
-    """Inside, recurrent layers of torch keep what cuDNN needs for a backward pass, and answer as in eval mode.
+    """Inside, recurrent torch layers support a backward pass with cuDNN, with the outputs of eval mode.
 
-    cuDNN keeps it in training mode alone, whose only other effect on such a layer is its dropout: that is set to 0, and
-    both are put back afterwards. So cuDNN stays in use, where switching it off would cost its speed. The networks of
-    maxflip do not need this.
+    cuDNN needs training mode for that. Its only other effect on such layers is dropout, which is set to 0; both are
+    restored afterwards. Switching cuDNN off instead would be slower. The networks of maxflip do not need this.
     """
     layers = [part for part in net.modules() if isinstance(part, nn.RNNBase) and not part.training]
     dropouts = [layer.dropout for layer in layers]

@@ -1,4 +1,4 @@
-"""GRU-D: a gated recurrent unit that knows which values are missing, and for how long."""
+"""GRU-D: a gated recurrent unit with inputs for missing values and the time since the last observation."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from maxflip.networks.steps import Steps
 class GRUD(SequenceNetwork):
     """GRU-D of Che, Purushotham, Cho, Sontag and Liu (2018).
 
-    A missing value decays from the last one that was observed towards `means` (raw units; `shift` if not given), the
-    state towards 0, both by the time since the feature was last observed. Before its first observation a feature is at
-    its mean. Static features join the state at the head. Masks and gaps are constants; the last values are taken
-    from the x that is given, so that changing an observed value changes what is carried on from it.
+    A missing value decays from the last observed one towards `means` (raw units; `shift` if not given), and the state
+    decays towards 0, both with the time since the feature was last observed. Before its first observation a feature has
+    its mean. Static features are concatenated to the state before the output layer. Masks and gaps are constants. The
+    last values are taken from the input x, so changing an observed value also changes the values carried forward.
     """
 
     means: Tensor
@@ -50,13 +50,13 @@ class GRUD(SequenceNetwork):
         self.takes = ("x", "observed", "time", "length") + (("static",) if self.static else ())
         self._keep("means", means, self.shift.clone())
         near = self.hidden**-0.5
-        # Where w delta + b is negative nothing decays and nothing is learnt: decays begin on the other side.
+        # Where w delta + b is negative there is no decay and no gradient: initialise with w >= 0.
         self.decay_x_weight = nn.Parameter(torch.empty(self.inputs).uniform_(0, near))
         self.decay_x_bias = nn.Parameter(torch.zeros(self.inputs))
         self.decay_h = nn.Linear(self.inputs, self.hidden)
         nn.init.uniform_(self.decay_h.weight, 0, near)
         nn.init.zeros_(self.decay_h.bias)
-        self.gates = nn.Linear(2 * self.inputs, 3 * self.hidden)  # [W V]: values, then masks; r, z, c below each other
+        self.gates = nn.Linear(2 * self.inputs, 3 * self.hidden)  # [W V]: values, then masks; rows of r, z, c stacked
         self.recurrent = nn.Linear(self.hidden, 3 * self.hidden, bias=False)  # U of r, z, c
         for weights in (self.gates.weight, self.gates.bias, self.recurrent.weight):
             nn.init.uniform_(weights, -near, near)
@@ -65,13 +65,13 @@ class GRUD(SequenceNetwork):
     def forward(
         self, x: Tensor, observed: Tensor, time: Tensor, length: Tensor, static: Tensor | None = None
     ) -> Tensor:
-        """(B, T, F) and what goes with it -> (B, k)"""
+        """x (B, T, F), observed (B, T, F), time (B, T), length (B,), static (B, S) -> (B, k)"""
         steps = Steps.of(length, x.shape[1])
         x, mask, time = steps.packed(x), steps.packed(observed), steps.packed(time[:, :, None])[:, 0]
         latest = steps.latest(mask)
         mean = (self.means - self.shift) / self.scale
         last: Tensor = _Carried.apply((x - self.shift) / self.scale, mask, latest, mean, steps)  # type: ignore[no-untyped-call]
-        # A gap reaches back to the last step before this one with an observation, or to the first step of all.
+        # A gap starts at the last earlier step with an observation, or at the first step.
         since = torch.maximum(latest - 1, steps.first[:, None])[steps.previous]
         gaps = (time[:, None] - time[since]) / self.time_scale
         kept = torch.exp(-functional.relu(self.decay_x_weight * gaps + self.decay_x_bias))
@@ -95,10 +95,10 @@ class GRUD(SequenceNetwork):
 
 
 class _Carried(Function):
-    """Each feature's last observed value up to a step, or its mean where there is none yet.
+    """Last observed value of each feature up to a step, or its mean before the first observation.
 
-    Many steps take the same value. Their gradients are summed by a walk back through time: in one order, where the
-    backward of `gather` has none on a GPU, and the same question must have the same answer.
+    Many steps use the same value. Their gradients are summed backwards through time, in a fixed order. The backward
+    pass of `gather` has no fixed order on a GPU, so its results would not be reproducible.
     """
 
     @staticmethod

@@ -21,11 +21,11 @@ Columns = Sequence[int] | Sequence[str]
 class SparseTimeLSTM(SequenceNetwork):
     """A RECONSTRUCTION of the Sparse Time LSTM of Stec, Klabjan and Utke (2018), not their code or exact equations.
 
-    Of the columns of x, `sparse` ones write to the cell at the steps at which any of them is observed, `time` ones let
-    part of its memory fade, and all others (dense) drive it as in any LSTM. Of the static features, `static_time`
-    ones let the last state fade, and all others join it at the head. Columns are named by number, or by name where
-    the network knows names. Time columns are divided by their scale but not shifted, so that 0 is no time: their shift
-    is set to 0. Timestamps of the steps are not read: make columns of them.
+    Columns of x: `sparse` ones write to the cell at steps where any of them is observed, `time` ones let part of its
+    memory decay, and all others (dense) are inputs as in any LSTM. Static features: `static_time` ones let the last
+    state decay, and all others are concatenated to it before the output layer. Columns are given by number, or by name
+    if the network has names. Time columns are divided by their scale but not shifted, so that 0 means no time: their
+    shift is set to 0. Timestamps of the steps are not used; add them as columns.
     """
 
     def __init__(
@@ -62,8 +62,8 @@ class SparseTimeLSTM(SequenceNetwork):
             raise InputError("every column is sparse or time; wanted at least one dense one.")
         self.shift[self.time] = 0
         h = self.hidden
-        self.gates = nn.Linear(len(self.dense), 4 * h)  # i, f, o, g below each other
-        self.recurrent = nn.Linear(h, 5 * h if self.sparse else 4 * h, bias=False)  # i, f, o, a (where sparse), g
+        self.gates = nn.Linear(len(self.dense), 4 * h)  # rows of i, f, o, g stacked
+        self.recurrent = nn.Linear(h, 5 * h if self.sparse else 4 * h, bias=False)  # i, f, o, a (if sparse), g
         for weights in (self.gates.weight, self.gates.bias, self.recurrent.weight):
             nn.init.uniform_(weights, -(h**-0.5), h**-0.5)
         if self.sparse:
@@ -83,7 +83,7 @@ class SparseTimeLSTM(SequenceNetwork):
         return super().arguments() | {"sparse": self.sparse, "time": self.time, "static_time": self.static_time}
 
     def forward(self, x: Tensor, observed: Tensor, length: Tensor, static: Tensor | None = None) -> Tensor:
-        """(B, T, F) and what goes with it -> (B, k)"""
+        """x (B, T, F), observed (B, T, F), length (B,), static (B, S) -> (B, k)"""
         steps = Steps.of(length, x.shape[1])
         mask = steps.packed(observed)
         values = self.standard(steps.packed(x), mask)
@@ -105,7 +105,7 @@ class SparseTimeLSTM(SequenceNetwork):
         return self.logits(self.head, h, plain)
 
     def _walk(self, steps: Steps, given: Tensor, written: Tensor | None, fades: Tensor | None) -> Tensor:
-        """The last h of each sequence. `written` is k q', `fades` 1 - gamma."""
+        """The last h of each sequence.   written: k q'   fades: 1 - gamma"""
         inward, size = self.recurrent.weight.t(), self.hidden
         h = c = given.new_zeros(steps.counts[0], size)
         ended = []
@@ -127,7 +127,7 @@ class SparseTimeLSTM(SequenceNetwork):
 
 
 def _numbers(what: str, columns: Columns, size: int, names: tuple[str, ...] | None) -> list[int]:
-    """Numbers of columns, ascending, from numbers or names."""
+    """Column numbers, ascending, from numbers or names."""
     found = []
     for column in columns:
         if isinstance(column, str) and column in (names or ()):

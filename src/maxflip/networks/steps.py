@@ -1,4 +1,4 @@
-"""The steps of a batch without its padding, for networks that walk through time."""
+"""The steps of a batch without padding, for recurrent networks."""
 
 from __future__ import annotations
 
@@ -11,26 +11,27 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Steps:
-    """Those steps that exist, all sequences' first ones, then all second ones, and so on; longest sequences first.
+    """The N existing steps, sorted by time: the first steps of all sequences, then the second ones; longest first.
 
-    So a network makes everything that does not depend on its state for all N steps at once, then walks with fewer
-    and fewer rows, each a view: `split` has one backward for all steps, where indexing would fill a batch per step.
+    A network computes everything that does not depend on its state for all N steps at once, then iterates over time
+    with a decreasing number of rows. `split` gives views with one backward pass for all steps; indexing would allocate
+    a batch per step.
     """
 
-    rows: Tensor  # (N,) which row of the flattened (B * T) batch each step is
-    counts: list[int]  # how many sequences have a first step, a second, ...
-    first: Tensor  # (N,) which of the N is the first step of the same sequence
-    previous: Tensor  # (N,) which is the step before; of a first step itself
-    place: Tensor  # (B,) where each sequence stands when the longest come first
+    rows: Tensor  # (N,) row of each step in the flattened (B * T) batch
+    counts: list[int]  # number of sequences with a first step, a second step, ...
+    first: Tensor  # (N,) index of the first step of the same sequence
+    previous: Tensor  # (N,) index of the previous step; a first step is its own
+    place: Tensor  # (B,) position of each sequence in the order by length, longest first
 
     @classmethod
     def of(cls, length: Tensor, width: int) -> Steps:
-        """The steps of sequences that are padded to `width`."""
+        """The steps of sequences padded to `width`."""
         order = torch.argsort(length, descending=True, stable=True)
         exists = torch.arange(width, device=length.device)[:, None] < length[order]
         step, first = exists.nonzero(
             as_tuple=True
-        )  # the first steps stand in front, so the sequence's number is theirs
+        )  # first steps come first, so their index is the number of the sequence
         many = exists.sum(dim=1)
         before = torch.cat([many.new_zeros(1), many[:-1]])[step]
         previous = torch.arange(len(step), device=length.device) - before
@@ -42,16 +43,16 @@ class Steps:
         return padded.flatten(0, 1).index_select(0, self.rows)
 
     def split(self, packed: Tensor) -> tuple[Tensor, ...]:
-        """One piece per time: the first steps, the second ones, ..."""
+        """One view per time: the first steps, the second steps, ..."""
         return torch.split(packed, self.counts)
 
     def latest(self, mask: Tensor) -> Tensor:
-        """(N, D) flags -> (N, D): 1 + the step of the same sequence at which the flag was last set; 0 where never."""
+        """(N, D) flags -> (N, D): 1 + index of the step of the sequence at which the flag was last set; 0 if never."""
         found = mask * torch.arange(1, len(mask) + 1, device=mask.device)[:, None]
         for earlier, later in pairwise(self.split(found)):
             torch.maximum(later, earlier[: len(later)], out=later)
         return found
 
     def final(self, states: list[Tensor]) -> Tensor:
-        """The (B, H) states at each sequence's end, from those that were set aside whenever some ended."""
+        """(B, H): final state of each sequence, from the states stored when sequences ended."""
         return torch.cat(states[::-1]).index_select(0, self.place)

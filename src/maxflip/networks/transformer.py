@@ -11,15 +11,15 @@ from torch import Tensor, nn
 from maxflip.errors import InputError
 from maxflip.networks.base import Names, Numbers, SequenceNetwork
 
-MOST_LAYERS = 100  # a file that claims a billion must not keep anyone busy
+MOST_LAYERS = 100  # limit, so that a file cannot state an enormous number of layers
 
 
 class SequenceTransformer(SequenceNetwork):
-    """Steps attend to each other; what is made of them is averaged over the sequence.
+    """A transformer encoder over the steps; its outputs are averaged over the sequence.
 
-    A step goes in as its values (0 where missing) beside flags of what is observed, plus sines and cosines of the time
-    since the first step. Layers are those of torch (norm first, gelu, no dropout), padding masked out. Static features
-    join the average at the head.
+    The input of a step is its values (0 where missing) and observation flags, projected linearly, plus sines and
+    cosines of the time since the first step. Layers are torch's (norm first, gelu, no dropout), with padding masked.
+    Static features are concatenated to the average before the output layer.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class SequenceTransformer(SequenceNetwork):
     def forward(
         self, x: Tensor, observed: Tensor, time: Tensor, length: Tensor, static: Tensor | None = None
     ) -> Tensor:
-        """(B, T, F) and what goes with it -> (B, k)"""
+        """x (B, T, F), observed (B, T, F), time (B, T), length (B,), static (B, S) -> (B, k)"""
         exists = torch.arange(x.shape[1], device=x.device) < length[:, None]
         values = torch.cat([self.standard(x, observed), observed.to(x.dtype)], dim=2)
         since = (time - time[:, :1]) / self.time_scale

@@ -1,4 +1,4 @@
-"""A conversion is believed after the original has been asked: both must give the same scores."""
+"""Checks that a conversion gives the same scores as the original model."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from maxflip._util.types import Floats
 from maxflip.errors import ModelError
 from maxflip.models.sklearn.parts import Seen
 
-ROWS = 64
-SPREADS = (0.3, 1.0, 3.0)
-TOLERANCE = 1e-6
+ROWS = 64  # test rows per entry of SPREADS
+SPREADS = (0.3, 1.0, 3.0)  # standard deviations of the test rows, relative to the training data
+TOLERANCE = 1e-6  # largest accepted difference of scores; for decision values relative to the largest
 
 
 def check_agreement(
     model: Any, converted: nn.Module, output: Literal["logits", "decision"], seen: Seen, names: tuple[str, ...] | None
 ) -> float:
-    """How far the conversion's scores are from the model's own on rows like those of its training: rounding at most.
+    """Largest difference between the scores of the conversion and of the model on rows like the training data.
 
     softmax(logits) from predict_proba, or decision values from decision_function. Raises ModelError otherwise.
     """
     x = _rows_like_training(seen)
     method = "predict_proba" if output == "logits" else "decision_function"
-    with warnings.catch_warnings(action="ignore"):  # what it has to say about its own training was said there
+    with warnings.catch_warnings(action="ignore"):  # warnings that concern its training
         expected = np.asarray(getattr(model, method)(_table(x, names)))
     if expected.ndim == 1:
         expected = np.stack([np.zeros_like(expected), expected], axis=1)
@@ -47,7 +47,7 @@ def check_agreement(
 
 
 def _rows_like_training(seen: Seen) -> Floats:
-    """(3 ROWS, F): near, at and beyond the spread of the training data, as far as the model shows it."""
+    """(3 ROWS, F): random rows within, at and beyond the spread of the training data, as far as it is known."""
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(len(SPREADS), ROWS, seen.width)) * np.reshape(SPREADS, (-1, 1, 1))
     x: Floats = (seen.centre + seen.spread * noise).reshape(-1, seen.width)
@@ -57,7 +57,7 @@ def _rows_like_training(seen: Seen) -> Floats:
 
 
 def _table(x: Floats, names: tuple[str, ...] | None) -> Any:
-    """A frame where the model was trained on one, if a frame library is here: columns may be picked by name."""
+    """A data frame if the model was trained on one and a library is installed; columns may be selected by name."""
     if names is None:
         return x
     try:

@@ -24,24 +24,24 @@ class SklearnClassifier(TorchClassifier):
 
     Logistic regression, linear discriminant analysis, MLPClassifier, one-vs-rest and sigmoid-calibrated ones, alone,
     in a Pipeline behind scalers, PCA, SimpleImputer, ColumnTransformer and OneHotEncoder, or inside a search. Anything
-    else is refused by name. The model is read, asked once for its scores to compare, and not kept.
+    else is refused by name. The model is read, called once to compare the scores, and not kept.
 
     Models without probabilities (LinearSVC, RidgeClassifier, Perceptron, SGDClassifier with a hinge) have
-    output="decision": a margin is in units of decision_function. Of two classes, the wanted one passes when
-    decision_function, or its negative, is at least the margin; of more, when it leads every unwanted one by as much.
+    output="decision": a margin is in units of decision_function. With two classes, the wanted one passes if
+    decision_function, or its negative, is at least the margin; with more, if it exceeds every unwanted one by as much.
 
     Args:
         model: the fitted model.
         classes: other names for the model's classes, in its order; None: its own, as texts.
-        device: where to compute.
-        batch_size: the number of rows that it is called with at a time.
+        device: device for the computation.
+        batch_size: largest number of rows per call.
 
     Attributes:
         output: "logits" or "decision".
         n_features: F.
-        feature_names: the columns it was trained on, if that was a frame with names.
-        frozen_columns: raw columns that are codes of categories: an encoder reads them, so no amount can change them.
-        apart: the largest difference from the model's own scores that was seen: rounding.
+        feature_names: names of the training columns, if it was trained on a frame.
+        frozen_columns: raw columns with codes of categories, read by an encoder; they cannot change by amounts.
+        apart: the largest observed difference from the model's own scores, due to rounding.
     """
 
     n_features: int
@@ -64,7 +64,7 @@ class SklearnClassifier(TorchClassifier):
                 converted = _convert(part)
         except MaxflipError:
             raise
-        except Exception as error:  # attributes that are not what fit() makes
+        except Exception as error:  # attributes that differ from those of fit()
             why = f"{type(error).__name__}: {first_line(error)}"
             raise ModelError(f"model: {part.kind} could not be converted: {why}.") from error
         super().__init__(
@@ -75,20 +75,20 @@ class SklearnClassifier(TorchClassifier):
             device=device,
             batch_size=batch_size,
         )
-        settle = object.__setattr__
-        settle(self, "n_features", converted.seen.width)
-        settle(self, "feature_names", converted.names)
-        settle(self, "frozen_columns", tuple(sorted(converted.seen.categories)))
-        settle(self, "seen", converted.seen)
-        settle(self, "apart", converted.apart)
+        assign = object.__setattr__
+        assign(self, "n_features", converted.seen.width)
+        assign(self, "feature_names", converted.names)
+        assign(self, "frozen_columns", tuple(sorted(converted.seen.categories)))
+        assign(self, "seen", converted.seen)
+        assign(self, "apart", converted.apart)
 
     def sequence_faults(self, *, some_missing: bool, static_features: Sequence[str]) -> list[str]:  # noqa: ARG002
         return ["classifier: a scikit-learn model takes tables, not sequences."]
 
     def check_features(self, features: Sequence[str]) -> None:
-        """Raise ModelError unless a cohort's columns are those the model was trained on, in that order.
+        """Raise ModelError unless the cohort's columns are the training columns, in that order.
 
-        A bare array has the names x0, x1, ...: then only their number is checked.
+        An array without names has the names x0, x1, ...; then only their number is checked.
         """
         names = self.feature_names or ()
         unnamed = list(features) == [f"x{i}" for i in range(len(features))]
@@ -101,7 +101,7 @@ class SklearnClassifier(TorchClassifier):
         )
 
     def frozen_faults(self, features: Sequence[str], changing: Collection[str]) -> list[str]:
-        """A sentence for each column that draws on a budget but holds codes of categories."""
+        """A sentence for each column with a budget that holds codes of categories."""
         return [
             f"budgets: {features[i]!r} holds categories for the model (OneHotEncoder), which no amount can change. "
             "Take it out of the budgets."
@@ -133,7 +133,7 @@ def _convert(part: Part) -> _Converted:
 
 
 def _width(part: Part) -> int:
-    """F. A pipeline that begins with "passthrough" does not say it itself."""
+    """F. A pipeline that begins with "passthrough" does not have this attribute itself."""
     for _, step in getattr(part.estimator, "steps", ()):
         if hasattr(step, "n_features_in_"):
             return int(step.n_features_in_)

@@ -11,20 +11,20 @@ from numpy.typing import NDArray
 from maxflip._util.types import Floats
 from maxflip.errors import InputError
 
-# For each column at some point of a pipeline: which raw column it is, unchanged, or None where it was computed.
+# For each column at some point of a pipeline: the raw column that it equals; None if it was computed.
 Raw = tuple[int | None, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """An estimator and where it stands: "model, step 'scale'"."""
+    """An estimator and its place in the model: "model, step 'scale'"."""
 
     estimator: Any
     place: str = "model"
 
     @property
     def kind(self) -> str:
-        """The class name of scikit-learn's own; the dotted name of any other, a subclass say, which is on no list."""
+        """The class name for scikit-learn's own classes; the dotted name for others, which are never on a list."""
         cls = type(self.estimator)
         own = cls.__module__.split(".")[0] == "sklearn"
         return cls.__name__ if own else f"{cls.__module__}.{cls.__qualname__}"
@@ -36,7 +36,7 @@ class Part:
         return InputError(f"{self.place}: {self.kind} {why}")
 
     def fitted(self, attribute: str) -> Any:
-        """An attribute that fit() makes."""
+        """An attribute set by fit()."""
         try:
             return getattr(self.estimator, attribute)
         except AttributeError:
@@ -46,10 +46,10 @@ class Part:
 
 @dataclass(eq=False)
 class Seen:
-    """What the model shows of the data it was trained on, per raw column (F,): from where to where it is tried.
+    """Statistics of the training data found in the model, per raw column (F,). They determine the test rows.
 
-    `categories` of columns that an encoder turns into indicators: these cannot change by amounts.
-    `scaled`: columns whose numbers come from a scaler; `is_range`: from the ends of the column, not from its moments.
+    `categories`: of columns that an encoder turns into indicators; these cannot change by amounts.
+    `scaled`: columns with statistics of a scaler; `is_range`: from minimum and maximum, not mean and deviation.
     """
 
     width: int
@@ -64,7 +64,7 @@ class Seen:
         self.scaled, self.is_range = np.zeros(self.width, dtype=bool), np.zeros(self.width, dtype=bool)
 
     def note(self, raw: Raw, centre: Any, spread: Any = None) -> None:
-        """Statistics (w,) of the columns `raw`; what is not finite, or no spread, is passed over."""
+        """Store statistics (w,) of the columns `raw`; values that are not finite, or spreads of 0, are skipped."""
         for i, column in enumerate(raw):
             if column is None:
                 continue
@@ -74,10 +74,7 @@ class Seen:
                 self.spread[column] = spread[i]
 
     def note_scaler(self, raw: Raw, centre: Any, spread: Any, *, is_range: bool) -> None:
-        """The same of a scaler: what it holds for the middle and the size of each column, (w,) each.
-
-        A scaler writes 1 for the size of a column that has none.
-        """
+        """Store location and scale (w,) of a scaler. A scale of 1 is skipped: scalers use it for constant columns."""
         self.note(raw, centre, spread)
         for i, column in enumerate(raw):
             if column is not None and np.isfinite(centre[i]) and np.isfinite(spread[i]) and spread[i] not in (0.0, 1.0):

@@ -1,6 +1,7 @@
-"""What a file that is no model of a known kind seems to be: most other ways to keep a model run code when opened.
+"""Recognises files that are no supported model file. Most other model formats run code when opened.
 
-Told by content, as names are easily changed. Nothing is unpickled, and of compressed data only the beginning unpacked.
+Decided by content, because names are easily changed. Nothing is unpickled, and only the beginning of compressed data is
+unpacked.
 """
 
 import lzma
@@ -12,15 +13,15 @@ from collections.abc import Callable
 from maxflip_wall.allowlist import ALLOWED
 from maxflip_wall.files import Refused, Unreadable
 
-BEGINNING = 1 << 20  # bytes that are looked at where not all of them need be
-ENOUGH = 10_000  # parts of lines that pickletools writes, two or more per opcode
+BEGINNING = 1 << 20  # bytes examined in searches that do not need the whole file
+ENOUGH = 10_000  # writes of pickletools, two or more per opcode, after which data count as a pickle
 RUNS = "which runs code when loaded"
 YAML = rb"""(?mx) !!python/ | tag:yaml\.org,2002:python | ^%TAG[ \t]
     | ^ (?: --- | [ ]*+ - | [ ]*+ (?: -[ ]+ )? ["'\w.]{1,200} : ) [ ]++ !{1,2} [\w<]"""
 
 
-def stranger(data: bytes) -> Exception:
-    """Refused if `data` could be a program, Unreadable if it is nothing known."""
+def unknown_file(data: bytes) -> Exception:
+    """The exception for `data`: Refused if it could run code, Unreadable if its format is unknown."""
     for start, kind in ALLOWED["first_bytes"].items():
         if data.startswith(start.encode("latin-1")):
             return Refused(f"looks like {kind}")
@@ -30,7 +31,7 @@ def stranger(data: bytes) -> Exception:
         return Refused(f"looks like YAML with tags, {RUNS}")
     if any(map(_unpacked, WITH_HEADER, [data] * len(WITH_HEADER))):
         return Refused(f"looks like a compressed file, perhaps a joblib pickle, {RUNS}")
-    for unpack in WITHOUT_HEADER:  # these make something of anything
+    for unpack in WITHOUT_HEADER:  # without a header, any data can be unpacked to something
         content = _unpacked(unpack, data)
         if re.match(rb"\x80[\x02-\x05]", content) or (content and _is_pickle(content)):
             return Refused(f"looks like a compressed pickle, {RUNS}")
@@ -38,7 +39,7 @@ def stranger(data: bytes) -> Exception:
 
 
 class _Tally:
-    """Counts what is written to it, up to enough."""
+    """Counts writes; raises OverflowError after ENOUGH of them."""
 
     count = 0
 
@@ -49,7 +50,7 @@ class _Tally:
 
 
 def _is_pickle(data: bytes) -> bool:
-    """Do its opcodes hold together, from the first on? The oldest pickles have no signature; a walk runs nothing."""
+    """Whether the data parse as pickle opcodes. The oldest pickles have no signature; parsing runs no code."""
     shown = _Tally()
     try:
         pickletools.dis(data, shown)  # type: ignore[arg-type]
