@@ -49,7 +49,7 @@ def small_net(
     return net.to(dtype)
 
 
-def net_problem(n: int = 60, features: int = 4, classes: int = 2, seed: int = 0, **options: Any) -> Problem:
+def net_problem(n: int = 24, features: int = 4, classes: int = 2, seed: int = 0, **options: Any) -> Problem:
     """A small tanh network with a budget of 2 squared units per feature."""
     rng = np.random.default_rng(seed)
     net = small_net(features, classes, seed)

@@ -110,7 +110,7 @@ def test_a_function_draws_no_more_for_some_than_for_all() -> None:
 
 
 def test_a_network_has_an_estimate_for_its_most() -> None:
-    plan = solve(net_problem(60))
+    plan = solve(net_problem())
     here, more = plan.what_if({}), plan.what_if({"x0": 1.0})
     assert plan.bound is None
     assert plan.estimate is not None

@@ -123,7 +123,7 @@ def test_an_ensemble_of_one_is_its_member_bit_for_bit(kind: str) -> None:
         "three classes": nn.Linear(3, 3, dtype=torch.float64),
         "float32": small_net(3),
     }[kind]
-    x = np.random.default_rng(3).normal(size=(40, 3))
+    x = np.random.default_rng(3).normal(size=(20, 3))
     alone, ensemble = (solve(problem_of(c, x)) for c in (logits(net), Ensemble([Ensemble([logits(net)])])))
     assert alone.count > 0
     np.testing.assert_array_equal(alone.changes, ensemble.changes)

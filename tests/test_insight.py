@@ -21,7 +21,7 @@ from tests.sequences.examples import Total
 
 @pytest.fixture(scope="module")
 def asked() -> tuple[Problem, Plan]:
-    problem = net_problem(60)
+    problem = net_problem()
     return problem, solve(problem)
 
 
@@ -110,7 +110,7 @@ def test_scales_are_finite_numbers_above_zero(asked: tuple[Problem, Plan], scale
 
 def test_a_plan_of_another_problem_is_refused(asked: tuple[Problem, Plan]) -> None:
     with pytest.raises(InputError, match="other samples or features"):
-        look(net_problem(61), asked[1], scales=None)
+        look(net_problem(25), asked[1], scales=None)
     with pytest.raises(InputError, match="problem: has other budgets than the plan"):
         look(asked[0].changed(budgets={"x0": 5.0}), asked[1], scales=None)
     with pytest.raises(InputError, match=r"problem: got 3; wanted the Problem"):

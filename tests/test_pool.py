@@ -154,7 +154,7 @@ def test_groups_that_share_no_budget_are_not_mixed_by_an_earlier_pool() -> None:
 
 @pytest.fixture(scope="module")
 def asked() -> tuple[Problem, Plan]:
-    problem = net_problem(40, budgets={"x0": 1.0, "x1": 1.0, "x2": 1.0, "x3": 0.0}, include=[3], exclude=[5])
+    problem = net_problem(24, budgets={"x0": 1.0, "x1": 1.0, "x2": 1.0, "x3": 0.0}, include=[3], exclude=[5])
     return problem, solve(problem)
 
 

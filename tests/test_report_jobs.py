@@ -313,7 +313,7 @@ def test_a_signal_in_the_midst_of_the_frontier_is_no_other(folder: Path, monkeyp
 
 @cache
 def looked() -> tuple[Problem, Plan, Insight]:
-    problem = net_problem(60)
+    problem = net_problem()
     plan = solve(problem)
     return problem, plan, look(problem, plan, scales=(0.5, 1.0), group="x0")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,6 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 from torch import nn
 
 from maxflip import Cohort, Ensemble, Nearest, Problem, SklearnClassifier, Tempered, TorchClassifier, solve
-from maxflip._util.events import silent
-from maxflip.cli.run_job import run_demo
 from maxflip.networks import GRUD
 from maxflip.problem.sanity import input_notices, outcome_notices
 
@@ -257,10 +254,6 @@ def test_a_confident_model_is_told_nothing() -> None:
     )
     sick = data.data[data.target == 0]
     assert not doubts(solve(ask(SklearnClassifier(model), sick), Nearest()).notices)
-
-
-def test_the_demo_is_told_nothing(tmp_path: Path) -> None:
-    assert not doubts(run_demo(tmp_path / "demo", silent).plan.notices)
 
 
 @pytest.mark.parametrize("batches", [0, 5])

@@ -13,6 +13,7 @@ import torch
 from maxflip import Budget, Cohort, Fate, Nearest, Prices, Problem, TorchClassifier, resolve, solve
 from maxflip.data.slots import SequenceSlots
 from maxflip.solvers import Solver
+from tests.conftest import LONG
 from tests.contract import SOLVERS
 from tests.examples import net_problem, small_net
 from tests.sequences.examples import LastStep, Total, ragged_cohort, ragged_problem, ragged_values
@@ -29,7 +30,7 @@ def total_problem(values: list[Any], w: Any, budgets: Any, **options: Any) -> Pr
 @pytest.mark.parametrize("solver", SOLVERS, ids=repr)
 def test_sequences_of_one_step_are_a_table(solver: Solver) -> None:
     """Whichever solver, but for the rounding of a sum over all values of a feature."""
-    table = net_problem(50, classifier=TorchClassifier(small_net(4, dtype=torch.float64), output="logits"))
+    table = net_problem(24, classifier=TorchClassifier(small_net(4, dtype=torch.float64), output="logits"))
     one_step = Problem(
         classifier=TorchClassifier(LastStep(small_net(4, dtype=torch.float64)), output="logits"),
         cohort=Cohort.sequences([row[None] for row in table.cohort.values]),
@@ -68,12 +69,12 @@ def test_budgets_are_summed_over_time_and_people() -> None:
     assert solve(total_problem(values, [1.0], people), Prices()).count == 3
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(10 if LONG else 4))
 def test_prices_reach_the_closed_form_of_a_table(seed: int) -> None:
     """Equal lengths, nothing missing: T steps of w are one score over T F features, each feature's budget pooled over
     its steps; the optimum is the longest prefix of the sorted r^2 with sum <= (sum_i |w_i| sqrt(T B_i))^2."""
     rng = np.random.default_rng(seed)
-    n, steps, width = 40, int(rng.integers(1, 5)), 3
+    n, steps, width = 25, int(rng.integers(1, 5)), 3
     x, w = rng.normal(size=(n, steps, width)), rng.normal(size=width)
     amounts = rng.uniform(0.1, 3.0, size=width)
     lacks = MARGIN - (x @ w).sum(axis=1)

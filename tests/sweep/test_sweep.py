@@ -25,13 +25,14 @@ FOUND = (
     3694,
     4895,
 )  # seeds beyond those of the ordinary run that once broke a law
-SEEDS, AT_A_TIME = (10_000, 50) if LONG else (LIGHT, 10)
+ORDINARY = (*range(150), 177, 193, 257)  # of the light ones: these meet whatever can be asked, and every law
+SEEDS, AT_A_TIME = (range(10_000), 50) if LONG else (ORDINARY, 10)
 
 
-@pytest.mark.parametrize("first", range(0, SEEDS, AT_A_TIME))
-def test_every_law_holds_for_random_questions(first: int) -> None:
+@pytest.mark.parametrize("begin", range(0, len(SEEDS), AT_A_TIME))
+def test_every_law_holds_for_random_questions(begin: int) -> None:
     """One seed again, by hand: python -m tests.sweep --from SEED --to SEED+1"""
-    failures = [failure for seed in range(first, first + AT_A_TIME) for failure in sweep(seed).failures]
+    failures = [failure for seed in SEEDS[begin : begin + AT_A_TIME] for failure in sweep(seed).failures]
     assert not failures, "\n" + "\n".join(map(str, failures))
 
 
@@ -50,8 +51,8 @@ def test_a_seed_asks_the_same_every_time() -> None:
 
 
 def test_the_questions_reach_every_corner_of_what_can_be_asked() -> None:
-    """Each of these is met by several of the light questions, so that no law passes for want of a case."""
-    questions = [ask(seed) for seed in range(LIGHT)]
+    """Each of these is met by several questions of the ordinary run, so that no law passes for want of a case."""
+    questions = [ask(seed) for seed in ORDINARY]
     budgets = [budget for question in questions for budget in question.budgets.values()]
     met = {
         "without any limit, more than 100": sum(q.is_unlimited and len(q) > 100 for q in questions),
@@ -87,7 +88,7 @@ def test_the_questions_reach_every_corner_of_what_can_be_asked() -> None:
 
 
 def test_every_law_is_asked_in_the_ordinary_run() -> None:
-    assert all(any(law.is_asked(seed) for seed in range(LIGHT)) for law in LAWS)
+    assert all(any(law.is_asked(seed) for seed in ORDINARY) for law in LAWS)
 
 
 def test_a_budget_in_other_units_draws_the_same() -> None:
