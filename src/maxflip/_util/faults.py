@@ -1,11 +1,17 @@
-"""Fault: what is wrong with something that was given, as a value. It is put into words where it is told."""
+"""What is wrong with something that was given, as a value: a Fault, or a BadCell of a column.
+
+It is put into words where it is told.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from maxflip._util.messages import shown
+
+ALIKE = 10  # bad cells of one kind in one column that are named; the others are counted
 
 Place = tuple[str, ...]  # names from the outside in, such as ("limits", "bp")
 
@@ -83,3 +89,49 @@ def within(source: str, says: str) -> Fault:
 
 def _place(place: str | Place) -> Place:
     return (place,) if isinstance(place, str) else place
+
+
+class Kind(Enum):
+    """What is wrong with a cell."""
+
+    EMPTY = auto()
+    NO_NUMBER = auto()
+    INEXACT = auto()  # a whole number that float64 would round
+    NOT_FINITE = auto()
+    NO_ID = auto()
+    NO_TEXT = auto()
+    VALUE = auto()  # a value that is not wanted here
+
+
+@dataclass(frozen=True)
+class BadCell:
+    """A cell of a column that is not what was wanted.   says: what it holds, in words"""
+
+    kind: Kind
+    says: str
+
+
+EMPTY = BadCell(Kind.EMPTY, "the cell is empty")
+
+
+def bad_value(cell: object) -> BadCell:
+    """A cell that is empty, or holds something that is not wanted there."""
+    return EMPTY if cell is None or cell == "" else BadCell(Kind.VALUE, shown(cell))
+
+
+def grouped(wrong: Mapping[int, BadCell], sentence: Callable[[int, str], str], column: str) -> list[str]:
+    """A sentence per bad cell of a column, by row. Of each kind the first ALIKE, then the number of others.
+
+    >>> rows = {j: EMPTY for j in range(12)} | {40: BadCell(Kind.NO_NUMBER, "'x' is no number")}
+    >>> grouped(rows, lambda row, what: f"row {row + 1}: {what}", "a.csv: column 'b'")[-3:]
+    ['row 10: the cell is empty', "a.csv: column 'b': ... and 2 more in this column.", "row 41: 'x' is no number"]
+    """
+    kinds: dict[Kind, list[int]] = {}
+    for row, cell in wrong.items():
+        kinds.setdefault(cell.kind, []).append(row)
+    faults = []
+    for rows in kinds.values():
+        faults += [sentence(row, wrong[row].says) for row in rows[:ALIKE]]
+        if len(rows) > ALIKE:
+            faults.append(f"{column}: ... and {len(rows) - ALIKE} more in this column.")
+    return faults

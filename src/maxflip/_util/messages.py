@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 CAVEAT = "A plan moves predictions, not outcomes."
-ALIKE = 10  # at most this many errors of one kind are reported per column
-_KINDS = ("empty", "no number", "no exact float64", "NaN", "inf", "needs an id.", "integers.", "Unicode text.")
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
@@ -51,24 +49,6 @@ def one_line(text: str) -> str:
     'a\\\\nb.csv: é'
     """
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-
-
-def grouped(wrong: Mapping[int, str], sentence: Callable[[int, str], str], column: str) -> list[str]:
-    """A sentence per faulty row of a column. Of each kind of fault the first ALIKE, then the number of others.
-
-    >>> rows = {j: "the cell is empty" for j in range(12)} | {40: "'x' is no number"}
-    >>> grouped(rows, lambda row, what: f"row {row + 1}: {what}", "a.csv: column 'b'")[-3:]
-    ['row 10: the cell is empty', "a.csv: column 'b': ... and 2 more in this column.", "row 41: 'x' is no number"]
-    """
-    kinds: dict[str, list[int]] = {}
-    for row, what in wrong.items():
-        kinds.setdefault(next((k for k in _KINDS if what.endswith(k)), "another value"), []).append(row)
-    faults = []
-    for rows in kinds.values():
-        faults += [sentence(row, wrong[row]) for row in rows[:ALIKE]]
-        if len(rows) > ALIKE:
-            faults.append(f"{column}: ... and {len(rows) - ALIKE} more in this column.")
-    return faults
 
 
 def listed(names: Iterable[str], most: int = 10) -> str:

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maxflip._util.faults import BadCell, Kind, grouped
 from maxflip._util.frozen import Frozen, FrozenMap, read_only
-from maxflip._util.messages import counted, did_you_mean, grouped, listed, shown, visible
+from maxflip._util.messages import counted, did_you_mean, listed, shown, visible
 from maxflip._util.types import Floats
 from maxflip.data.layout import Layout
 from maxflip.data.layout_of_sequences import SequenceLayout
@@ -365,6 +366,9 @@ def name_faults(names: Sequence[str], features: Sequence[str] | None, id_: str |
     return faults
 
 
+NO_ID = BadCell(Kind.EMPTY, "the id is empty. Every row needs an id.")
+
+
 def read_ids(raw: Any, n: int, name: str, source: str) -> tuple[Text | None, list[str]]:
     if raw is None:
         return None, []
@@ -377,20 +381,21 @@ def read_ids(raw: Any, n: int, name: str, source: str) -> tuple[Text | None, lis
         faults.append(f"{source}: column {name!r} mixes texts and integers. Make all ids texts.")
     texts = np.empty(n, dtype=object)
     first: dict[str, int] = {}
-    wrong: dict[int, str] = {}
-    twice: dict[int, str] = {}
+    wrong: dict[int, BadCell] = {}
+    twice: dict[int, BadCell] = {}
     for j, cell in enumerate(cells):
         if cell is None or cell == "" or (isinstance(cell, float) and math.isnan(cell)):
-            wrong[j] = "the id is empty. Every row needs an id."
+            wrong[j] = NO_ID
             continue
         if isinstance(cell, (bool, np.bool_)) or not isinstance(cell, (str, int, np.integer)):
-            wrong[j] = f"{shown(cell)} is no id. Use texts or integers."
+            wrong[j] = BadCell(Kind.NO_ID, f"{shown(cell)} is no id. Use texts or integers.")
             continue
         texts[j] = text = str(cell)
         if not _is_unicode(text):
-            wrong[j] = f"{shown(text)} is no valid Unicode text."
+            wrong[j] = BadCell(Kind.NO_TEXT, f"{shown(text)} is no valid Unicode text.")
         if text in first:
-            twice[j] = f"id {shown(text)} stands in row {first[text] + 1} and row {j + 1}. Ids must be unique."
+            says = f"id {shown(text)} stands in row {first[text] + 1} and row {j + 1}. Ids must be unique."
+            twice[j] = BadCell(Kind.VALUE, says)
         first.setdefault(text, j)
     place = f"{source}: column {name!r}"
     faults += grouped(wrong, lambda j, what: f"{place}, row {j + 1}: {what}", place)
@@ -420,7 +425,7 @@ def read_values(columns: list[Column], ids: Text | None, source: str) -> tuple[F
         if len(wrong) > FEW_TEXTS and np.isnan(values[:, i]).all():
             row = min(wrong)
             faults.append(
-                f"{source}: column {column.name!r} holds no number at all: row {row + 1}: {wrong[row]}. "
+                f"{source}: column {column.name!r} holds no number at all: row {row + 1}: {wrong[row].says}. "
                 "Leave it out by naming the columns to use as features, or code it as numbers, as the model has it."
             )
             continue
@@ -433,7 +438,7 @@ def read_values(columns: list[Column], ids: Text | None, source: str) -> tuple[F
             who = f" (id {visible(ids[j])})" if ids is not None and ids[j] is not None else ""
             return f"{place}, row {j + 1}{who}: {what}; features must be finite numbers."
 
-        faults += grouped({j: wrong.get(j, _not_finite(values[j, i])) for j in bad}, sentence, place)
+        faults += grouped({j: wrong.get(j, not_finite(values[j, i])) for j in bad}, sentence, place)
     if cells:
         faults.append(
             f"{source}: {counted(cells, 'such cell')} in {counted(bad_columns, 'column')}. "
@@ -442,5 +447,5 @@ def read_values(columns: list[Column], ids: Text | None, source: str) -> tuple[F
     return values, faults
 
 
-def _not_finite(value: float) -> str:
-    return "NaN" if np.isnan(value) else "+inf" if value > 0 else "-inf"
+def not_finite(value: float) -> BadCell:
+    return BadCell(Kind.NOT_FINITE, "NaN" if np.isnan(value) else "+inf" if value > 0 else "-inf")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from maxflip._util.faults import EMPTY, BadCell, Kind
 from maxflip._util.messages import counted, shown
 from maxflip._util.types import Floats
 from maxflip.errors import InputError
@@ -24,7 +25,7 @@ class Column:
     is_whole: bool = False
     unusable: str = ""
 
-    def numbers(self) -> tuple[Floats, dict[int, str]]:
+    def numbers(self) -> tuple[Floats, dict[int, BadCell]]:
         """float64 values, NaN where a cell is no number, and for those rows what the cell was."""
         array = np.asarray(self.cells)
         if array.dtype.kind == "f":
@@ -36,19 +37,23 @@ class Column:
             large = np.flatnonzero((array > _EXACT_INTEGERS) | (array < -_EXACT_INTEGERS)).tolist()
             inexact = [j for j in large if int(values[j]) != int(array[j])]
             values[inexact] = np.nan
-            return values, {j: f"{array[j]} is no exact float64" for j in inexact}
+            return values, {j: _inexact(array[j]) for j in inexact}
         values = np.full(len(array), np.nan)
-        wrong: dict[int, str] = {}
+        wrong: dict[int, BadCell] = {}
         for j, cell in enumerate(self.cells):
             if isinstance(cell, (int, np.integer)) and not isinstance(cell, bool) and not _holds(int(cell)):
-                wrong[j] = f"{shown(int(cell))} is no exact float64"
+                wrong[j] = _inexact(cell)
             elif isinstance(cell, (int, float, np.number)) and not isinstance(cell, bool):
                 values[j] = float(cell)
             elif cell is None or _is_missing(cell):
-                wrong[j] = "the cell is empty"
+                wrong[j] = EMPTY
             else:
-                wrong[j] = f"{shown(cell)} is no number"
+                wrong[j] = BadCell(Kind.NO_NUMBER, f"{shown(cell)} is no number")
         return values, wrong
+
+
+def _inexact(number: Any) -> BadCell:
+    return BadCell(Kind.INEXACT, f"{shown(int(number))} is no exact float64")
 
 
 def _holds(number: int) -> bool:

@@ -16,7 +16,8 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from maxflip._util.events import Advanced, Finished, Started, Watch
-from maxflip._util.messages import ALIKE, counted, did_you_mean, shown
+from maxflip._util.faults import ALIKE
+from maxflip._util.messages import counted, did_you_mean, shown
 from maxflip._util.types import Floats
 from maxflip.datasets.physionet_variables import KNOWN
 from maxflip.datasets.samples import Integers, Numbers

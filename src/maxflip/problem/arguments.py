@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from maxflip._util.faults import Fault, about, within, wrong
+from maxflip._util.faults import BadCell, Fault, Kind, about, grouped, within, wrong
 from maxflip._util.frozen import FrozenMap
-from maxflip._util.messages import counted, did_you_mean, grouped, listed, shown
+from maxflip._util.messages import counted, did_you_mean, listed, shown
 from maxflip._util.types import Floats, Rows
 from maxflip.data.cohort import Cohort, in_cohort_order, is_listing, real_numbers
 from maxflip.data.scale import spread_of
@@ -174,7 +174,7 @@ def read_worth(worth: Any, cohort: Cohort) -> tuple[Floats, list[str | Fault]]:
     def sentence(j: int, value: str) -> str:
         return f"worth: {cohort.where(j)}: {value}; {wanted}" + (" Use another unit." if values[j] > 0 else "")
 
-    return values, [*grouped({j: str(values[j]) for j in bad.tolist()}, sentence, "worth")]
+    return values, [*grouped({j: BadCell(Kind.VALUE, str(values[j])) for j in bad.tolist()}, sentence, "worth")]
 
 
 def read_ids(name: str, ids: Iterable[str | int] | None, cohort: Cohort) -> tuple[Rows, list[Fault]]:

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from maxflip._util.messages import listed, shown
+from maxflip._util.faults import BadCell, Kind, bad_value
+from maxflip._util.messages import listed
 from maxflip._util.types import Floats
 from maxflip.data.tables import Column
 
@@ -70,7 +71,7 @@ class Cells:
             return Column(self.name, numbers.to_pylist(), is_whole=whole)
         return Column(self.name, self.data.to_numpy(), is_whole=whole)
 
-    def measurements(self) -> tuple[Floats, dict[int, str], bool]:
+    def measurements(self) -> tuple[Floats, dict[int, BadCell], bool]:
         """float64 values, NaN where the cell is empty; for cells that are neither empty nor numbers what they are; and
         whether all are whole.
 
@@ -83,16 +84,14 @@ class Cells:
         values[gaps] = np.nan
         return values, {j: what for j, what in wrong.items() if not gaps[j]}, column.is_whole
 
-    def flags(self) -> tuple[NDArray[np.bool_], dict[int, str]]:
+    def flags(self) -> tuple[NDArray[np.bool_], dict[int, BadCell]]:
         """true and false, however they are written, or 1 and 0; and for other cells what they are."""
         texts = pc.utf8_lower(pc.cast(self.data, pa.large_string()))
         is_true = pc.fill_null(pc.is_in(texts, pa.array(["true", "1"], pa.large_string())), False).to_numpy()
         is_false = pc.fill_null(pc.is_in(texts, pa.array(["false", "0"], pa.large_string())), False).to_numpy()
         bad = np.flatnonzero(~is_true & ~is_false).tolist()
         cells = self.data.take(pa.array(bad, pa.int64())).to_pylist()
-        return is_true, {
-            j: "the cell is empty" if cell in (None, "") else shown(cell) for j, cell in zip(bad, cells, strict=True)
-        }
+        return is_true, {j: bad_value(cell) for j, cell in zip(bad, cells, strict=True)}
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -159,7 +158,7 @@ class Extra(Protocol):
         """Whether a column of this type can hold it at all."""
         ...
 
-    def read(self, cells: Cells) -> tuple[NDArray[Any], dict[int, str]]:
+    def read(self, cells: Cells) -> tuple[NDArray[Any], dict[int, BadCell]]:
         """One value per row, and for each faulty row what is wrong with its cell."""
         ...
 
@@ -178,15 +177,11 @@ class Label:
     def accepts(self, cells: Cells) -> bool:
         return cells.holds_labels
 
-    def read(self, cells: Cells) -> tuple[NDArray[Any], dict[int, str]]:
+    def read(self, cells: Cells) -> tuple[NDArray[Any], dict[int, BadCell]]:
         place = {str(i): i for i in range(len(self.classes))} | {name: i for i, name in enumerate(self.classes)}
         given = cells.names()
         found = [place.get(_label(cell), -1) for cell in given]
-        wrong = {
-            j: "the cell is empty" if cell in (None, "") else shown(cell)
-            for j, (cell, column) in enumerate(zip(given, found, strict=True))
-            if column < 0
-        }
+        wrong = {j: bad_value(cell) for j, (cell, column) in enumerate(zip(given, found, strict=True)) if column < 0}
         return np.array(found, dtype=np.int64), wrong
 
 
@@ -207,10 +202,10 @@ class Amount:
     def accepts(self, cells: Cells) -> bool:
         return cells.holds_numbers
 
-    def read(self, cells: Cells) -> tuple[NDArray[Any], dict[int, str]]:
+    def read(self, cells: Cells) -> tuple[NDArray[Any], dict[int, BadCell]]:
         values, wrong = cells.numbers().numbers()
         bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0))).tolist()
-        return values, {j: wrong.get(j, f"{values[j]}") for j in bad}
+        return values, {j: wrong.get(j, BadCell(Kind.VALUE, f"{values[j]}")) for j in bad}
 
 
 @dataclass(frozen=True)
@@ -223,10 +218,10 @@ class Limit:
     def accepts(self, cells: Cells) -> bool:
         return cells.holds_numbers
 
-    def read(self, cells: Cells) -> tuple[NDArray[Any], dict[int, str]]:
+    def read(self, cells: Cells) -> tuple[NDArray[Any], dict[int, BadCell]]:
         values, wrong = cells.numbers().numbers()
         bad = np.flatnonzero(np.isnan(values) & ~cells.gaps()).tolist()
-        return values, {j: wrong.get(j, "NaN") for j in bad}
+        return values, {j: wrong.get(j, BadCell(Kind.NOT_FINITE, "NaN")) for j in bad}
 
 
 @dataclass(frozen=True)
@@ -239,7 +234,7 @@ class Category:
     def accepts(self, cells: Cells) -> bool:
         return not pa.types.is_nested(cells.data.type) and not pa.types.is_binary(cells.data.type)
 
-    def read(self, cells: Cells) -> tuple[NDArray[Any], dict[int, str]]:
+    def read(self, cells: Cells) -> tuple[NDArray[Any], dict[int, BadCell]]:
         gaps = cells.gaps()
         found = np.full(len(cells.data), None, dtype=object)
         is_flag = pa.types.is_boolean(cells.data.type)

@@ -11,7 +11,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from maxflip._util.messages import ALIKE
+from maxflip._util.faults import ALIKE
 from maxflip.errors import InputError
 
 LONGEST_FIELD = 1_000_000  # bytes in one cell

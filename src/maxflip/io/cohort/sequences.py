@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from maxflip._util.messages import ALIKE, grouped, visible
+from maxflip._util.faults import ALIKE, BadCell, Kind, grouped
+from maxflip._util.messages import visible
 from maxflip._util.types import Floats
-from maxflip.data.cohort import Cohort, name_faults, read_ids, read_values
+from maxflip.data.cohort import NO_ID, Cohort, name_faults, read_ids, read_values
 from maxflip.errors import InputError
 from maxflip.io.cohort.cells import Cells, Extra
 from maxflip.io.cohort.tables import Reading, Table, id_column, read_extra, read_table
@@ -151,7 +152,7 @@ class _Rows:
 
         return words
 
-    def faults(self, column: str, wrong: Mapping[int, str], wanted: str) -> list[str]:
+    def faults(self, column: str, wrong: Mapping[int, BadCell], wanted: str) -> list[str]:
         return grouped(wrong, self.sentence(column, wanted), f"{self.source}: column {column!r}")
 
 
@@ -161,7 +162,7 @@ def _blocks(cells: Cells, source: str) -> _Rows:
         raise InputError(f"{place} has type {cells.data.type}; ids must be texts or integers.")
     empty = np.flatnonzero(cells.gaps()).tolist()
     if empty:
-        words = dict.fromkeys(empty, "the id is empty. Every row needs an id.")
+        words = dict.fromkeys(empty, NO_ID)
         raise InputError(grouped(words, lambda j, what: f"{place}, row {j + 1}: {what}", place))
     texts = pc.cast(cells.data, pa.large_string())
     changes = pc.not_equal(texts[1:], texts[:-1]).to_numpy() if len(texts) > 1 else np.empty(0, dtype=bool)
@@ -190,12 +191,14 @@ def _times(cells: Cells, rows: _Rows) -> tuple[Floats, list[str]]:
     times, wrong = cells.numbers().numbers()
     bad = np.flatnonzero(~np.isfinite(times)).tolist()
     if bad:
-        what = {j: wrong.get(j, f"{times[j]}") for j in bad}
+        what = {j: wrong.get(j, BadCell(Kind.NOT_FINITE, f"{times[j]}")) for j in bad}
         return times, rows.faults(cells.name, what, "every step has a time, a finite number")
     goes_on = np.ones(len(times), dtype=bool)
     goes_on[rows.begin] = False
     back = 1 + np.flatnonzero((np.diff(times) < 0) & goes_on[1:])
-    what = {j: f"time goes backwards, {times[j]:.15g} after {times[j - 1]:.15g}" for j in back.tolist()}
+    what = {
+        j: BadCell(Kind.VALUE, f"time goes backwards, {times[j]:.15g} after {times[j - 1]:.15g}") for j in back.tolist()
+    }
     return times, rows.faults(cells.name, what, "sort the rows of each id by time")
 
 
@@ -204,7 +207,10 @@ def _measured(cells: Cells, rows: _Rows) -> tuple[Floats, list[str], bool]:
         fault = f"{rows.source}: column {cells.name!r} has type {cells.data.type}; wanted numbers."
         return np.full(len(cells.data), np.nan), [fault], False
     values, wrong, is_whole = cells.measurements()
-    wrong = {**wrong, **{j: f"{values[j]}" for j in np.flatnonzero(np.isinf(values)).tolist()}}
+    wrong = {
+        **wrong,
+        **{j: BadCell(Kind.NOT_FINITE, f"{values[j]}") for j in np.flatnonzero(np.isinf(values)).tolist()},
+    }
     return values, rows.faults(cells.name, wrong, _MEASURED), is_whole
 
 

@@ -20,7 +20,8 @@ import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from maxflip._util.messages import grouped, visible
+from maxflip._util.faults import grouped
+from maxflip._util.messages import visible
 from maxflip.data.cohort import Cohort, name_faults
 from maxflip.data.tables import Column
 from maxflip.errors import InputError, ResourceError
