@@ -32,7 +32,7 @@ class TorchClassifier:
 
     Args:
         module: one output column per class. A model with a single logit z, or decision value, returns [0, z].
-        output: what the k columns are: "logits", "probabilities", or "decision" (scores that are not probabilities, such
+        output: what the k columns are: "logits", "probabilities", or "decision" (scores that are no probabilities, such
             as those of support vector machines; a margin is then in their units). It is never guessed.
         call: call(net, batch) -> (B, k), where the batch also has .observed, .time and .static.
         classes: names of the k columns; None: the module's `class_names` (maxflip.networks), or numbers.
