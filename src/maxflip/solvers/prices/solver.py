@@ -88,6 +88,8 @@ class Prices:
                 generation.fill(STAGES.fills)
             else:
                 self._search(market, generation, exact=exact)
+                if sold.any() and _jumps(problem, exact=exact) and generation.gap >= market.least_worth:
+                    self._cut(market, generation)
             if exact or len(rows) <= STAGES.compared:
                 more = [market.nearest(prices) for prices in prices_of_nearest(problem)]
         candidates = FlipSet.all([generation.candidates(), *more]).once
@@ -126,6 +128,15 @@ class Prices:
                 generation.add(market.nearest(per_budget(market.problem)))
         generation.run()
         generation.make_whole()
+        generation.fill(STAGES.fills)
+
+    def _cut(self, market: Market, generation: ColumnGeneration) -> None:
+        """Prices by cutting planes, where column generation found none that are right. The program's dual prices are 0
+        for a budget that no known flip draws on; at such prices everybody would draw on it."""
+        tried = market.tried()
+        market.visit(tried.prices[0])
+        generation.add(market.blended(tried))
+        generation.run()
         generation.fill(STAGES.fills)
 
     def _renew(self, market: Market, generation: ColumnGeneration) -> None:
