@@ -52,9 +52,9 @@ def standing(problem: Problem, engine: Engine, watch: Watch) -> Standing:
 
 
 def _at_start(problem: Problem, engine: Engine, watch: Watch) -> tuple[Floats, Mask]:
-    """What the model says of everyone before any change, as `_evaluate`; it is asked once for a problem's `facts`.
+    """Results of `_evaluate` for all samples before any change; computed once and stored in the problem's `facts`.
 
-    The first and the last batch are asked each time: a model that was trained in between says something else there.
+    The first and the last batch are evaluated each time, to detect a model that was trained in between.
     """
     rows, chunks = problem.cohort.order, problem.chunks(problem.cohort.order, problem.classifier.batch_size)
     known = problem.facts.at_start.get(problem.goal.is_threshold)

@@ -69,7 +69,7 @@ class Network:
 
     @property
     def says(self) -> dict[str, Any]:
-        """What the file itself tells of a job's [model] table; classes without names are called by their numbers."""
+        """Entries of a job's [model] table that the file states; classes without names are named by their numbers."""
         named = isinstance(self.arguments["classes"], list)
         return {
             "output": "logits",

@@ -65,5 +65,5 @@ def read(path: Path, *, follow_links: bool = True) -> bytes:
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object without duplicate keys, which readers would interpret differently."""
     if len(dict(pairs)) < len(pairs):
-        raise Unreadable(f"a key stands twice among {[key for key, _ in pairs]!r:.300}")
+        raise Unreadable(f"a key occurs twice among {[key for key, _ in pairs]!r:.300}")
     return dict(pairs)

@@ -215,7 +215,7 @@ def test_faults_are_named(tables: Tables, tmp_path: Path) -> None:
 def test_who_stands_in_a_table_twice(tables: Tables, tmp_path: Path, table: str, name: str) -> None:
     rows = getattr(tables, table)
     rows.append(rows[0])
-    with pytest.raises(InputError, match=rf"{table.upper()}\.csv: {name} 1 stands in it more than once"):
+    with pytest.raises(InputError, match=rf"{table.upper()}\.csv: {name} 1 occurs more than once"):
         mimic3(tables.write(tmp_path))
 
 

@@ -92,7 +92,7 @@ def test_aggregates_need_a_score(tmp_path: Path) -> None:
         ("studentAssessment", "\n2,11,", "\n7,11,", "row 1: assessments.csv has no assessment 7."),
         ("studentAssessment", "6,11,18", "6,11,?", "row 2: column 'date_submitted' is empty."),
         ("studentInfo", "Pass", "Passed", "row 2: final_result is 'Passed'; wanted one of 'Pass'"),
-        ("studentInfo", "13,AAA", "12,AAA", "some students stand in it twice for one course."),
+        ("studentInfo", "13,AAA", "12,AAA", "some students occur twice in one course."),
         ("studentInfo", "N,2,", "maybe,2,", "row 3: disability is 'maybe'; wanted one of 'Y', 'N'."),
     ],
 )

@@ -271,7 +271,7 @@ def test_missing_parts(tmp_path: Path) -> None:
 def test_outcomes_are_checked(tmp_path: Path) -> None:
     path = write_texts(tmp_path) / "Outcomes-a.txt"
     path.write_text(OUTCOMES + "101,1,1,1,-1,0\n101,1,1,1,-1,0\n")
-    assert fault(tmp_path) == f"{path}: stay 101 stands in it more than once."
+    assert fault(tmp_path) == f"{path}: stay 101 occurs more than once."
     path.write_text(OUTCOMES + "101,1,1,1,-1,2\n")
     assert fault(tmp_path) == f"{path}: row 1: In-hospital_death is 2; wanted 0 or 1."
     path.write_text("RecordID,Survival\n101,1\n")

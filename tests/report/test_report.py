@@ -232,12 +232,12 @@ def test_a_tenth_more_of_a_budget_promises_no_more_than_the_bound() -> None:
         return read(make(**given, ceilings=(Ceiling(prices, 1.0, proved),)))
 
     assert "10% more of this budget: nobody more" in said(True, bp=0.01, people=0.2)
+    assert "10% more of this budget: about 0.1 more people" in said(True, bp=0.2, people=0.0)
+    assert "one more place: about 0.3 more people" in said(True, bp=0.01, people=0.3)
+    given["prices"] = {"bp": 0.3, "people": 0.3}
     assert "10% more of this budget: at most 1 more person" in said(True, bp=0.2, people=0.0)
-    assert "10% more of this budget: at most about 1 more person" in said(
-        False, bp=0.2, people=0.0
-    )  # there are three places
+    assert "10% more of this budget: at most about 1 more person" in said(False, bp=0.2, people=0.0)  # three places
     assert "10% more of this budget: at most about 0.7 more people" in said(False, bp=0.01, people=0.2)
-    assert "one more place: at most 1 more person" in said(True, bp=0.01, people=0.3)
     assert "10% more" not in read(make(**given))
 
 

@@ -1,6 +1,6 @@
-"""What is wrong with something that was given, as a value: a Fault, or a BadCell of a column.
+"""Errors in the input as values: a Fault of an argument, or a BadCell of a column.
 
-It is put into words where it is told.
+The caller that reports them turns them into sentences.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from enum import Enum, auto
 
 from maxflip._util.messages import shown
 
-ALIKE = 10  # bad cells of one kind in one column that are named; the others are counted
+ALIKE = 10  # at most this many bad cells of one kind are reported per column; the others are counted
 
 Place = tuple[str, ...]  # names from the outside in, such as ("limits", "bp")
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with something that was given.
+    """An error in the input.
 
     Attributes:
-        places: where it was given; several if the fault lies between them.
-        says: what was wanted and what to do, in sentences.
-        got: the value as text, if `says` does not name it.
-        is_missing: nothing was given there.
-        entries: of a list, which entry is meant, from 1; of a list in it, which of that.
-        source: the file that it lies in, if it is not about the arguments themselves.
+        places: the arguments concerned; several if they contradict each other.
+        says: what was expected and what to do, in sentences.
+        got: the value as text, if `says` does not contain it.
+        is_missing: whether the argument is missing.
+        entries: position in a list, from 1; for nested lists one position per level.
+        source: the file with the error, if it is not in the arguments themselves.
     """
 
     places: tuple[Place, ...]
@@ -37,7 +37,7 @@ class Fault:
     source: str | None = None
 
     def in_words(self, name: Callable[[Place], str] = ".".join) -> str:
-        """name: what a place is called; without it, the argument's name in Python
+        """The error as a sentence.   name: gives the name of a place; default: the argument's name in Python
 
         >>> Fault((("margin",),), "must lie in [0, 1).", "2").in_words()
         'margin = 2: must lie in [0, 1).'
@@ -53,7 +53,7 @@ class Fault:
 
 
 def wrong(place: str | Place, value: object, says: str) -> Fault:
-    """A value that is not what was wanted.
+    """A fault of an unexpected value.
 
     >>> print(wrong("margin", 2, "must lie in [0, 1)."))
     margin = 2: must lie in [0, 1).
@@ -62,7 +62,7 @@ def wrong(place: str | Place, value: object, says: str) -> Fault:
 
 
 def about(place: str | Place, says: str, *others: Place) -> Fault:
-    """A fault of one place, or between several, that the sentences tell.
+    """A fault of one argument, or between several, described by `says`.
 
     >>> print(about(("limits", "bp"), "min 2 is above max 1. Swap them."))
     limits.bp: min 2 is above max 1. Swap them.
@@ -79,7 +79,7 @@ def missing(place: str | Place, says: str) -> Fault:
 
 
 def within(source: str, says: str) -> Fault:
-    """A fault of a file.
+    """A fault in a file.
 
     >>> print(within("a.csv", "row 3: NaN."))
     a.csv: row 3: NaN.
@@ -92,7 +92,7 @@ def _place(place: str | Place) -> Place:
 
 
 class Kind(Enum):
-    """What is wrong with a cell."""
+    """Kinds of errors in a cell."""
 
     EMPTY = auto()
     NO_NUMBER = auto()
@@ -100,12 +100,12 @@ class Kind(Enum):
     NOT_FINITE = auto()
     NO_ID = auto()
     NO_TEXT = auto()
-    VALUE = auto()  # a value that is not wanted here
+    VALUE = auto()  # a value that is not allowed here
 
 
 @dataclass(frozen=True)
 class BadCell:
-    """A cell of a column that is not what was wanted.   says: what it holds, in words"""
+    """An invalid cell of a column.   says: its content, in words"""
 
     kind: Kind
     says: str
@@ -115,7 +115,7 @@ EMPTY = BadCell(Kind.EMPTY, "the cell is empty")
 
 
 def bad_value(cell: object) -> BadCell:
-    """A cell that is empty, or holds something that is not wanted there."""
+    """The BadCell of an empty cell, or of a value that is not allowed."""
     return EMPTY if cell is None or cell == "" else BadCell(Kind.VALUE, shown(cell))
 
 

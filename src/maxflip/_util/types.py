@@ -1,4 +1,4 @@
-"""The arrays that everything is made of, and what a model gives."""
+"""Type aliases of arrays, and of the outputs of models."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def _admissions(
 def _refuse_twice(path: Path, name: str, numbers: Integers) -> None:
     distinct, counts = np.unique(numbers, return_counts=True)
     if (counts > 1).any():
-        raise InputError(f"{path}: {name} {distinct[counts > 1][0]} stands in it more than once. Download it again.")
+        raise InputError(f"{path}: {name} {distinct[counts > 1][0]} occurs more than once. Download it again.")
 
 
 def _lab_events(path: Path, stays: Mapping[str, NDArray[Any]], watch: Watch) -> tuple[Events, dict[str, int]]:

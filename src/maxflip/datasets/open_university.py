@@ -179,7 +179,7 @@ def _students(path: Path) -> dict[str, NDArray[Any]]:
     course, number = _courses(cells), cells["id_student"]
     keys = _pairs(course, number)
     if len(np.unique(keys)) < len(keys):
-        raise InputError(f"{path}: some students stand in it twice for one course. Download it again.")
+        raise InputError(f"{path}: some students occur twice in one course. Download it again.")
     return {
         "course": course,
         "id_student": number,

@@ -113,7 +113,7 @@ def _outcomes(path: Path, label: Label) -> tuple[Integers, Integers]:
     columns = read_columns(path, dict.fromkeys(("RecordID", "Survival", "In-hospital_death"), pa.int64()))
     ids, counts = np.unique(columns["RecordID"], return_counts=True)
     if (counts > 1).any():
-        raise InputError(f"{path}: stay {ids[counts > 1][0]} stands in it more than once.")
+        raise InputError(f"{path}: stay {ids[counts > 1][0]} occurs more than once.")
     if label == "in_hospital":
         labels = columns["In-hospital_death"]
         other = (labels != 0) & (labels != 1)

@@ -72,6 +72,8 @@ class Ensemble:
         return list(dict.fromkeys(faults))
 
     def sequence_faults(self, *, some_missing: bool, static_features: Sequence[str]) -> list[str]:
-        told = [m.sequence_faults(some_missing=some_missing, static_features=static_features) for m in self.members]
-        faults = [fault for faults in told for fault in faults]
+        per_member = [
+            m.sequence_faults(some_missing=some_missing, static_features=static_features) for m in self.members
+        ]
+        faults = [fault for faults in per_member for fault in faults]
         return list(dict.fromkeys(faults))

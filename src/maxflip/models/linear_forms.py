@@ -1,4 +1,4 @@
-"""The linear forms of a classifier's members, compared with what the members say."""
+"""The linear forms of a classifier's members, checked against their scores."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from maxflip.models.base import Classifier, LinearForm
 
 
 def linear_forms(classifier: Classifier, rows: Floats | None) -> tuple[LinearForm, ...] | None:
-    """Of each member, where the structure of all shows one and their answers agree with it at `rows` (b, F).
+    """The linear form of each member; None unless all have one that agrees with their scores at `rows` (b, F).
 
-    rows: None where the samples are no rows, so that there is no linear form over them
+    rows: None for sequences, which have no linear form
     """
     if rows is None:
         return None
@@ -31,6 +31,6 @@ def linear_forms(classifier: Classifier, rows: Floats | None) -> tuple[LinearFor
         size = said.abs().max() if member.is_decision else 1.0
         if not bool(((said - shown).abs() <= size * torch.finfo(member.dtype).eps ** 0.5).all()):
             return None
-        # A model in another dtype rounds its input, by any amount for large values.
+        # A model in another dtype rounds its input; for large values the error has no bound.
         forms.append(form if member.dtype == torch.float64 else replace(form, noise=None))
     return tuple(forms)

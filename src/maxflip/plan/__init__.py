@@ -1,1 +1,1 @@
-"""The answer: who is picked and what changes, with the flips, bounds and counts that belong to it."""
+"""The answer: the samples picked and their changes, with all flips found, bounds and counts."""

@@ -128,7 +128,7 @@ class Offers:
         return read_only(order[np.sort(once)])
 
     def fitting(self, orders: Sequence[Rows], amounts: Floats) -> Rows:
-        """The prefix of greatest worth, over all orders, that fits into the amounts (m,); empty where the samples that
+        """The prefix of greatest worth, over all orders, that fits into the amounts (m,); empty if the samples that
         must be picked do not fit."""
         ledger = replace(self.ledger, amounts=amounts)
         needed = len(np.unique(self.sample[self.must]))

@@ -176,6 +176,8 @@ def _note(plan: Plan) -> str:
     if not plan.below_margin:
         return ""
     picked = below_margin_picked(plan)
+    if picked == plan.below_margin:
+        return ""  # the headline counts them
     who = "this one" if plan.below_margin == 1 else "they"
     if not plan.count:
         among = ""

@@ -124,15 +124,17 @@ def _more_of_what(plan: Plan, shown: str) -> str:
 
 
 def _tenth(plan: Plan, name: str) -> Markup:
-    """Most that 10% more of the budget can bring, by the bound or the estimate, if all else stays the same."""
-    amount = plan.budgets[name].amount
-    if not price_of(plan, name) or not plan.ceilings or not math.isfinite(amount):
+    """What 10% more of the budget would bring, all else equal: by its price, limited by bound or estimate."""
+    amount, price = plan.budgets[name].amount, price_of(plan, name)
+    if not price or not plan.ceilings or not math.isfinite(amount):
         return Markup("")
     is_count = plan.budgets[name].cost == "count"
     more = float(math.ceil(TENTH * amount)) if is_count else TENTH * amount
     most = plan.at_most({n: b.amount for n, b in plan.budgets.items()} | {name: amount + more})
     is_proved = any(ceiling.proved for ceiling in plan.ceilings)
-    shown = number(max(0.0, most - plan.worth), 6 if is_proved else 2, up=is_proved)
+    limit = max(0.0, most - plan.worth)
+    is_limited = price * more > limit
+    shown = number(limit, 6 if is_proved else 2, up=is_proved) if is_limited else number(price * more, 2)
     more_of_it = (
         "10% more of this budget"
         if not is_count
@@ -142,7 +144,7 @@ def _tenth(plan: Plan, name: str) -> Markup:
     )
     if shown == "0":
         return Markup("{}: {} more").format(more_of_it, "nothing" if has_worths(plan) else "nobody")
-    prefix = "at most" if is_proved else "at most about"
+    prefix = "about" if not is_limited else "at most" if is_proved else "at most about"
     return Markup("{}: {} {} {}").format(more_of_it, prefix, shown, _more_of_what(plan, shown))
 
 

@@ -139,7 +139,7 @@ def tune(
             yield trials[-1], plan
 
     tell(Started(stage, len(settings)))
-    best, plan = min(tried(), key=lambda one: (-one[0].worth, one[0].spent))  # of equals the first
+    best, plan = min(tried(), key=lambda one: (-one[0].worth, one[0].spent))  # ties: the first
     tell(Finished(stage))
     return Tuned(best.solver, plan, tuple(trials), tuple(chosen))
 

@@ -25,10 +25,10 @@ from maxflip.models.sklearn.steps import chain, pipeline_steps
 
 @dataclass(frozen=True, eq=False)
 class Head:
-    """A classifier over the columns that reach it.
+    """A classifier over its input columns.
 
-    logits    (B, w) -> (B, k): their softmax is predict_proba, whatever it is made of; None where there is none
-    decision  (B, w) -> (B, k), or (B, 1) for two classes: decision_function; None where there is none
+    logits    (B, w) -> (B, k): their softmax is predict_proba; None if the model has none
+    decision  (B, w) -> (B, k), or (B, 1) for two classes: decision_function; None if the model has none
     """
 
     logits: nn.Module | None
@@ -41,7 +41,7 @@ class Head:
         return Head(behind(self.logits), behind(self.decision))
 
     def scores(self, classes: int) -> tuple[nn.Module, Literal["logits", "decision"]]:
-        """(B, w) -> (B, k), and what that is: logits where the model has probabilities, else decision values.
+        """(B, w) -> (B, k), and its kind: logits if the model has probabilities, else decision values.
 
         Two classes: [0, decision_function], so that the wanted one leads by decision_function, or by its negative.
         """
@@ -75,7 +75,7 @@ def _linear(part: Part, raw: Raw, seen: Seen) -> Dense:
 
 
 def _note_scale(raw: Raw, steepest: Any, seen: Seen) -> None:
-    """Where no statistics are kept, weights tell in what amounts a column matters."""
+    """Estimate the scale of each column from the weights, for models that store no statistics."""
     with np.errstate(divide="ignore"):
         seen.note(raw, np.full(len(raw), np.nan), 1.0 / steepest)
 
@@ -179,7 +179,7 @@ def _calibrated_member(part: Part, raw: Raw, seen: Seen) -> nn.Module:
 
 
 def _margins(part: Part, raw: Raw, seen: Seen) -> Head:
-    """Only a decision function: a margin is in its units. Probabilities come by CalibratedClassifierCV."""
+    """Only a decision function: a margin is in its units. CalibratedClassifierCV adds probabilities."""
     return Head(None, _linear(part, raw, seen))
 
 

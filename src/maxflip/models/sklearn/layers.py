@@ -16,7 +16,7 @@ from torch.nn.functional import linear, logsigmoid
 
 
 def tensor(values: Any) -> torch.Tensor:
-    """A float64 copy, dense: a later refit of the estimator does not reach it."""
+    """A dense float64 copy, which a later refit of the estimator does not change."""
     dense = values.toarray() if hasattr(values, "toarray") else values
     return torch.tensor(np.asarray(dense, dtype=np.float64)).contiguous()
 
@@ -81,7 +81,7 @@ class Columns(nn.Module):
 class OneHot(nn.Module):
     """One column of codes -> the row of `table` for its category.
 
-    categories (c,)   table (c, o)   unknown (o,): for any other value; None where the encoder raises an error: NaN
+    categories (c,)   table (c, o)   unknown (o,): for any other value; None: NaN, for encoders that raise an error
     """
 
     def __init__(self, categories: Any, table: Any, unknown: Any) -> None:
@@ -97,7 +97,7 @@ class OneHot(nn.Module):
 
 
 class SideBySide(nn.Module):
-    """x -> the columns of all branches, behind each other."""
+    """x -> the columns of all branches, concatenated."""
 
     def __init__(self, branches: Sequence[nn.Module]) -> None:
         super().__init__()

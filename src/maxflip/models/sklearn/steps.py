@@ -103,7 +103,7 @@ def _pca(part: Part, raw: Raw, seen: Seen) -> Step:
 
 
 def _imputer(part: Part, raw: Raw, seen: Seen) -> Step:
-    """Every cell of a cohort is finite, so nothing is filled in; columns that were empty in training are dropped."""
+    """All cells of a cohort are finite, so nothing is imputed; columns that were empty in training are dropped."""
     statistics, imputer = part.fitted("statistics_"), part.estimator
     if imputer.add_indicator:
         raise part.refused("adds missing-value indicators, which do not change by amounts. Set add_indicator=False.")
@@ -153,7 +153,7 @@ def _by_column(part: Part, raw: Raw, seen: Seen) -> Step:
 
 
 def _one_hot(part: Part, raw: Raw, seen: Seen) -> Step:
-    """Indicators of each column's category; the encoder itself is asked for them, so drop= and rare ones are right."""
+    """Indicators of each column's category, computed by the encoder itself, so drop= and rare categories are right."""
     tables = _indicator_tables(part)
     branches = []
     for i, (column, (categories, table, unknown)) in enumerate(zip(raw, tables, strict=True)):
@@ -189,7 +189,7 @@ def _indicators(encoder: Any, rows: Floats) -> Floats:
 
 
 def _numbers(part: Part, categories: Any) -> Floats:
-    """Categories as the numbers by which a cohort codes them; NaN never occurs in one."""
+    """Categories as numbers, as coded in a cohort; NaN is left out, because cohorts have none."""
     if categories.dtype.kind not in "biuf":
         raise part.refused(
             f"has categories of type {categories.dtype}, such as {categories.tolist()[0]!r}, and a cohort is a table "
