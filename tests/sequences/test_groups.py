@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from maxflip import Budget, InputError, Prices, Problem, TorchClassifier, solve
+from maxflip import Budget, Fate, Grouped, InputError, Nearest, Plan, Prices, Problem, TorchClassifier, solve
 from maxflip.solvers import Solver, read_groups
 from tests.conftest import LONG
 from tests.contract import SOLVERS
 from tests.examples import linear_problem, net_problem
+from tests.report.plans import Page
 from tests.sequences.examples import Recurrent, ragged_cohort, ragged_problem
 
 every_solver = pytest.mark.parametrize("solver", SOLVERS, ids=repr)
@@ -99,3 +102,24 @@ def test_a_table_has_no_lengths() -> None:
     problem: Problem = net_problem(10)
     with pytest.raises(InputError, match="a table has no lengths to group by"):
         solve(problem, allocation="proportional", groups=2)
+
+
+def test_a_proportional_plan_says_so_wherever_it_is_kept(tmp_path: Path) -> None:
+    problem = ragged_problem()
+    plan = solve(problem, Grouped(Nearest(), 3))
+    assert (plan.solver.name, plan.solver.groups, plan.solver.allocation) == ("Nearest", 3, "proportional")
+    assert solve(problem, Nearest()).solver.allocation == "joint"
+    assert np.array_equal(plan.moves, solve(problem, Nearest(), allocation="proportional", groups=3).moves)
+    plan.save(tmp_path / "plan")
+    assert json.loads((tmp_path / "plan" / "summary.json").read_text())["solver"]["groups"] == 3
+    assert Plan.load(tmp_path / "plan").solver == plan.solver
+    page = Page((tmp_path / "plan" / "report.html").read_text())
+    assert "Proportional: 3 groups, each with its own part of every budget." in page.text
+
+
+def test_fates_are_members_of_fate(tmp_path: Path) -> None:
+    plan = solve(ragged_problem(), Nearest())
+    plan.save(tmp_path / "plan")
+    for one in (plan, Plan.load(tmp_path / "plan")):
+        assert all(isinstance(fate, Fate) for fate in one.fates)
+        assert one.fates[one.selected[0]] is Fate.FLIPPED

@@ -17,6 +17,7 @@ import maxflip_verify
 from maxflip import (
     Budget,
     Cohort,
+    Grouped,
     InputError,
     Insight,
     Nearest,
@@ -547,6 +548,19 @@ def test_a_plan_from_python_is_saved_with_what_was_asked(case: str, tmp_path: Pa
     for field in ("worth", "include", "exclude"):
         np.testing.assert_array_equal(getattr(read, field), getattr(problem, field))
     np.testing.assert_array_equal(read.goal.wanted, problem.goal.wanted)
+
+
+def test_a_saved_job_asks_for_the_same_allocation_and_options(tmp_path: Path) -> None:
+    save_network(network(static=["id"]), tmp_path / "net.safetensors")
+    problem = posed()
+    plan = solve(problem, Grouped(Nearest(prices="unit"), 2))
+    plan.save(tmp_path / "plan", problem=problem, model=tmp_path / "net.safetensors")
+    job = read_job(tmp_path / "plan" / "job.toml")
+    assert (job.allocation, job.groups, job.solver) == ("proportional", 2, Nearest(prices="unit"))
+    assert maxflip_verify.audit(tmp_path / "plan").passed
+    text = (tmp_path / "plan" / "job.toml").read_text()
+    (tmp_path / "plan" / "job.toml").write_text(text.replace("groups = 2", "groups = 3"))
+    assert not maxflip_verify.audit(tmp_path / "plan").passed
 
 
 def test_columns_that_the_job_adds_are_not_taken_for_features(tmp_path: Path) -> None:
