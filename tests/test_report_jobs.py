@@ -17,7 +17,8 @@ import pytest
 from typer.testing import CliRunner
 
 import maxflip.cli.run_job
-from maxflip import InputError, Insight, Plan, Problem, look, solve
+import maxflip.study.outlook
+from maxflip import InputError, Insight, Nearest, Plan, Problem, look, solve
 from maxflip._util.events import Event, Started, silent
 from maxflip.cli.main import app
 from maxflip.cli.run_job import run_job
@@ -70,6 +71,30 @@ def solved(folder: Path, table: str, *options: str | Path) -> Any:
 
 
 # --- what is asked ---
+
+
+def test_judges_are_asked_about_a_better_plan_that_was_found_on_the_way(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    better: list[Plan] = []
+
+    def found(problem: Problem, plan: Plan, scales: Any, **options: Any) -> tuple[Any, Plan]:
+        better.append(solve(problem))
+        assert better[0].worth > plan.worth
+        ahead = maxflip.study.outlook.outlook_of(problem, better[0], scales, **options)[0]
+        return ahead, better[0]
+
+    def poor(problem: Problem, *args: Any, **options: Any) -> Plan:
+        return solve(problem, Nearest(prices={"bmi": 1e3, "bp": 1e-3}))
+
+    monkeypatch.setattr(maxflip.cli.run_job, "outlook_of", found)
+    monkeypatch.setattr(maxflip.cli.run_job, "solve", poor)
+    done = solved(folder, 'frontier = [1.0]\njudges = ["model.pt2"]')
+    assert done.exit_code == 0, done.output
+    insight = Insight.load(folder / "plan")
+    assert insight is not None
+    assert insight.judges is not None
+    assert [judge.after for judge in insight.judges] == [better[0].count]
 
 
 def test_a_job_asks_for_frontier_and_groups(folder: Path) -> None:

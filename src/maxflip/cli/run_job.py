@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import maxflip_verify
 import maxflip_wall
 from maxflip._util.atomic import write_bytes
 from maxflip._util.events import Finished, Notice, Started, Watch
 from maxflip.cli.demo import is_demo, write_demo_inputs
-from maxflip.data.cohort import Cohort
 from maxflip.errors import MaxflipError, OutputError, Terminated, VerifyError
 from maxflip.io.job.read import Job, read_job
 from maxflip.io.plan_folder import check_target, staged, write_plan
-from maxflip.models import Classifier
 from maxflip.plan.plan import Plan
 from maxflip.problem.problem import Problem
-from maxflip.solvers.grouped import Grouped
+from maxflip.solvers import Grouped, Solver
 from maxflip.solving import solve
 from maxflip.study.insight import Insight, People
 from maxflip.study.look import look
@@ -85,17 +84,18 @@ def _solve(job: Job, watch: Watch) -> _Answer:
     reading, reference = job.read_cohort(), job.read_reference()
     problem = job.problem(reading, classifier)
     judges = job.load_judges(problem)
-    plan = solve(problem, job.solver, seed=job.seed, watch=watch, allocation=job.allocation, groups=job.groups)
-    return _looked(plan, job, problem, job.group(reading), reference, judges, watch)
+    solver = job.solver if job.groups is None else Grouped(job.solver, job.groups)
+    plan = solve(problem, solver, seed=job.seed, watch=watch)
+    ask = partial(look, problem, scales=None, group=job.group(reading), reference=reference, judges=judges)
+    return _looked(plan, problem, solver, job.scales(len(problem)), ask, watch)
 
 
 def _looked(
     plan: Plan,
-    job: Job,
     problem: Problem,
-    group: dict[str, Any] | None,
-    reference: Cohort | None,
-    judges: dict[str, Classifier] | None,
+    solver: Solver,
+    scales: Sequence[float] | None,
+    ask: Callable[..., Insight],
     watch: Watch,
 ) -> _Answer:
     """What goes wrong here costs no plan, which is made and judged: the report says that something is not known.
@@ -104,16 +104,11 @@ def _looked(
     """
     insight = Insight()
     signal: BaseException | None = None
-    scales, solver = job.scales(len(problem)), job.solver
-    if job.groups is not None:
-        solver = Grouped(solver, job.groups)
     try:
-        insight = look(problem, plan, scales=None, group=group, reference=reference, judges=judges)
+        insight = ask(plan)
         if scales is not None:
             ahead, better = outlook_of(problem, plan, scales, solver=solver, watch=watch)
-            looked = insight
-            if better.worth > plan.worth:
-                looked = look(problem, better, scales=None, group=group, reference=reference)
+            looked = ask(better) if better.worth > plan.worth else insight
             plan, insight = better, replace(looked, frontier=ahead, plan=better)
         return _Answer(plan, insight)
     except (KeyboardInterrupt, Terminated) as came:
