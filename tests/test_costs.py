@@ -407,7 +407,7 @@ def test_a_plan_has_the_name_of_the_function_only(tmp_path: Path) -> None:
         costs = {(row["feature"], row["cost"] is None) for row in one.table().to_pylist()}
         assert costs == {("x0", True), ("x1", False), ("x2", True)}
     page = (tmp_path / "plan" / "report.html").read_text()
-    assert "what <bdi>&lt;lambda&gt;</bdi> says of changes: <bdi>x0</bdi>, <bdi>x2</bdi>" in page
+    assert "changes, by the function <bdi>&lt;lambda&gt;</bdi>: <bdi>x0</bdi>, <bdi>x2</bdi>" in page
 
 
 def test_no_job_is_written_that_cannot_hold_the_function(tmp_path: Path) -> None:

@@ -221,6 +221,7 @@ import sys
 sys.modules["matplotlib"] = None
 from tests.examples import linear_problem
 from maxflip import InputError, solve
+from maxflip.report.plots import plot_spend
 plan = solve(linear_problem([1.0], [[-1.0]], {"x0": 9.0}))
 plan._repr_html_()
 try:

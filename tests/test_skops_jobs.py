@@ -337,11 +337,11 @@ def test_the_job_may_say_that_these_are_decision_values(machine_folder: Path) ->
 
 
 WRONG_FOR_DECISIONS: dict[str, tuple[str, str, list[str]]] = {
-    "probabilities": ("[goal]", 'output = "probabilities"\n[goal]', ["job.toml: goal.margin = 1.5"]),
+    "probabilities": ("[goal]", 'output = "probabilities"\n[goal]', ["goal.margin = 1.5"]),
     "logits": ("margin = 1.5", "margin = 0.5", ["job.toml: model.output = 'logits'", "gives decision values"]),
-    "a threshold": ("margin = 1.5", "threshold = 0.9", ["job.toml: goal.threshold = 0.9", "Give a margin"]),
-    "a negative margin": ("margin = 1.5", "margin = -1", ["job.toml: goal.margin = -1"]),
-    "no end": ("margin = 1.5", "margin = inf", ["job.toml: goal.margin = inf"]),
+    "a threshold": ("margin = 1.5", "threshold = 0.9", ["goal.threshold = 0.9", "Give a margin"]),
+    "a negative margin": ("margin = 1.5", "margin = -1", ["goal.margin = -1"]),
+    "no end": ("margin = 1.5", "margin = inf", ["goal.margin = inf"]),
 }
 
 
@@ -372,7 +372,7 @@ def test_margins_beyond_1_are_for_decision_values_alone(folder: Path) -> None:
     edit_job(folder, "margin = 0.1", "margin = 1.5")
     done = solved(folder)
     assert done.exit_code == 2
-    assert "job.toml: goal.margin = 1.5: must lie in [0, 1); it is a probability." in done.stderr
+    assert "job.toml: line 10: goal.margin = 1.5: must lie in [0, 1); it is a probability." in done.stderr
 
 
 def test_a_torch_model_may_give_decision_values(folder: Path) -> None:

@@ -61,7 +61,8 @@ def solve(
         start: an earlier Plan. Its flips are candidates too, and some solvers continue from it; None: no earlier plan.
         engine: runs the work; None: this process.
         watch: function called with progress events (maxflip.Event); None: no reports.
-        allocation, groups: "proportional" with groups is short for the solver Grouped(solver, groups).
+        allocation: "proportional" with `groups` is short for the solver Grouped(solver, groups).
+        groups: as in Grouped; None for a joint allocation.
     """
     _check_arguments(problem, solver, seed, start, engine, watch)
     _check_allocation(allocation, groups)

@@ -23,9 +23,9 @@ from tests.report.plans import HOSTILE, make
 AXE = Path(__file__).parents[2] / ".tools" / "axe.min.js"
 COUNT = 60
 SECTIONS = (
-    *("What was asked", "Where the budgets went", "What more or less of all budgets buys", "Which features change"),
+    *("What was asked", "Where the budgets went", "What larger or smaller budgets reach", "Which features change"),
     *("The people picked", "Everyone in the cohort", "Do they look like real people?", "By group: ward"),
-    *("How it was made", "Who was near, who was far"),
+    *("How it was made", "How close people were before the change"),
 )
 
 
@@ -228,9 +228,9 @@ def test_sequences_are_shown_over_time(open_report: Open) -> None:
     ]
     view.get_by_text("The same in numbers").click()
     assert "step 4, time 7.25" in view.inner_text()
-    assert "that change, over time 0.5 to 7.25: hollow before" in view.inner_text()
+    assert "that change, over time 0.5 to 7.25. Hollow" in view.inner_text()
     view.get_by_role("button", name="Next").click()
-    assert "that change, at time 3: hollow before" in page.get_by_role("dialog", name="P-1").inner_text()
+    assert "that change, at time 3. Hollow" in page.get_by_role("dialog", name="P-1").inner_text()
 
 
 def test_without_a_script_all_is_there_but_what_needs_one(open_report: Open) -> None:
@@ -240,7 +240,7 @@ def test_without_a_script_all_is_there_but_what_needs_one(open_report: Open) -> 
         assert section in text
     assert page.locator("#people-table tbody tr").count() == COUNT
     assert not page.get_by_label("Search").is_visible()
-    assert "need the script of this page" in text
+    assert "need JavaScript" in text
 
 
 # How it looks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,7 @@ def told(folder: Path, *changes: tuple[str, str]) -> list[str]:
     with pytest.raises(InputError) as caught:
         read_job(path)
     assert all(p.startswith(f"{path}: ") for p in caught.value.problems)
-    return [p.removeprefix(f"{path}: ") for p in caught.value.problems]
+    return [re.sub(r"^line \d+: ", "", p.removeprefix(f"{path}: ")) for p in caught.value.problems]
 
 
 # From a job to a problem

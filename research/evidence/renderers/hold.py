@@ -69,7 +69,7 @@ def recipe(results: Results) -> str:
         lines.append(cells)
     more = with_interval(paired(more_flipped(rows)), "+.0f")
     said = (
-        f"By the margin that models trained again suggest, the ensemble of 3 flips {more} people more than the model "
+        f"With the margin that retrained models suggest, the ensemble of 3 flips {more} people more than the model "
         "alone, from cohort to cohort."
     )
     return "\n\n".join([made_line(results.made("hold_margin")), table(head, lines), said])
@@ -118,7 +118,7 @@ def patients(results: Results) -> str:
 def _suggested(how: str, rows: Sequence[Row]) -> str:
     margins = sorted({row["cohort"]: row["margin"] for row in rows}.values())
     missed = len({row["cohort"] for row in rows if not row["reached"]})
-    judges = {AGAIN: "models trained again", BOTH_KINDS: "these and one of another kind"}[how]
+    judges = {AGAIN: "retrained models", BOTH_KINDS: "these and one of another kind"}[how]
     short = f", not reached in {missed} of {len(margins)} cohorts" if missed else ""
     return f"suggested by {judges}: {margins[0]:.2f} to {margins[-1]:.2f}{short}"
 

@@ -97,9 +97,9 @@ def hold(results: Results) -> str:
     """How many such flips other models agree with, and whether that leaves `Prices` ahead of the paper's best."""
     found = [said for result in read(results.folder) if (said := _held(result)) is not None]
     if not found:
-        return "*Not measured yet: whether such flips hold in models learned anew.*"
+        return "*Not measured yet: whether such flips hold in retrained models.*"
     where = f"[Measured](docs/hold.md) on smaller cohorts, by the same margin of {MARGIN:g}."
-    return f"**Do flips hold in models that were learned anew?** {where} {' '.join(found)}"
+    return f"**Do flips hold in retrained models?** {where} {' '.join(found)}"
 
 
 def _held(result: Result) -> str | None:
@@ -114,7 +114,7 @@ def _held(result: Result) -> str | None:
     number = "" if ahead is None else f"; in number, `Prices` is {standing(ahead)} {named} ({signed(ahead)})"
     return (
         f"{_JUDGED[result.dataset]}: {share(ours.share)} of the flips of `Prices`, and {100 * other.won:.0f} % in "
-        f"models of another kind, of those who were not there anyway{number}."
+        f"models of another kind, not counting people who passed there before any change{number}."
     )
 
 

@@ -85,7 +85,7 @@ def _sentences(result: Result) -> Iterator[str]:
         yield f"Beside unchanged people as close to the line: {'; '.join(said)} (there by {listed} points)."
     if all(found.won is not None for found in points[ANOTHER].values()):
         won = _shares(points[ANOTHER], lambda found: found.won or 0.0)
-        yield f"Of those whom judges of another kind did not put there anyway, {won} hold in these."
+        yield f"Not counting people who passed in them before any change, {won} hold in these."
     yield from _of_the_ensemble(of_kind(result, ANOTHER))
 
 
@@ -120,7 +120,7 @@ def _shares(points: dict[float, Point], part: Callable[[Point], float]) -> str:
 
 def in_brief(result: Result) -> Iterator[str]:
     """One dataset in docs/results.md: with the study's margin and with the largest, beside unchanged people; and in
-    models of another kind alone, of those who were not there anyway."""
+    models of another kind alone, not counting people who passed there before any change."""
     margins = (MARGIN, MARGINS[-1])
     own = [point(result, "Prices", margin) for margin in margins]
     gaps = [gap(result, margin) for margin in margins]
@@ -136,4 +136,4 @@ def in_brief(result: Result) -> Iterator[str]:
     won = [_percent(at.won) for at in another if at is not None and at.won is not None]
     yield f"{DATASETS[result.dataset]}: {shares}; that is, beside unchanged people as close to the line, {beside}."
     if won:
-        yield f"In models of another kind, {all_of(won)} of those who were not there anyway."
+        yield f"In models of another kind, {all_of(won)} not counting people who passed there before any change."

@@ -204,10 +204,10 @@ def test_flips_that_hold(tmp_path: Path) -> None:
     another = {"Prices": {0.1: 3, 0.5: 4}, "unchanged, as close": {0.1: 6, 0.5: 9}}
     write("hold_icu", held(kept, another), MADE, tmp_path)
     assert lines(tmp_path)[0] == (
-        "- **Do flips hold** in models that were learned anew? Intensive care: 30 ± 0 % with a margin of 0.1 (10.0 of "
+        "- **Do flips hold** in retrained models? Intensive care: 30 ± 0 % with a margin of 0.1 (10.0 of "
         "20 flipped), 69 ± 34 % with a margin of 0.5 (10.0 of 20 flipped); that is, beside unchanged people as close "
         "to the line, clearly less often (-30.0 ± 0.0 points) and about as often (-21.1 ± 34.5 points). In models of "
-        "another kind, 12 % and 25 % of those who were not there anyway."
+        "another kind, 12 % and 25 % not counting people who passed there before any change."
     )
 
 
@@ -236,7 +236,7 @@ def test_the_readme_says_how_many_hold_and_beside_whom(tmp_path: Path, theirs: t
     same = [row | {"held": kept[row["solver"]][0.1][row["seed"]]} for row in rows]  # in all kinds alike
     write("hold_icu", same, MADE, tmp_path)
     assert rendered("readme.hold", Results(tmp_path)) == (
-        "**Do flips hold in models that were learned anew?** [Measured](docs/hold.md) on smaller cohorts, by the same "
+        "**Do flips hold in retrained models?** [Measured](docs/hold.md) on smaller cohorts, by the same "
         "margin of 0.1. Patients: 80 ± 0 % of the flips of `Prices`, and 75 % in models of another kind, of those who "
         f"were not there anyway; in number, `Prices` is {words}."
     )

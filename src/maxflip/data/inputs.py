@@ -60,7 +60,7 @@ Given = torch.Tensor | Batch  # what a model is called with: (B, F), or a Batch
 
 
 def as_tensor(array: Floats, device: torch.device) -> torch.Tensor:
-    """Without a copy where that is possible; torch does not like what is read-only."""
+    """As a tensor, without a copy if possible. Read-only arrays are copied: torch does not support them."""
     return torch.as_tensor(array if array.flags.writeable else array.copy(), device=device)
 
 
@@ -75,7 +75,7 @@ class Inputs(Protocol):
     def __len__(self) -> int: ...
 
     def at(self, which: torch.Tensor | slice, d: torch.Tensor | None = None) -> Given:
-        """`which` of them with the changes d (b, A) of the slots looked at; d may have a gradient"""
+        """The samples `which` with the changes d (b, A) of the selected slots added; d may require a gradient"""
         ...
 
     def batches(self, which: torch.Tensor) -> Iterator[torch.Tensor | slice]:
@@ -107,9 +107,9 @@ class TableInputs:
 
 
 class SequenceInputs:
-    """Of values (N, F), one row per step, these samples' as x (B, T, F), padded.
+    """The sequences of some samples, from values (N, F) with one row per step, padded to x (B, T, F).
 
-    cell (B, A): where in a flat sequence (T F) each slot lies   there (B, A): whether it lies anywhere
+    cell (B, A): index of each slot in the flattened sequence (T F)   there (B, A): whether the sequence has the slot
     """
 
     def __init__(
@@ -160,12 +160,12 @@ class SequenceInputs:
         if d is None:
             return batch
         flat = x.reshape(len(x), -1)
-        # What is nowhere adds 0 to the first value.
+        # A slot that the sequence does not have adds 0 to its first value.
         moved = flat.scatter_add(1, self.cell[which], torch.where(self.there[which], d, 0.0))
         return replace(batch, x=moved.reshape(x.shape))
 
     def batches(self, which: torch.Tensor) -> Iterator[torch.Tensor]:
-        """Of similar lengths, with at most so many steps, padding included."""
+        """Batches of sequences of similar lengths, each of at most `most_steps` steps, padding included."""
         lengths = self.lengths[which.cpu().numpy()]
         for part in similar(lengths, self.most_steps):
             yield torch.as_tensor(part, device=which.device)

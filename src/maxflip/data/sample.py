@@ -16,7 +16,7 @@ ROWS = 256
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Some rows to try a model on: `inputs(device)`, at which the changes of all slots are looked at; their numbers.
+    """Some rows to try a model on: `inputs(device)`, in which every slot can be changed, and their row numbers `rows`.
 
     step (K,): a change of a typical size   size: of the largest value
     hint: what to see to where a model's answer for one row depends on others

@@ -23,7 +23,7 @@ class Slotted(NamedTuple):
 
 
 def changes_table(plan: Plan) -> pa.Table:
-    """id, step, feature, before, change, of sequences also time; what else a plan needs stands in the summary."""
+    """Columns id, step, feature, before, change, and time for sequences. The rest of the plan is in summary.json."""
     rows = plan.table()
     if plan.places is not None:
         return rows.select(["id", "step", "time", "feature", "before", "change"])
@@ -103,8 +103,8 @@ def _places_in(column: pa.ChunkedArray, known: Any, what: str) -> NDArray[np.int
 def _slots(
     changes: pa.Table, row: NDArray[np.int64], feature: NDArray[np.int64], n: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The slot of each change, and the feature of each slot: as many for a feature as anyone has changes of it, in the
-    order of steps, the last change in the last slot."""
+    """The slot of each change, and the feature of each slot. A feature has as many slots as the sample with the most
+    changes of it has. Each sample fills them in the order of steps, aligned to the end: its last change is last."""
     order = np.lexsort((changes["step"].to_numpy(), row, feature))
     whose = feature[order] * n + row[order]
     count = np.bincount(whose, minlength=n * (int(feature.max(initial=-1)) + 1))

@@ -72,7 +72,7 @@ class Classifier(Protocol):
         ...
 
     def frozen_faults(self, features: Sequence[str], changing: Collection[str]) -> list[str]:
-        """A sentence for each of the columns `changing` that holds codes and cannot change by amounts."""
+        """A sentence for each of the columns `changing` that holds category codes, which cannot change by an amount."""
         ...
 
     def sequence_faults(self, *, some_missing: bool, static_features: Sequence[str]) -> list[str]:

@@ -46,7 +46,7 @@ class Goal:
         return torch.where(torch.isfinite(p).all(dim=2), each, torch.nan).amin(dim=1)
 
     def log_margin(self, log_p: torch.Tensor, wanted: torch.Tensor, lift: float) -> torch.Tensor:
-        """log_p (B, M, k) -> (B,): >= 0 where confidence >= required + lift, but steep where probabilities are flat.
+        """log_p (B, M, k) -> (B,): >= 0 where confidence >= required + lift, but steep where probabilities saturate.
 
         threshold t:            log P - log(1 - P) - logit t,  P the wanted mass
         margin m, two classes:  log p_w - log p_u - 2 artanh m

@@ -1,4 +1,4 @@
-"""Problem: what is asked. Frozen, validated once with every fault listed, ignorant of solvers."""
+"""Problem: what is asked. Immutable, validated once with every fault listed, independent of solvers."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class Problem(Frozen):
         steps: of sequences, where a value may change: "all"; "last 3" (or another number) of each; or a mask per
             sample, (T_j,) or (T_j, F). What was not measured never changes. None: all, and a notice says so.
         worth: one number >= 0 per sample, (n,), or {id: number}; None: 1 each.
-        thrift: {budget: weight >= 0}: of plans worth the same, the one with the least sum over finite budgets of
-            weight x share spent is sought; budgets that are not named weigh 1.
+        thrift: {budget: weight >= 0}: among plans of equal worth, the one with the least sum of weight x share spent is
+        sought. The sum is over the finite budgets; budgets that are not named have weight 1.
         include: ids that must be picked; those in the wanted class already are left alone.
         exclude: ids that must never be picked.
         must_hold: a list of Uptake(share) and Rounded({feature: step}), at most one of each: flips must also pass when
@@ -205,14 +205,14 @@ class Problem(Frozen):
         return other
 
     def _copy(self) -> Problem:
-        """Without what was worked out of its budgets and its goal."""
+        """A copy without the cached properties, some of which depend on the budgets and the goal."""
         other = object.__new__(Problem)
         for part in fields(self):
             object.__setattr__(other, part.name, getattr(self, part.name))
         return other
 
     def _settle_terms(self, terms: Terms, goal: Goal, faults: list[str | Fault]) -> None:
-        """Take on these terms, of a problem whose other parts are settled: the last part of making one.
+        """Set these terms (budgets, thrift, required confidence): the last step of building a problem.
 
         goal: its wanted classes   faults: those known so far; with those found here they become one ProblemError
         """
@@ -264,7 +264,7 @@ class Problem(Frozen):
 
     @cached_property
     def spread(self) -> Floats:
-        """(A,): over the cohort, of the feature of each actionable slot"""
+        """(A,): spread (standard deviation) over the cohort of the feature of each actionable slot"""
         return self.spread_over(self.cohort.order)
 
     def spread_over(self, rows: Rows) -> Floats:
@@ -285,18 +285,18 @@ class Problem(Frozen):
         return self.cohort.layout.batches(rows, self.classifier.batch_size)
 
     def chunks(self, rows: Rows, size: int) -> list[Rows]:
-        """Consecutive rows, at most `size` together; of sequences, which come by length, as many as make a batch."""
+        """Consecutive rows in chunks of at most `size`; for sequences (sorted by length) of at most one batch."""
         return self.cohort.layout.chunks(rows, size, self.classifier.batch_size)
 
     @property
     def linear(self) -> tuple[LinearForm, ...] | None:
-        """The linear form of each member, where the structure of all shows one and their answers agree with it."""
+        """The linear form of each member, if all members have a linear structure and their outputs agree with it."""
         return self.facts.linear
 
     @cached_property
     def as_squares(self) -> Floats:
-        """(m, F): weights under which squared changes draw about what the function of a budget says, 0 for others. A
-        search for cheap flips goes by these; what a flip draws is decided by the function."""
+        """(m, F): for budgets that are functions, weights with which squared changes approximate the function; else 0.
+        The search for cheap flips uses these weights; what a flip draws is computed by the function."""
         weights = np.zeros(self.ledger.draws.shape)
         if self.functions:
             rows = rows_to_try(self.cohort)

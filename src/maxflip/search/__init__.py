@@ -31,7 +31,7 @@ class Flips:
 
 
 def cheapest_flips(problem: Problem, rows: Rows, prices: FeaturePrices) -> Flips:
-    """A flip found is one by the judge's own test, with its change as it will be stored."""
+    """Find the cheapest flips. Each one found passes the judge's test with its change exactly as it will be stored."""
     if not len(problem.actionable):
         no, yes = np.zeros(len(rows), bool), np.ones(len(rows), bool)
         return Flips(rows, np.zeros((len(rows), problem.width)), no, yes, no, Evaluations())

@@ -25,7 +25,7 @@ class Bent:
     """Concave functions h_u at z.   h (B, C)   slope (B, C, k)   share, rest, mean (B, k)
 
     slope is dh_u / dz; -d^2 h_u / dz^2 = rest_u (diag(mean) - mean mean') + share_u rest_u (e_u - mean)(e_u - mean)'.
-    That is for the first k rows; the others are linear. If all are, there are no share, rest and mean.
+    This is for the first k rows; the others are linear. If all rows are linear, share, rest and mean are None.
     A row that is no constraint has h = inf and slope 0.
     """
 
@@ -48,16 +48,16 @@ class Bent:
         return torch.cat([within, between], dim=1)
 
 
-# From z (b, k) and the samples it belongs to, (b,), to the constraints there.
+# Maps z (b, k), and the samples (b,) that its rows belong to, to the constraints at z.
 Constraints = Callable[[torch.Tensor, torch.Tensor], Bent]
 
 
 @dataclass(frozen=True, eq=False)
 class ConvexFlip:
-    """change (B, A)   lower (B,): no cheaper change exists, proved; inf where there is none at all, proved too
+    """change (B, A)   lower (B,): proved lower bound of the cost; inf if it is proved that no feasible change exists
 
-    inside (B,): whether h >= 0 at the change. Where no such point was found the change is the last one tried.
-    pull (B, A), offset (B,): the half-space pull . d >= offset that all of the set lies in and `lower` is proved by
+    inside (B,): whether the change is feasible (h >= 0). If no feasible point was found, it is the last one tried.
+    pull (B, A), offset (B,): the half-space pull . d >= offset that contains the feasible set and proves `lower`
     """
 
     change: torch.Tensor
@@ -87,9 +87,9 @@ def _take(of: T, keep: torch.Tensor) -> T:
 class ConvexProgram:
     """min squared . y^2 + linear . y   s.t.  h(start + w (y_1 - y_2)) / size >= 0,   0 <= y <= cap.     y (B, 2A)
 
-    In units, `unit` (B, A) and `typical` (B,), in which all sizes are near 1. at (B,): which samples these are.
-    What is stacked belongs to the rows h, to y >= 0 and to y <= cap, in that order.
-    terms: as they were given   claim: in whose box nothing is cheaper than is proved
+    Scaled by `unit` (B, A) and `typical` (B,), so that all quantities are near 1. at (B,): row numbers of the samples.
+    Stacked tensors have one entry per constraint: first the rows h, then y >= 0, then y <= cap.
+    terms: prices and limits as given   claim: those whose box the proved lower bound covers
     """
 
     at: torch.Tensor
@@ -167,7 +167,7 @@ class ConvexProgram:
         return torch.where(row, bent.h, 0.0), torch.where(row, nu, 0.0)
 
     def rounding(self, bent: Bent, point: Point, nu: torch.Tensor) -> torch.Tensor:
-        """(B,): by how much sum_u nu_u tangent_u(0) may be off, where the tangents touch far from 0"""
+        """(B,): rounding error of sum_u nu_u tangent_u(0), which is large if the points of tangency are far from 0"""
         up, down = point.y.chunk(2, dim=1)
         z = 1.0 + self.start.abs() + torch.einsum("bka,ba->bk", self.w.abs(), (up - down).abs())
         size = torch.einsum("bck,bk->bc", bent.slope.abs(), z) + torch.where(torch.isfinite(bent.h), bent.h, 0.0).abs()
@@ -215,11 +215,11 @@ def improve(
     out_of_reach: Callable[[torch.Tensor], torch.Tensor] | None = None,
     patience: int = INTERIOR.hasty,
 ) -> None:
-    """Notes in `best` what is found and proved.
+    """Run the iteration; record the best changes and the proved bounds in `best`.
 
-    out_of_reach: asked once about the samples, (b,), of which nothing is known by then; those for which it is proved
-    that there is nothing leave.
-    patience: steps after which a sample that has met no point inside leaves
+    out_of_reach: called once, with the samples (b,) that have no feasible point by then. Samples that it proves to have
+    none are dropped.
+    patience: number of steps after which a sample without a feasible point is dropped
     """
     y = torch.where(program.movable, torch.minimum(torch.ones_like(program.cap), program.cap / 2), 0.0)
     bent = constraints(program.start + program.forms(y), program.at)
@@ -283,9 +283,10 @@ def _factored(matrix: torch.Tensor) -> LinearSolve:
 def _solver(rows: torch.Tensor, ease: torch.Tensor, w: torch.Tensor, inverse: torch.Tensor) -> LinearSolve:
     """x of (R E R' + diag(ease)) x = need, R = rows w.   rows (B, N, k)   ease (B, N)   w (B, k, A)   inverse (B, A): E
 
-    The less ease a row has the more it binds; solved as it stands the system is accurate however hard. Where there are
-    many more rows than features, only the heaviest are solved for so. The others are put into E first, by
-    x = (need - R v) / ease with v = E R' x, for which A equations are enough; refinement mends what that rounds.
+    The smaller the ease of a row, the more it binds. Solving the full system is accurate however tightly rows bind. If
+    there are many more rows than features, only the rows that bind most are solved in this way. The others are first
+    eliminated into E, by x = (need - R v) / ease with v = E R' x, which needs only A equations. Iterative refinement
+    then removes the rounding error of the elimination.
     """
     few = 2 * w.shape[2] + INTERIOR.spare_rows
     if rows.shape[1] <= few:
@@ -344,7 +345,7 @@ def _step(program: ConvexProgram, bent: Bent, point: Point) -> Point:
     solve = _solver(rows, ease, program.w, up + down)
 
     def newton(aim: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """The step to slack * duals = aim with both feasibilities."""
+        """The Newton step towards slack * duals = aim and towards primal and dual feasibility."""
         push = torch.where(live, aim / slack - duals - weights * missing, 0.0)
         row_push, zero_push, cap_push = program.parts(push)
         rest = -tilt + zero_push - cap_push
@@ -375,7 +376,7 @@ def _step(program: ConvexProgram, bent: Bent, point: Point) -> Point:
 
 
 def _length(slack: torch.Tensor, d_slack: torch.Tensor, duals: torch.Tensor, d_duals: torch.Tensor) -> torch.Tensor:
-    """(B, 1): how much of the step keeps both >= 0, at most all of it. One length for both: the cost is quadratic."""
+    """(B, 1): largest step length <= 1 that keeps slack and duals >= 0. Both use it, because the cost is quadratic."""
     value, move = torch.cat([slack, duals], dim=1), torch.cat([d_slack, d_duals], dim=1)
     ratio = torch.where(move < 0, -value / move, torch.inf)
     return ratio.amin(dim=1, keepdim=True).clamp_max(1.0)

@@ -3,7 +3,7 @@
     min  sum_c t_c z_c    s.t.  sum_c v_c z_c >= W,   sum_c a_rc z_c <= 1 for every budget r,   at most one c per sample
 
 t_c >= 0 is what candidate c draws, in shares of the budgets (`draws`). W is the worth of the selection at hand, so its
-worth never falls. Few samples are decided by a 0/1 program. For more, the relaxation of max sum_c (v_c - e t_c) z_c is
+worth never falls. Small cases are solved as a 0/1 program. For more, the relaxation of max sum_c (v_c - e t_c) z_c is
 rounded by local search, for smaller and smaller e, until a selection worth W is found. Then single exchanges follow.
 """
 

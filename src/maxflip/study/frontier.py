@@ -1,4 +1,4 @@
-"""What is made of several solves: the same question with other budgets, warm-started from the answer at hand."""
+"""Solve the same problem with other budgets, once or several times, warm-started from an existing plan."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ def resolve(
     """The problem again, with these budgets replaced and this margin or threshold, starting from its plan.
 
     It chooses from all flips that `plan` keeps as well. With larger budgets it is never worth less than `plan`; with
-    any others, never less than `plan.what_if` says that there is at least. With a smaller margin nobody whom `plan`
+    any others, never less than the lower bound of `plan.what_if`. With a smaller margin nobody whom `plan`
     moves is lost, but those who pass at the start now are `already` there and count no more.
 
     Args:
         problem: what was asked.
         plan: an answer to it, to start from.
         solver: an object such as Prices(); None: Prices().
-        budgets: {name: amount or Budget} of those that are others; a plain amount keeps cost and uses.
-        margin: another one, or:
-        threshold: another one. None of the two: as it was.
-        seed: as of `solve`, like engine and watch.
-        engine: who does the work.
-        watch: who is told.
+        budgets: {name: amount or Budget} of the budgets to replace; with an amount, the budget keeps cost and uses.
+        margin: the new margin.
+        threshold: the new threshold, instead of a margin. If neither is given, the requirement stays as it is.
+        seed: as in `solve`.
+        engine: as in `solve`: runs the work, e.g. on several threads.
+        watch: as in `solve`: function called with progress events.
     """
     if not isinstance(plan, Plan):
         raise InputError(f"plan: got {shown(plan)}; wanted the plan to start from. Without one, use solve(problem).")
@@ -99,14 +99,14 @@ def frontier(
 ) -> Frontier:
     """Solve with every budget multiplied by each of the scales; more of all budgets is never worth less.
 
-    From the smallest up, each from the one before. Then every plan is chosen again from the flips of all, and the plan
-    of a smaller scale takes the place of a larger one's where it is worth more.
+    Scales are solved in ascending order, each starting from the plan before. Then every plan is chosen again from the
+    flips of all plans. If the plan of a smaller scale is worth more, it replaces that of the larger scale.
 
     Args:
         problem: what is asked.
         scales: finite numbers > 0, in any order.
         solver: an object such as Prices(); None: Prices().
-        plan: of the problem, if it was solved already: it stands at scale 1, or makes way there for a better one.
+        plan: a plan of the problem, if there is one. It is used at scale 1, unless a better one is found.
         seed: as of `solve`, like engine and watch.
         engine: who does the work.
         watch: who is told.
@@ -118,7 +118,7 @@ def frontier(
 
 
 def _check_plan(problem: Problem, plan: Plan) -> None:
-    """A plan of another question would bring false bounds."""
+    """Raise InputError for a plan of another problem: its bounds would be wrong here."""
     amounts = {name: budget.amount for name, budget in problem.budgets.items()}
     if not plan.answers(problem) or {name: budget.amount for name, budget in plan.budgets.items()} != amounts:
         raise InputError(

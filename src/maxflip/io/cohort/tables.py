@@ -1,7 +1,7 @@
-"""Cohorts from disk, .parquet and .csv: read strictly, so that what is wrong is said with its place, never coerced.
+"""Cohorts from disk, .parquet and .csv: read strictly: an invalid value is reported with its position, never coerced.
 
-A file becomes the same Columns as a frame in Python, and `Cohort.table` judges both with the same words. Its bytes are
-read once, checked, parsed and let go, so that layout, cells and hash are of one state of the file.
+A file becomes the same Columns as a frame in Python, and `Cohort.table` validates both with the same messages. The
+bytes are read once, checked, parsed and freed, so that layout, cells and hash describe one state of the file.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def read_cohort(
 
 
 def id_column(cells: Cells, source: str) -> tuple[Column, list[str]]:
-    """The id column; row numbers stand in for a type that holds no ids, so that the other columns are still judged."""
+    """The id column, and faults. Row numbers replace ids of a wrong type, so that other columns are still checked."""
     if cells.holds_names:
         return Column(cells.name, cells.names()), []
     fault = f"{source}: column {cells.name!r} has type {cells.data.type}; ids must be texts or integers."
@@ -118,7 +118,7 @@ class Table:
     read_columns: Callable[[Sequence[int]], Sequence[pa.ChunkedArray]] | None
 
     def load(self, names: Sequence[str]) -> dict[str, Cells]:
-        """The cells of columns whose names stand in the file once. They are asked for once: the bytes are let go."""
+        """Cells of columns whose names are unique in the file. Can be called only once, because it frees the bytes."""
         read_columns, self.read_columns = self.read_columns, None
         if read_columns is None:
             raise ValueError(f"{self.source}: was loaded already.")

@@ -81,7 +81,7 @@ def _note_scale(raw: Raw, steepest: Any, seen: Seen) -> None:
 
 
 def _logistic(part: Part, raw: Raw, seen: Seen) -> Head:
-    """Two classes: [0, z]; more: the logits; scikit-learn up to 1.7 also one against rest, and [-z, z]."""
+    """Two classes: [0, z]; more: the logits. scikit-learn up to 1.7 also has one-vs-rest, and two-class [-z, z]."""
     decision = _linear(part, raw, seen)
     form, classes = _old_form(part), len(part.estimator.classes_)
     if classes == 2:
@@ -91,7 +91,7 @@ def _logistic(part: Part, raw: Raw, seen: Seen) -> Head:
 
 
 def _old_form(part: Part) -> str:
-    """ "ovr" or "multinomial" where the installed scikit-learn has multi_class and it departs from today's form."""
+    """ "ovr" or "multinomial" if the model's multi_class gives another form than current scikit-learn; else ""."""
     model = part.estimator
     if not hasattr(model, "multi_class"):
         return ""
@@ -179,7 +179,7 @@ def _calibrated_member(part: Part, raw: Raw, seen: Seen) -> nn.Module:
 
 
 def _margins(part: Part, raw: Raw, seen: Seen) -> Head:
-    """Only a decision function: a margin is in its units. CalibratedClassifierCV adds probabilities."""
+    """Models with only a decision function: the margin is in its units. CalibratedClassifierCV adds probabilities."""
     return Head(None, _linear(part, raw, seen))
 
 

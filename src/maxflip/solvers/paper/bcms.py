@@ -21,7 +21,7 @@ from maxflip.solvers.paper.steps import into_unit_interval
 
 @dataclass(frozen=True, kw_only=True)
 class BCMS(Chances):
-    """BCMS of the paper: pick each sample with a probability of its own, and keep the budgets with a high one.
+    """BCMS of the paper: pick each sample with its own probability; keep each budget with a high probability.
 
         max_{Pi, X} sum_j v_j pi_j   s.t.  Pr(sum_j z_j a_jr <= B_r) >= 1 - epsilon,   pi_j h_j <= 0,
         z_j ~ Bernoulli(pi_j)
@@ -29,8 +29,8 @@ class BCMS(Chances):
         L = sum_j pi_j (v_j - mu_j h_j) + sum_r lambda_r (1/N sum_n P(sum_j v_nj a_jr - B_r) - (1 - epsilon))
 
         Inner iteration: N draws v_nj = sigmoid((logit pi_j + logistic noise) / omega);
-        Pi <- min{1, (Pi + alpha grad_Pi L)^+},  X <- X + beta grad_X L. Outer: lambda and mu down their gradients.
-        v_j: worth (1, as a part of the mean worth)   h: hinge of the confidence constraint
+        Pi <- min{1, (Pi + alpha grad_Pi L)^+},  X <- X + beta grad_X L. Outer: gradient descent on lambda and mu.
+        v_j: worth / mean worth (1 if all are equal)   h: hinge of the confidence constraint
         a: consumption   P: soft indicator
 
     Options: see `maxflip.solvers.paper.settings.Loops` and `maxflip.solvers.paper.chance.Chances`.
@@ -49,7 +49,7 @@ class BCMS(Chances):
 
     @classmethod
     def scale_free(cls, **options: Any) -> BCMS:
-        """Settings under which no unit of any feature or budget matters, and multipliers to match; options given
+        """Settings that do not depend on the units of features and budgets, with multipliers to match; options given
         replace them."""
         return preset(cls, {"units": "standard", "indicator": "relative", "start_lambda": 0.1}, options)
 

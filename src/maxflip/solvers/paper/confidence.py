@@ -16,7 +16,7 @@ from maxflip.problem.goal import Goal
 def signed(goal: Goal, p: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
     """p (n, M, k), wanted (n, k) -> s (n,).
 
-    `Goal.confidence` in a form whose gradient is the paper's subgradient: of equal classes, or members, the first.
+    `Goal.confidence` in a form whose gradient is the paper's subgradient: in ties of classes or members, the first.
     """
     mask = wanted[:, None]
     if goal.is_threshold:
