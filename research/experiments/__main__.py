@@ -47,7 +47,7 @@ HELP = {
     "runtime": "what an iteration takes, each solver alone on the machine",
     "figures": "draw what there are result files for; nothing is run",
     "all": "everything, one after the other",
-    "hold": "do the flips hold in models that were learned anew?",
+    "hold": "do the flips hold in retrained models?",
 }
 ALONE = ("runtime",)  # what takes the time has the machine for itself
 FILES = {"budget": budget.FILES, "scalability": scalability.FILES, "runtime": runtime.FILES}

@@ -1,4 +1,4 @@
-"""What the margin is there for: whether flips hold in models that were learned anew."""
+"""What the margin is there for: whether flips hold in retrained models."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def _lines(results: Results) -> Iterator[str]:
         yield from _of_the_peers(results.rows("peers_budgets"))
     held = [line for result in read(results.folder) for line in in_brief(result)]
     if held:
-        yield f"**Do flips hold** in models that were learned anew? {' '.join(held)}"
+        yield f"**Do flips hold** in retrained models? {' '.join(held)}"
     claims = all_claims(results)
     with_its_own = [own for claim in claims if (own := claim.with_budgets("paper")).places]
     alone = f" With its own kind of budgets alone: of {_verdicts(with_its_own)}." if with_its_own else ""

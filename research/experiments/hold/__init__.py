@@ -1,1 +1,1 @@
-"""Do the flips hold in models that were learned anew? `program` says how it is asked."""
+"""Do the flips hold in retrained models? `program` says how it is asked."""

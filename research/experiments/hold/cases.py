@@ -1,4 +1,4 @@
-"""Whether flips hold: what models that were learned anew say of people after their changes."""
+"""Whether flips hold: what retrained models say of people after their changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Customers of a bank whom a small network predicts to default, and networks learned anew that judge their flips."""
+"""Customers of a bank whom a small network predicts to default, and retrained networks that judge their flips."""
 
 from __future__ import annotations
 

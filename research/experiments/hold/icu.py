@@ -1,4 +1,4 @@
-"""Patients in intensive care whom GRU-D predicts to die, and networks learned anew that judge their flips."""
+"""Patients in intensive care whom GRU-D predicts to die, and retrained networks that judge their flips."""
 
 from __future__ import annotations
 

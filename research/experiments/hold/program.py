@@ -1,4 +1,4 @@
-"""Do the flips hold? Of those planned against one network, how many stand in ten that were learned anew?
+"""Do the flips hold? Of those planned against one network, how many stand in ten retrained ones?
 
     python -m research.experiments hold --data DIR [--only credit,icu] [--seeds 5] [--workers N] [--out FOLDER]
                                [--quick] [--limit SECONDS]

@@ -237,8 +237,8 @@ def test_the_readme_says_how_many_hold_and_beside_whom(tmp_path: Path, theirs: t
     write("hold_icu", same, MADE, tmp_path)
     assert rendered("readme.hold", Results(tmp_path)) == (
         "**Do flips hold in retrained models?** [Measured](docs/hold.md) on smaller cohorts, by the same "
-        "margin of 0.1. Patients: 80 ± 0 % of the flips of `Prices`, and 75 % in models of another kind, of those who "
-        f"were not there anyway; in number, `Prices` is {words}."
+        "margin of 0.1. Patients: 80 ± 0 % of the flips of `Prices`, and 75 % in models of another kind, not counting "
+        f"people who passed there before any change; in number, `Prices` is {words}."
     )
 
 

@@ -372,7 +372,7 @@ def test_what_kinds_of_judges_say_is_put_into_sentences() -> None:
     assert "30, 30, 30 and 30 % in another kind." in said
     assert "in other seeds no clear difference at any margin" in said
     assert "in another kind clearly less often at every margin (there by -50.0 ± 0.0, " in said
-    assert "did not put there anyway, 12, 12, 12 and 12 % hold in these." in said
+    assert "Not counting people who passed in them before any change, 12, 12, 12 and 12 % hold in these." in said
     assert "as a share, no clear difference at any margin (-10.0 ± 49.7, " in said
     assert said.endswith("in number, no clear difference at any margin.")
 
