@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maxflip import Budget, InputError, Nearest, Prices, Problem, frontier, resolve, solve
+from maxflip import Budget, Grouped, InputError, Nearest, Prices, Problem, frontier, look, resolve, solve
 from maxflip.solvers.base import Proposal, Run
 from tests.asked import linear_questions
 from tests.conftest import LONG
@@ -106,3 +106,61 @@ def test_resolve_is_not_below_nearest_however_much_a_budget_grows(factor: float)
     found = resolve(problem, solve(problem), budgets=larger)
     asked = problem.changed(budgets=larger)
     assert found.worth >= max(solve(asked, Nearest()).worth, solve(asked, Nearest(prices="unit")).worth)
+
+
+X = np.random.default_rng(0).normal(-1.0, 1.0, size=(40, 2))
+
+
+def asked(**options: Any) -> Problem:
+    budgets = options.pop("budgets", {"x0": Budget(9.0, {"x0": 1.0}), "x1": 9.0})
+    return linear_problem([1.0, 0.5], X, budgets, **options)
+
+
+OTHERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "weights of a budget": ({}, {"budgets": {"x0": Budget(9.0, {"x0": 0.01}), "x1": 9.0}}),
+    "kind of a budget": ({}, {"budgets": {"x0": Budget(9.0, cost="absolute"), "x1": 9.0}}),
+    "limits of each": ({"limits": {"x0": (X[:, 0] - 5, None)}}, {"limits": {"x0": (X[:, 0] - 10, None)}}),
+    "target of each": ({"target": [1] * 20 + [0] * 20}, {"target": [0] * 20 + [1] * 20}),
+}
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_a_plan_of_a_question_that_looks_alike_is_refused(case: str) -> None:
+    """It would bring bounds that are false here."""
+    first, other = (asked(**options) for options in OTHERS[case])
+    plan = solve(first)
+    either: Any = (frontier, look)
+    for ask in either:
+        ask(first, plan=plan, scales=[1.0, 2.0])
+        with pytest.raises(InputError, match="plan"):
+            ask(other, plan=plan, scales=[1.0, 2.0])
+
+
+def test_a_plan_whose_budgets_were_divided_needs_its_solver() -> None:
+    problem, solver = asked(), Grouped(Prices(), ["a"] * 30 + ["b"] * 10)
+    plan = solve(problem, solver)
+    with pytest.raises(InputError, match=r"divided among 2 groups\. Give the solver too"):
+        look(problem, plan, scales=[0.5, 1.0])
+    found = look(problem, plan, scales=[0.5, 1.0], solver=solver)
+    assert found.plan is not None
+    assert found.plan.solver.groups == 2
+    assert look(problem, plan, scales=None).frontier is None
+
+
+def test_scales_that_do_not_suffice_for_those_who_must_be_picked_are_left_out() -> None:
+    problem = asked(include=["1", "2"])
+    plan = solve(problem)
+    dear = problem.changed(budgets={name: 1.001 * plan.spend[name] for name in problem.budgets})
+    enough = solve(dear, start=plan)
+    found = look(dear, enough, scales=[1e-6, 1.0, 2.0])
+    assert found.frontier is not None
+    assert found.frontier.scales == (1.0, 2.0)
+
+
+def test_what_is_no_problem_is_said() -> None:
+    plan = solve(asked(), Nearest())
+    wrong: Any = "x"
+    with pytest.raises(InputError, match="problem: got 'x'; wanted a Problem"):
+        frontier(wrong, [1.0])
+    with pytest.raises(InputError, match="problem: got 'x'; wanted a Problem"):
+        resolve(wrong, plan)

@@ -13,11 +13,16 @@ from sklearn.svm import LinearSVC
 
 import maxflip_verify
 from maxflip import (
+    KL,
+    MS,
     Budget,
     Cohort,
     Ensemble,
+    Grouped,
     InputError,
     Nearest,
+    Plan,
+    Prices,
     Problem,
     SklearnClassifier,
     Tempered,
@@ -193,3 +198,23 @@ def test_what_cannot_be_audited_is_said_and_nothing_is_written(model: Path, tmp_
 def others() -> dict[str, Any]:
     classifier = TorchClassifier(small_net(4, 3, seed=1), output="logits")
     return {"classifier": classifier, "cohort": X, "target": 1, "margin": 0.1, "budgets": {"x1": 9.0}}
+
+
+SOLVERS_SAVED = [MS(outer=1, inner=5), KL(outer=1, inner=5), Nearest(prices="unit"), Prices(effort=np.float64(1.5))]
+
+
+@pytest.mark.parametrize("solver", SOLVERS_SAVED, ids=lambda solver: type(solver).__name__)
+def test_the_job_asks_for_the_same_solver(solver: Any, model: Path, tmp_path: Path) -> None:
+    problem = posed()
+    solve(problem, solver, seed=3).save(tmp_path / "plan", problem=problem, model=model)
+    job = read_job(tmp_path / "plan" / "job.toml")
+    assert (job.solver, job.seed) == (solver, 3)
+
+
+def test_groups_by_label_stand_in_no_job(model: Path, tmp_path: Path) -> None:
+    problem = posed()
+    plan = solve(problem, Grouped(Nearest(), ["a", "b"] * (len(problem) // 2)))
+    with pytest.raises(InputError, match="groups were given by labels"):
+        plan.save(tmp_path / "plan", problem=problem, model=model)
+    plan.save(tmp_path / "plan")
+    assert Plan.load(tmp_path / "plan").solver == plan.solver

@@ -109,7 +109,8 @@ def solve(
 
 def _used(problem: Problem, solver: Solver) -> SolverUsed:
     if isinstance(solver, Grouped):
-        return SolverUsed.of(solver.solver, len(np.unique(read_groups(solver.groups, problem.cohort))))
+        groups = len(np.unique(read_groups(solver.groups, problem.cohort)))
+        return SolverUsed.of(solver.solver, groups, labelled=not isinstance(solver.groups, (int, np.integer)))
     return SolverUsed.of(solver)
 
 

@@ -7,6 +7,7 @@ import os
 import random
 import re
 import time
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxflip import InputError, Nearest, OutputError, Prices, ProblemError, TorchClassifier, solve
+from maxflip.io.job.places import lines_of
 from maxflip.io.job.read import Job, read_job
 from maxflip.io.job.schema import SOLVER_NAMES
 from maxflip.solvers import SOLVERS
@@ -251,8 +253,8 @@ def test_the_cohort_is_found_beside_the_job(tmp_path: Path, monkeypatch: pytest.
         ("margin = 0.1", "margin = -0.1", "goal.margin = -0.1: must lie in [0, 1)"),
         ("margin = 0.1", "margin = nan", "goal.margin = nan: must be a number; nan is none."),
         ("margin = 0.1", "threshold = 0", "goal.threshold = 0.0: must lie in (0, 1)"),
-        ("margin = 0.1", "", "goal: give margin or threshold, one of the two; got neither."),
-        ("margin = 0.1", "margin = 0\nthreshold = 0.5", "goal: give margin or threshold, one of the two; got both."),
+        ("margin = 0.1", "", "goal.margin, goal.threshold: give one of the two; got neither."),
+        ("margin = 0.1", "margin = 0\nthreshold = 0.5", "goal.margin, goal.threshold: give one of the two; got both."),
         ("margin = 0.1", "marign = 0.1", "goal.marign: there is no such key. Did you mean 'margin'?"),
         ('target = "stable"', "", "goal.target, goal.target_column: give one of the two; got neither."),
         ("margin = 0.1", 'margin = 0\ntarget_column = "x"', "goal.target, goal.target_column: give one of the two"),
@@ -308,6 +310,20 @@ def test_a_fault_names_its_line(tmp_path: Path) -> None:
         "goal.margin": "margin = 2",
         "limits.bmi.min": "min = 50.0",
         "solver.options.prices": "options = { prices = 3 }",
+    }
+
+
+def test_lines_are_those_of_an_editor() -> None:
+    """Brackets in quoted names, texts of several lines, and line ends that only Unicode knows."""
+    long = 'b = """\n[goal]\nmargin = 3\n"""\n'
+    text = 'a = 1 # \u2028 \u0085\n[limits."bp [mmHg]"]\n"x = # y" = 2\n' + long + "[goal]\nmargin = 4\n"
+    assert lines_of(text, tomllib.loads(text) | {"goal": {"margin": 4}}) == {
+        ("a",): 1,
+        ("limits", "bp [mmHg]"): 2,
+        ("limits", "bp [mmHg]", "x = # y"): 3,
+        ("limits", "bp [mmHg]", "b"): 4,
+        ("goal",): 8,
+        ("goal", "margin"): 9,
     }
 
 

@@ -204,7 +204,7 @@ FATES_SCHEMA = pa.schema(
 
 def used(name: str, groups: int | None = None, **options: Any) -> dict[str, Any]:
     """A solver as summary.json states it."""
-    return {"name": name, "options": options, "groups": groups}
+    return {"name": name, "options": options, "groups": groups, "labelled": False}
 
 
 def good_plan() -> GoodPlan:
@@ -274,6 +274,7 @@ def good_plan() -> GoodPlan:
             "required": 0.1,
             "levers": [{"feature": "a", "low": -0.5, "high": None, "own": False, "direction": "up"}],
             "steps": "",
+            "digest": "0" * 64,
         },
         "made": "2026-01-31T12:00:00+00:00",
         "versions": {"maxflip": "0.1", "python": "3.11", "torch": "2.13", "numpy": "2.0"},

@@ -14,7 +14,7 @@ import maxflip_wall
 from maxflip._util.atomic import write_bytes
 from maxflip._util.events import Finished, Notice, Started, Watch
 from maxflip.cli.demo import is_demo, write_demo_inputs
-from maxflip.errors import MaxflipError, OutputError, Terminated, VerifyError
+from maxflip.errors import InputError, MaxflipError, OutputError, Terminated, VerifyError
 from maxflip.io.job.read import Job, read_job
 from maxflip.io.plan_folder import check_target, staged, write_plan
 from maxflip.plan.plan import Plan
@@ -85,7 +85,10 @@ def _solve(job: Job, watch: Watch) -> _Answer:
     problem = job.problem(reading, classifier)
     judges = job.load_judges(problem)
     solver = job.solver if job.groups is None else Grouped(job.solver, job.groups)
-    plan = solve(problem, solver, seed=job.seed, watch=watch)
+    try:
+        plan = solve(problem, solver, seed=job.seed, watch=watch)
+    except InputError as error:  # such as prices of budgets that the problem does not have
+        raise type(error)(job.told(error.faults)) from error
     ask = partial(look, problem, scales=None, group=job.group(reading), reference=reference, judges=judges)
     return _looked(plan, problem, solver, job.scales(len(problem)), ask, watch)
 

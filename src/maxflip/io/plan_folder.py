@@ -90,6 +90,11 @@ def save_asked(
 ) -> None:
     """With the cohort and a job that asks what the problem asks, so that it can be audited."""
     _refuse_functions(plan, "problem and model")
+    if plan.solver.labelled:
+        raise InputError(
+            "problem and model: this plan's groups were given by labels, and a job knows groups of similar lengths "
+            "alone. Save it without problem and model."
+        )
     target, file = Path(folder), Path(model)
     if not file.is_file():
         raise InputError(f"{model}: {missing_file(file, str(model))}")
@@ -177,9 +182,12 @@ def load_plan(folder: str | Path) -> Plan:
         fates = pq.read_table(place / "fates.parquet")
         trace = pq.read_table(place / "trace.parquet").to_pydict()
         if summary["format"] != FORMAT:
-            raise InputError(f"{place}: plan format {summary['format']!r}; this version reads format {FORMAT}.")
+            raise InputError(
+                f"{place}: plan format {summary['format']!r}; this version reads format {FORMAT}. Read it with the "
+                f"version that wrote it, or solve its job again."
+            )
         return _assemble(summary, changes, fates, trace, _read_pool(place, summary))
-    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+    except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         if isinstance(error, InputError):
             raise
         if isinstance(error, PermissionError):

@@ -55,11 +55,16 @@ def _number(value: float) -> float | str:
 
 
 def _solver_table(solver: SolverUsed) -> dict[str, Any]:
-    return {"name": solver.name, "options": _plain(solver.options), "groups": solver.groups}
+    return {
+        "name": solver.name,
+        "options": _plain(solver.options),
+        "groups": solver.groups,
+        "labelled": solver.labelled,
+    }
 
 
 def _solver(table: Mapping[str, Any]) -> SolverUsed:
-    return SolverUsed(table["name"], FrozenMap(table["options"]), table["groups"])
+    return SolverUsed(table["name"], FrozenMap(table["options"]), table["groups"], table["labelled"])
 
 
 def _holds_table(holds: Holds) -> dict[str, Any]:

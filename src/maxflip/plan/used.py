@@ -18,16 +18,18 @@ class SolverUsed:
         options: {name: value} of all options.
         groups: number of groups with their own part of every budget (proportional allocation); None: all samples share
             every budget.
+        labelled: whether the groups were given by a label per sample, and not by similar lengths.
     """
 
     name: str
     options: Mapping[str, Any] = field(default_factory=lambda: FrozenMap({}))
     groups: int | None = None
+    labelled: bool = False
 
     @classmethod
-    def of(cls, solver: object, groups: int | None = None) -> SolverUsed:
+    def of(cls, solver: object, groups: int | None = None, *, labelled: bool = False) -> SolverUsed:
         options = {f.name: getattr(solver, f.name) for f in fields(solver)} if is_dataclass(solver) else {}
-        return cls(type(solver).__name__, FrozenMap(options), groups)
+        return cls(type(solver).__name__, FrozenMap(options), groups, labelled)
 
     @property
     def allocation(self) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from maxflip._util.faults import Fault, about
+from maxflip._util.faults import Fault, about, wrong
 from maxflip._util.frozen import Frozen, read_only
 from maxflip._util.parallel import filled
 from maxflip._util.types import Floats, Rows
@@ -218,7 +218,9 @@ class Problem(Frozen):
         """
         guard, rounding_notices = guard_of(self.rounding, terms.required)
         if not self.classifier.is_decision and terms.required + 2 * guard >= 1.0:
-            faults.append(f"{terms.required} is too close to 1: the model's rounding needs a guard of {guard:.2g}.")
+            name = "threshold" if terms.is_threshold else "margin"
+            says = f"is too close to 1: the model's rounding needs a guard of {guard:.2g}. Ask for less."
+            faults.append(wrong(name, terms.required, says))
         if faults:
             raise ProblemError(faults)
         functions = read_functions(terms.budgets, self.cohort, self.limits)

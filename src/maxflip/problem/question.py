@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -47,6 +48,7 @@ class Question:
         required: what the confidence must reach.
         levers: the features that may change.
         steps: of sequences, the steps that may change, in words; of a table, "".
+        digest: SHA-256 of what the other fields only sum up: the wanted classes, limits and steps of each sample.
     """
 
     wanted: tuple[str | int, ...]
@@ -54,6 +56,7 @@ class Question:
     required: float
     levers: tuple[Lever, ...] = ()
     steps: str = ""
+    digest: str = ""
 
     @classmethod
     def of(cls, problem: Problem) -> Question:
@@ -67,6 +70,7 @@ class Question:
             required=goal.required,
             levers=tuple(_lever(problem, slot) for slot in first.tolist()),
             steps=problem.steps,
+            digest=_digest(problem),
         )
 
     @property
@@ -84,6 +88,18 @@ class Question:
     def from_table(cls, table: Mapping[str, Any]) -> Question:
         levers = tuple(Lever(**lever) for lever in table["levers"])
         return cls(**{**table, "wanted": tuple(table["wanted"]), "levers": levers})
+
+
+def _digest(problem: Problem) -> str:
+    limits, slots = problem.limits, problem.slots
+    everyone = np.arange(len(problem))
+    parts = [problem.goal.wanted, limits.lower, limits.upper, limits.direction, slots.feature]
+    parts += slots.described(everyone)
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(f"{part.shape} {part.dtype.str} ".encode())
+        found.update(np.ascontiguousarray(part).tobytes())
+    return found.hexdigest()
 
 
 def _lever(problem: Problem, slot: int) -> Lever:

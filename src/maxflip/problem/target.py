@@ -21,7 +21,7 @@ def requirement_faults(margin: Any, threshold: Any, is_decision: bool = False) -
     """Exactly one of the two, inside its interval."""
     if (margin is None) == (threshold is None):
         got = "both" if margin is not None else "neither"
-        return [about("goal", f"give margin or threshold, one of the two; got {got}.")]
+        return [about("margin", f"give one of the two; got {got}.", ("threshold",))]
     if is_decision and threshold is not None:
         return [
             wrong(

@@ -39,9 +39,15 @@ class Answer:
 
 def headline(plan: Plan) -> str:
     """The answer in one sentence, for a terminal."""
-    total = _total(plan, "in it")
+    total, firmer = _total(plan, "in it"), below_margin_picked(plan)
     end = f"; {total[:1].lower()}{total[1:]}" if total else "."
-    return f"The plan moves {whole(plan.count)} of {whole(len(plan.fates))} into the wanted class{end}"
+    picked = f"{whole(plan.count)} of {whole(len(plan.fates))}"
+    if not firmer:
+        return f"The plan moves {picked} into the wanted class{end}"
+    if firmer == plan.count:
+        return f"The plan makes {picked} confident enough in the wanted class{end}"
+    moved = whole(plan.count - firmer)
+    return f"The plan moves {picked}: {moved} into the wanted class, {whole(firmer)} more become confident enough{end}"
 
 
 def answer(plan: Plan) -> Answer:
@@ -178,7 +184,7 @@ def _note(plan: Plan) -> str:
     picked = below_margin_picked(plan)
     if picked == plan.below_margin:
         return ""  # the headline counts them
-    who = "this one" if plan.below_margin == 1 else "they"
+    who = "this one" if plan.below_margin == 1 else "some of them"
     if not plan.count:
         among = ""
     elif picked is None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from maxflip._util.engine import Engine
 from maxflip._util.events import Watch
-from maxflip._util.messages import shown
+from maxflip._util.messages import counted, shown
 from maxflip.errors import InputError
 from maxflip.plan.plan import Plan
 from maxflip.problem.budgets import Budget
@@ -56,6 +56,7 @@ def resolve(
     """
     if not isinstance(plan, Plan):
         raise InputError(f"plan: got {shown(plan)}; wanted the plan to start from. Without one, use solve(problem).")
+    _check_problem(problem)
     asked = problem.changed(budgets=budgets, margin=margin, threshold=threshold)
     return solve(asked, solver, seed=seed, start=plan, engine=engine, watch=watch)
 
@@ -111,16 +112,24 @@ def frontier(
         engine: who does the work.
         watch: who is told.
     """
+    _check_problem(problem)
     ascending = ascending_scales(scales)
     if plan is not None:
+        if not isinstance(plan, Plan):
+            raise InputError(f"plan: got {shown(plan)}; wanted a Plan of the problem.")
         _check_plan(problem, plan)
     return along(problem, ascending, solver, plan, seed=seed, engine=engine, watch=watch)
 
 
+def _check_problem(problem: Any) -> None:
+    if not isinstance(problem, Problem):
+        raise InputError(f"problem: got {shown(problem)}; wanted a Problem(...).")
+
+
 def _check_plan(problem: Problem, plan: Plan) -> None:
     """Raise InputError for a plan of another problem: its bounds would be wrong here."""
-    amounts = {name: budget.amount for name, budget in problem.budgets.items()}
-    if not plan.answers(problem) or {name: budget.amount for name, budget in plan.budgets.items()} != amounts:
+    asked = {name: budget.detached() for name, budget in problem.budgets.items()}
+    if not plan.answers(problem) or dict(plan.budgets) != asked:
         raise InputError(
             "plan: it answers another question than the problem: other samples, budgets, worths, goal or limits. "
             "Give the plan of this very problem, or none."
@@ -156,6 +165,11 @@ def along(
         watch: who is told of each solve.
         after_each: called after each solve.
     """
+    if plan is not None and plan.solver.groups is not None and not isinstance(solver, Grouped):
+        raise InputError(
+            f"plan: its budgets were divided among {counted(plan.solver.groups, 'group')}. Give the solver too, "
+            "Grouped(Prices(), groups), so that they are divided at other scales as well."
+        )
     scaled = [_scaled(problem, scale) for scale in scales]
     found: list[Plan] = []
     for scale, one in zip(scales, scaled, strict=True):

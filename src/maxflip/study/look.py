@@ -73,8 +73,13 @@ def _check(problem: Any, plan: Any) -> None:
     cohort = problem.cohort
     if cohort.features != plan.features or not np.array_equal(cohort.ids, plan.all_ids):
         raise InputError("plan: has other samples or features than the problem. Give the problem it was made for.")
-    if {name: b.amount for name, b in problem.budgets.items()} != {name: b.amount for name, b in plan.budgets.items()}:
+    if {name: b.detached() for name, b in problem.budgets.items()} != dict(plan.budgets):
         raise InputError(
             "problem: has other budgets than the plan. Give the one that the plan was made for; after `resolve` or "
             "`frontier` that is problem.changed(budgets=...)."
+        )
+    if not plan.answers(problem):
+        raise InputError(
+            "plan: it answers another question than the problem: other worths, goal, limits or ids to pick. "
+            "Give the problem it was made for."
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from maxflip._util.events import Advanced, Finished, Started, Watch, silent
+from maxflip.errors import ProblemError
 from maxflip.plan.plan import Plan
 from maxflip.problem.problem import Problem
 from maxflip.solvers import Solver
@@ -22,11 +23,20 @@ def outlook_of(
     solver: Solver | None = None,
     watch: Watch | None = None,
 ) -> tuple[Outlook, Plan]:
-    """What each scale buys, and the plan at scale 1: the one given, or a better one that the others showed."""
+    """What each scale buys, and the plan at scale 1: the one given, or a better one that the others showed. Scales at
+    which the budgets do not suffice for those who must be picked are left out."""
     tell, stage = watch or silent, "Asking what other budgets buy"
     ascending = ascending_scales(scales)
     tell(Started(stage, sum(scale != 1.0 for scale in ascending)))
-    found = along(problem, ascending, solver, plan, seed=plan.seed, after_each=lambda: tell(Advanced(stage, 1)))
+    while True:
+        try:
+            found = along(problem, ascending, solver, plan, seed=plan.seed, after_each=lambda: tell(Advanced(stage, 1)))
+            break
+        except ProblemError:  # so little of the budgets is not enough for those who must be picked
+            if ascending[0] >= 1.0 or not len(problem.include):
+                raise
+            tell(Advanced(stage, 1))
+            ascending = ascending[1:]
     tell(Finished(stage))
     plans = found.plans
     outlook = Outlook(

@@ -9,8 +9,10 @@ from typing import Any
 
 from maxflip._util.faults import Fault, Place
 
-_TABLE = re.compile(r"\s*\[([^\[\]]+)\]\s*(?:#.*)?")
-_KEY = re.compile(r"\s*([^=#]+?)\s*=")
+_QUOTED = r"""\"[^\"]*\"|'[^']*'"""
+_TABLE = re.compile(rf"\s*\[\[?((?:[^\[\]\"']|{_QUOTED})+)\]\]?\s*(?:#.*)?")
+_KEY = re.compile(rf"\s*((?:[^=#\"']|{_QUOTED})+?)\s*=")
+_MULTILINE = re.compile(r"\"\"\"|'''")
 # Arguments of Problem that a job has in a table of another name.
 _ARGUMENTS: Mapping[str, Place] = {
     **{name: ("goal", name) for name in ("target", "margin", "threshold", "include", "exclude")},
@@ -67,7 +69,11 @@ def lines_of(text: str, tables: Mapping[str, Any]) -> dict[Place, int]:
     that of its key."""
     found: dict[Place, int] = {}
     table: Place = ()
-    for number, line in enumerate(text.splitlines(), start=1):
+    inside = False  # a text of several lines
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
+        was_inside, inside = inside, inside ^ bool(len(_MULTILINE.findall(line)) % 2)
+        if was_inside:
+            continue
         header, key = _TABLE.fullmatch(line), _KEY.match(line)
         if header:
             table = _parsed(header[1])

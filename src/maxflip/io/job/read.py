@@ -7,7 +7,7 @@ before torch is loaded, which takes a second: whatever needs it is imported wher
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -128,6 +128,11 @@ class Job:
         if asked is None:
             asked = cohort <= LARGE
         return (SCALES if asked else None) if isinstance(asked, bool) else asked
+
+    def told(self, faults: Iterable[Any]) -> list[str]:
+        """Faults of the problem or of the solver's options, where the job has them."""
+        kind = type(self.solver).__name__
+        return [told(_of_options(fault, kind), self.source, self.lines) for fault in faults]
 
     def load_classifier(self, watch: Watch) -> TorchClassifier:
         from maxflip.models.files import load_classifier, load_sequence_classifier, read_model
@@ -374,7 +379,7 @@ def _solver(form: SolverForm, faults: list[str | Fault]) -> Solver | None:
     try:
         solver: Solver = make(**form.options)
     except InputError as error:
-        faults += [_of_options(fault) for fault in error.faults]
+        faults += [_of_options(fault, kind.__name__) for fault in error.faults]
         return None
     except TypeError as error:  # an option of a type that the solver cannot even compare
         faults.append(about(("solver", "options"), f"{error}."))
@@ -382,8 +387,8 @@ def _solver(form: SolverForm, faults: list[str | Fault]) -> Solver | None:
     return solver
 
 
-def _of_options(fault: str | Fault) -> str | Fault:
-    """A fault of a solver's option, where the job has it."""
-    if isinstance(fault, str):
+def _of_options(fault: str | Fault, kind: str) -> str | Fault:
+    """A fault of an option of a solver of this kind, where the job has it; others as they are."""
+    if isinstance(fault, str) or any(place[0] != kind for place in fault.places):
         return fault
     return replace(fault, places=tuple(("solver", "options", *place[1:]) for place in fault.places))

@@ -133,7 +133,11 @@ def _toml(value: Any) -> str:
     """On one line. A text of JSON is one of TOML, but for a character that JSON leaves bare."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_key(k)} = {_toml(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list):
+    if isinstance(value, np.generic):
+        return _toml(value.item())
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(_toml, value)) + "]"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
