@@ -93,7 +93,7 @@ def test_the_guard_of_decision_values_follows_the_margin(margin: float) -> None:
 def test_a_margin_that_rounding_cannot_reach_is_told_in_words() -> None:
     problem = asked()
     plan = solve(problem, Nearest())
-    words = "0.9999995 is too close to 1: the model's rounding needs a guard of 1e-06"
+    words = "0.9999995: is too close to 1: the model's rounding needs a guard of 1e-06"
     with pytest.raises(ProblemError, match=words):
         asked(margin=0.9999995)
     with pytest.raises(ProblemError, match=words):

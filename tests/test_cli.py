@@ -24,6 +24,7 @@ from typer.testing import CliRunner
 import maxflip_verify
 from maxflip import Plan
 from maxflip.cli.main import app
+from maxflip.report.answer import below_margin_picked
 from tests.examples import small_net
 from tests.jobs import export, job_text
 from tests.test_sanity import doubts
@@ -73,9 +74,12 @@ def test_solve_verify_report(folder: Path) -> None:
     plan = Plan.load(folder / "plan")
     there = int((plan.fates == "already").sum())
     assert plan.count > 0
+    firmer = below_margin_picked(plan)
+    assert firmer == int((plan.confidence_before[plan.selected] > 0).sum()) > 0
     assert done.stdout.startswith(
-        f"The plan moves {plan.count} of 40 into the wanted class; including the {there} already there, "
-        f"{plan.count + there} are predicted in it with the required confidence.\n"
+        f"The plan moves {plan.count} of 40: {plan.count - firmer} into the wanted class, {firmer} more become "
+        f"confident enough; including the {there} already there, {plan.count + there} are predicted in it with the required "
+        "confidence.\n"
     )
     assert "moves predictions, not outcomes" in done.stdout
     assert "maximum is" in done.stdout

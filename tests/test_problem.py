@@ -188,7 +188,7 @@ def test_a_problem_is_frozen_and_prints_itself() -> None:
         ({"budgets": {"h": Budget(1.0, {"a": float("inf")})}}, ["budgets.h.uses.a = inf"]),
         ({"budgets": {"a": Budget(1.0, cost="cubic")}}, ["budgets.a.cost = 'cubic'"]),
         ({"budgets": {"a": 1.0, "p": Budget(1.0, {"a": 1.0}, "count")}}, ["budgets.p.uses"]),
-        ({"margin": None}, ["margin or threshold", "neither"]),
+        ({"margin": None}, ["margin, threshold: give one of the two", "neither"]),
         ({"threshold": 0.9}, ["both"]),
         ({"margin": 1.0}, ["[0, 1)"]),
         ({"margin": None, "threshold": 0.0}, ["(0, 1)"]),

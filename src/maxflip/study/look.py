@@ -52,7 +52,7 @@ def look(
         solver: solver for the scales; None: Prices().
         watch: function called with progress events (maxflip.Event); None: no reports.
     """
-    _check(problem, plan)
+    _check(problem, plan, same=scales is not None)
     grouping = None if group is None else read_group(group, problem.cohort)
     real = None if reference is None else read_reference(reference, problem.cohort)
     named = None if judges is None else read_judges(judges, problem)
@@ -65,7 +65,8 @@ def look(
     return Insight(ahead, plausibility, groups, notices, plan, judged)
 
 
-def _check(problem: Any, plan: Any) -> None:
+def _check(problem: Any, plan: Any, *, same: bool) -> None:
+    """same: whether it must be the very question, and not one with another margin, say"""
     if not isinstance(problem, Problem):
         raise InputError(f"problem: got {shown(problem)}; wanted the Problem(...) that the plan was made for.")
     if not isinstance(plan, Plan):
@@ -78,7 +79,7 @@ def _check(problem: Any, plan: Any) -> None:
             "problem: has other budgets than the plan. Give the one that the plan was made for; after `resolve` or "
             "`frontier` that is problem.changed(budgets=...)."
         )
-    if not plan.answers(problem):
+    if same and not plan.answers(problem):
         raise InputError(
             "plan: it answers another question than the problem: other worths, goal, limits or ids to pick. "
             "Give the problem it was made for."
