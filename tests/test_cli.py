@@ -78,8 +78,8 @@ def test_solve_verify_report(folder: Path) -> None:
     assert firmer == int((plan.confidence_before[plan.selected] > 0).sum()) > 0
     assert done.stdout.startswith(
         f"The plan moves {plan.count} of 40: {plan.count - firmer} into the wanted class, {firmer} more become "
-        f"confident enough; including the {there} already there, {plan.count + there} are predicted in it with the required "
-        "confidence.\n"
+        f"confident enough; including the {there} already there, {plan.count + there} are predicted in it "
+        "with the required confidence.\n"
     )
     assert "moves predictions, not outcomes" in done.stdout
     assert "maximum is" in done.stdout
