@@ -469,3 +469,11 @@ def test_a_hostile_model_is_exit_7_and_runs_nothing(
     assert snapshot(folder) == before
     assert not canary.exists()
     assert "canary_module" not in sys.modules
+
+
+def test_a_price_of_a_budget_that_is_not_there_is_told_with_its_line(folder: Path) -> None:
+    edit_job(folder, "[goal]", '[solver]\nname = "nearest"\noptions = { prices = { nothing = 1.0 } }\n\n[goal]')
+    done = solved(folder)
+    assert done.exit_code == 2
+    line = (folder / "job.toml").read_text().splitlines().index("options = { prices = { nothing = 1.0 } }") + 1
+    assert f"job.toml: line {line}: solver.options.prices: no budget is called 'nothing'." in done.stderr
