@@ -38,7 +38,7 @@ class Stages:
     # Samples of a linear model on which prices are estimated; evaluating these costs little. (kinds)
     some_exact: int = 20_000
     # Relative gap at which column generation ends there; filling and local search win most of the rest. (kinds)
-    gap_exact: float = 2e-3
+    gap_exact: float = 5e-4
     # Up to so many samples, first flips are refined, so that they are as cheap as those of Nearest. (gradients)
     small: int = 128
     # Up to so many samples, all flips of Nearest are offered too, so that no plan is below its plans. (not tuned)
@@ -249,7 +249,7 @@ class CuttingPlanes:
     # ... at most ... (kinds)
     widest: float = 1.5
     # ... and at least. (kinds)
-    narrowest: float = 1.0003
+    narrowest: float = 1.01
     # Its exponent after a step that lowers D ... (kinds)
     wider: float = 1.5
     # ... and after one that does not. (kinds)
@@ -259,7 +259,7 @@ class CuttingPlanes:
     # Of D: a smaller promise ends it ... (kinds)
     closed_gap: float = 1e-4
     # ... unless the box is narrower than this. (kinds)
-    open_width: float = 1.003
+    open_width: float = 1.02
     # Of D / m: what all of a budget that had no price may be worth after a step. (kinds)
     rise: float = 1e-3
     # Of D / m: least price of an overdrawn budget when averages are weighed. (kinds)

@@ -198,32 +198,48 @@ class Shard:
         surface = self._at(prices)
         without = torch.as_tensor(np.isin(self.rows, taken), device=self.worth.device)
         if self.forms is not None:
-            at = torch.nonzero(self.found & ~without).flatten()
-            exact = linear.search(surface, self.forms, at)
-            at, change = at[exact.found[at]], exact.change
-        else:
-            best, at = self._tracked(surface, prices, reach, without)
-            if self.problem.scenarios.step is not None:
-                best, at = self._on_grid(surface, best, at)
-            change = best.change
-        return self._as_flips([self.rows[at.cpu().numpy()]], [change[at]])
+            return self._exact_flips(surface, without)
+        best, at = self._tracked(surface, prices, reach, without)
+        if self.problem.scenarios.step is not None:
+            best, at = self._on_grid(surface, best, at)
+        return self._as_flips([self.rows[at.cpu().numpy()]], [best.change[at]])
+
+    def _exact_flips(self, surface: Surface, without: torch.Tensor | None = None) -> FlipSet:
+        """The cheapest flips of a linear model at the surface's prices."""
+        if self.forms is None:
+            raise ValueError("the model is not linear")
+        wanted = self.found if without is None else self.found & ~without
+        exact = linear.search(surface, self.forms, torch.nonzero(wanted).flatten())
+        at = torch.nonzero(wanted & exact.found).flatten()
+        return self._as_flips([self.rows[at.cpu().numpy()]], [exact.change[at]])
 
     def gain_and_draws(self, prices: Floats) -> tuple[float, Floats]:
         """What these samples add to D, and the draw of those that are picked, (m,)."""
-        flips = self.flips_at(prices, np.inf, self.rows[:0])
-        drawn = self.problem.ledger.consumption(flips.changes)
-        gain = self.problem.worth[flips.rows] - drawn @ prices
-        picked = (gain > 0) | np.isin(flips.rows, self.problem.include)
-        return float(gain[picked].sum()), drawn[picked].sum(axis=0)
+        flips, gain, picked = self._picked_at(prices)
+        drawn = self.problem.ledger.consumption(flips.changes[picked])
+        return float(gain[picked].sum()), drawn.sum(axis=0)
 
     def average_at(self, tried: Floats, weights: Floats) -> FlipSet:
-        """Each sample's flips at the prices tried (K, m), averaged with these weights (K,). Where the accepted side of
-        the surface is convex, as that of a linear model, an average of flips is a flip."""
-        parts = [(w, self.flips_at(at, np.inf, self.rows[:0])) for at, w in zip(tried, weights, strict=True)]
-        rows = parts[0][1].rows
-        same = [(w, flips) for w, flips in parts if np.array_equal(flips.rows, rows)]
-        mean = np.sum([w * flips.changes for w, flips in same], axis=0) / sum(w for w, _ in same)
-        return FlipSet(rows, self.problem.settle(rows, mean))
+        """Each sample's average flip at those of the prices tried (K, m) at which it is picked, with weights (K,); at
+        all prices, if it is never picked.
+
+        If the weighted draws of those picked fit the budgets, so does a mixture of averages, which is worth as much.
+        Where the accepted side of the surface is convex, as that of a linear model, an average of flips is a flip.
+        """
+        parts = [self._picked_at(prices) for prices in tried]
+        rows = parts[0][0].rows
+        same = [k for k, (flips, _, _) in enumerate(parts) if np.array_equal(flips.rows, rows)]
+        weight = np.array([np.where(parts[k][2], weights[k], 0.0) for k in same])
+        weight = np.where(weight.any(axis=0), weight, weights[same][:, None])
+        mean = np.sum([w[:, None] * parts[k][0].changes for w, k in zip(weight, same, strict=True)], axis=0)
+        return FlipSet(rows, self.problem.settle(rows, mean / weight.sum(axis=0)[:, None]))
+
+    def _picked_at(self, prices: Floats) -> tuple[FlipSet, Floats, Mask]:
+        """The cheapest flips, what each gains (b,), and which gain anything or must be picked (b,). The prices are
+        straight: flips that are cheapest at bent prices cost more, and D would be too low."""
+        flips = self._exact_flips(self._at(prices, softness=0.0))
+        gain = self.problem.worth[flips.rows] - self.problem.ledger.consumption(flips.changes) @ prices
+        return flips, gain, (gain > 0) | np.isin(flips.rows, self.problem.include)
 
     def follow(self, prices: Floats, reach: float) -> None:
         """Search cheaper flips along the directions of samples whose flip costs at most `reach` times their worth. If
