@@ -105,3 +105,15 @@ def test_resolve_takes_a_tenth_of_the_gradients_and_loses_little(cost: str, fact
     assert again.worth >= 0.98 * fresh.worth
     assert again.estimate is not None
     assert fresh.worth <= again.estimate + 1
+
+
+def test_a_cap_with_a_place_left_has_no_price() -> None:
+    """`hours` is used up by 119 people, one below the cap. More places would stay empty."""
+    x = -np.ones((200, 1))
+    each = (1.0 + 2 * math.atanh(0.1)) ** 2
+    budgets = {"x0": 119.5 * each, "people": Budget(120, cost="count")}
+    plan = solve(linear_problem([1.0], x, budgets))
+    assert plan.count == 119
+    assert plan.prices is not None
+    assert plan.prices["people"] == 0.0
+    assert plan.prices["x0"] > 0.0

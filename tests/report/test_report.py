@@ -188,6 +188,15 @@ def test_a_plan_for_nobody_is_a_page_too() -> None:
 # Budgets
 
 
+@pytest.mark.parametrize(("between", "said"), [((6.5, 7.5), ""), ((5.5, 9.2), "valid for a budget from 6 to 9")])
+def test_the_price_of_a_place_is_valid_for_whole_numbers_of_people(between: tuple[float, float], said: str) -> None:
+    text = read(
+        make(budgets={"people": Budget(7, None, "count")}, prices={"people": 1.0}, price_ranges={"people": between})
+    )
+    assert "valid for" in text if said else "valid for" not in text
+    assert said in text
+
+
 def test_budgets_in_words() -> None:
     budgets = {
         "bp": Budget(400.0, {"bp": 1.0}),

@@ -160,6 +160,10 @@ def _holds(plan: Plan, name: str) -> Markup:
     if not price or between is None:
         return Markup("")
     low, high = between
+    if plan.budgets[name].cost == "count":  # in whole people
+        low, high = math.ceil(low), math.floor(high)
+        if low >= high:
+            return Markup("")
     valid = Markup("valid for a budget from {} to {}").format(number(low, 3), number(high, 3))
     takes = 1 / price
     if has_worths(plan) or plan.budgets[name].cost == "count" or plan.budgets[name].amount + takes > high:

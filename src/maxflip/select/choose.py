@@ -385,7 +385,9 @@ def _pick(offer: _Offer, relaxation: Relaxed, room: Floats, cuts: list[tuple[Flo
             nodes = max(1, CHOICE.nodes // max(1, m))
     usual = float(np.median(worth[worth > 0])) if (worth > 0).any() else 0.0
     if len(lead) > CHOICE.exact or (len(lead) > CHOICE.few and m > CHOICE.branched_budgets):
-        enough = ceiling - usual if m <= CHOICE.branched_budgets else min(ceiling - usual, CHOICE.nearly * ceiling)
+        # If worths differ much, a typical sample may be a large part of the total; then the fine gap is required.
+        one_less = ceiling - usual if is_whole else max(enough, ceiling - usual)
+        enough = one_less if m <= CHOICE.branched_budgets else min(ceiling - usual, CHOICE.nearly * ceiling)
         gap, nodes = relaxation.bound - enough, max(1, CHOICE.nodes // max(1, m))
     if best is not None and (not offer.branched or (offer.effort < 1 and worth[best].sum() >= ceiling - usual)):
         return best

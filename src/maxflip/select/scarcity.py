@@ -19,6 +19,7 @@ def true_prices(problem: Problem, prices: Floats, offered: Pool, picked: Pool) -
        v is the largest worth of a sample that is not picked.
     2. At least a tenth of it is left, and twice what the next samples would draw of it on average. These are the
        samples not picked whose cheapest flip costs at most twice their worth; or the cheapest of all, if there is none.
+    3. It counts people, and there is a place left for one more.
 
     If every sample with a flip is picked, all prices are 0.
 
@@ -34,7 +35,9 @@ def true_prices(problem: Problem, prices: Floats, offered: Pool, picked: Pool) -
     unused = (left >= SCARCITY.unused * problem.ledger.amounts) & (
         left >= SCARCITY.samples_left * _needed(problem, prices, others)
     )
-    return np.where(ample | unused, 0.0, prices)
+    counts = problem.ledger.count
+    has_place = (counts > 0) & (left >= counts)
+    return np.where(ample | unused | has_place, 0.0, prices)
 
 
 def _needed(problem: Problem, prices: Floats, others: Pool) -> Floats:

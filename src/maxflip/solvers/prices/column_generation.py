@@ -166,9 +166,9 @@ class ColumnGeneration:
 
     def fill(self, rounds: int) -> None:
         """Search flips that fit into what a selection leaves, as long as that wins something. Then search flips with
-        which the selection draws less."""
+        which the selection draws less. An earlier selection stays if it is worth more."""
         problem, market = self.market.problem, self.market
-        won = -1.0
+        before, won = self.picked, -1.0
         for _ in range(rounds):
             selected = self._selected()
             if selected is None:
@@ -183,6 +183,8 @@ class ColumnGeneration:
             if found is None or not len(found.rows):
                 break
             self.add(found)
+        if before is not None and float(problem.worth[before.rows].sum()) > won:
+            self.picked = before
         if self.picked is not None:
             self.left = market.amounts - problem.ledger.spent(self.picked.changes)
             self.draw_less(np.unique(self.picked.rows))
