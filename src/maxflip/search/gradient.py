@@ -33,7 +33,7 @@ from maxflip.search.surface import Surface
 
 @dataclass(eq=False)
 class Best:
-    """The cheapest passing change of each sample so far: change (B, A), cost (B,), inf where there is none."""
+    """The cheapest known flip of each sample: change (B, A), cost (B,); cost inf without a flip."""
 
     change: torch.Tensor
     cost: torch.Tensor

@@ -172,5 +172,5 @@ def out_of_reach(g: torch.Tensor, r: torch.Tensor, low: torch.Tensor, high: torc
 
 
 def rounding_of(size: torch.Tensor, terms: int) -> torch.Tensor:
-    """Bound on the rounding error of a sum of so many terms, each of a few operations.   size: sum of their sizes"""
+    """Bound on the rounding error of a sum of `terms` terms, each of a few operations.   size: sum of their sizes"""
     return EPS * (terms + 8) * size

@@ -55,7 +55,7 @@ class GradientSearch:
     first_radius: float = 1.5
     # Steps of a climb, at most. (not tuned)
     climb_steps: int = 40
-    # Within limits: a climb ends after so many steps in a row that do not raise m. (reach)
+    # With limits: consecutive steps without a rise of m after which a climb ends. (reach)
     climb_patience: int = 4
     # Length of a climbing step, as a multiple of the distance to the tangent plane. (not tuned)
     climb_overshoot: float = 1.2
@@ -123,9 +123,9 @@ class TrustRegionSearch:
     longest_unit: float = 10.0
     # Bisections of the multiplier of a step. (not tuned)
     bisections: int = 16
-    # Starts tried: flips of so many nearest neighbours ... (kinds)
+    # Starts tried: flips of this many nearest neighbours ... (kinds)
     neighbours: int = 32
-    # ... and of so many samples spaced evenly by cost. (kinds)
+    # ... and of this many samples, evenly spaced by cost. (kinds)
     others: int = 32
     # Their flips are scaled to cost this part of the sample's own. (not tuned)
     leader_cost: float = 0.9

@@ -19,7 +19,7 @@ def true_prices(problem: Problem, prices: Floats, offered: Pool, picked: Pool) -
        v is the largest worth of a sample that is not picked.
     2. At least a tenth of it is left, and twice what the next samples would draw of it on average. These are the
        samples not picked whose cheapest flip costs at most twice their worth; or the cheapest of all, if there is none.
-    3. It counts people, and there is a place left for one more.
+    3. It counts people, and one more fits.
 
     If every sample with a flip is picked, all prices are 0.
 
