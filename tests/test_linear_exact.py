@@ -16,7 +16,7 @@ from maxflip import Budget, Ensemble, Problem, TorchClassifier
 from maxflip.search import FeaturePrices, cheapest_flips
 from maxflip.search.convex import cheapest_into_convex
 from maxflip.search.halfspace import cost
-from maxflip.search.interior import Bent, _solver
+from maxflip.search.interior import Concave, _solver
 from maxflip.search.linear import Exact, _Logits, applies, cheapest, out_of_reach
 from maxflip.search.settings import PRICING
 from maxflip.search.surface import Surface
@@ -380,8 +380,8 @@ def test_the_interior_point_method_proves_what_it_finds(kind: str, limited: bool
     g_, r_ = torch.tensor(g), torch.tensor(r)
     terms = Terms(*(torch.tensor(v) for v in (squared, absolute, low, high)))
 
-    def half_spaces(z: torch.Tensor, mine: torch.Tensor) -> Bent:
-        return Bent(z - r_[mine], torch.eye(rows, dtype=z.dtype).expand(len(z), -1, -1))
+    def half_spaces(z: torch.Tensor, mine: torch.Tensor) -> Concave:
+        return Concave(z - r_[mine], torch.eye(rows, dtype=z.dtype).expand(len(z), -1, -1))
 
     flip = cheapest_into_convex(half_spaces, torch.zeros_like(r_), g_, terms)
     price = terms.cost(flip.change)

@@ -1,6 +1,6 @@
-"""A second implementation of the networks, one sample and one step at a time, from the equations of docs/networks.md.
+"""A second implementation of the networks, one sample and one time step at a time, from docs/networks.md.
 
-It is slow, without batches, and shares no code with the library, so that both are unlikely to have the same error.
+It is slow and shares no code with the library, so that both are unlikely to have the same error.
 """
 
 import json
@@ -212,8 +212,8 @@ class Network:
             steps = [s + self._linear(f"{layer}.self_attn.out_proj", a) for s, a in zip(steps, seen, strict=True)]
             for n, s in enumerate(steps):
                 wide = self._linear(f"{layer}.linear1", self._norm(f"{layer}.norm2", s))
-                bent = np.array([w * (1 + math.erf(w / math.sqrt(2))) / 2 for w in wide], dtype=self.dtype)
-                steps[n] = s + self._linear(f"{layer}.linear2", bent)
+                activated = np.array([w * (1 + math.erf(w / math.sqrt(2))) / 2 for w in wide], dtype=self.dtype)
+                steps[n] = s + self._linear(f"{layer}.linear2", activated)
         return np.concatenate([np.mean([self._norm("encoder.norm", s) for s in steps], axis=0), known])
 
     def _norm(self, name: str, v: Array) -> Array:
@@ -228,7 +228,7 @@ def _sigmoid(v: Array) -> Array:
 
 
 def _attend(q: Array, k: Array, v: Array) -> Array:
-    """(T, d) each: every step takes from all, by how well its query fits their keys."""
+    """softmax(q k' / sqrt(d)) v.   q, k, v (T, d)"""
     fit = q @ k.T / np.sqrt(q.dtype.type(q.shape[1]))
     share = np.exp(fit - fit.max(axis=1, keepdims=True))
     return np.asarray(share / share.sum(axis=1, keepdims=True) @ v)

@@ -1,4 +1,4 @@
-"""The rules of docs/formats.md, each one a Check. Tolerance 0 wherever no model is involved."""
+"""The rules of docs/formats.md, each as a Check. Tolerances are 0 except for outputs of the model."""
 
 import math
 import sys
@@ -34,10 +34,10 @@ class Check:
     findings: tuple[str, ...]
 
 
-def check(name: str, wrong: Any, got: Any, wanted: Any, where: Callable[[int], str] = lambda _: "") -> Check:
+def check(name: str, wrong: Any, got: Any, wanted: Any, place: Callable[[int], str] = lambda _: "") -> Check:
     """A finding for every position where `wrong` is true; `got` and `wanted` are arrays or single values."""
     places = np.flatnonzero(wrong).tolist()
-    found = [f"{name}{where(i)}: got {_at(got, i)!r}, wanted {_at(wanted, i)}" for i in places[:SHOWN]]
+    found = [f"{name}{place(i)}: got {_at(got, i)!r}, wanted {_at(wanted, i)}" for i in places[:SHOWN]]
     return Check(name, (*found, *[f"{name}: and {len(places) - SHOWN} more"][: len(places) > SHOWN]))
 
 
@@ -46,7 +46,7 @@ def _at(value: Any, i: int) -> Any:
 
 
 def plan_rules(case: Case, plan: Columns) -> Iterator[Check]:
-    """Every row is in order and changes a value of the cohort as the job allows."""
+    """The rows are in order, and each changes a value of the cohort as the job allows."""
 
     def place(i: int) -> str:
         at = f", step {plan['step'][i]}" if case.is_long else ""
@@ -82,7 +82,7 @@ def plan_rules(case: Case, plan: Columns) -> Iterator[Check]:
 def fate_rules(case: Case, plan: Columns, fates: Columns, guard: float) -> Iterator[Check]:
     """Every sample has a row; its fate agrees with the plan, the job and a new run of the model."""
     goal, fate, flipped, ids = case.job["goal"], fates["fate"], fates["flipped"], np.array(case.ids, dtype=object)
-    before, after, line = fates["before"], fates["after"], goal.get("margin", goal.get("threshold"))
+    before, after, need = fates["before"], fates["after"], goal.get("margin", goal.get("threshold"))
     already, usable = fate == "already", fate != "unusable"
     include, exclude = (np.isin(ids, np.array(goal.get(key, []), dtype=object)) for key in ("include", "exclude"))
     unknown = sorted(set(goal.get("include", [])) - set(case.ids))
@@ -91,21 +91,21 @@ def fate_rules(case: Case, plan: Columns, fates: Columns, guard: float) -> Itera
     yield check("fates.parquet: ids", bool(odd), [got for got, _ in odd], [wanted for _, wanted in odd])
     off = {key: ~(np.abs(fates[f"confidence_{key}"] - fates[key]) <= guard + ROUNDING) for key in ("before", "after")}
     off["before"] &= ~(np.isnan(before) & np.isnan(fates["confidence_before"]))
-    finite = np.isfinite(before) & (exclude | (before >= line + guard))  # excluded samples are not searched for a flip
+    finite = np.isfinite(before) & (exclude | (before >= need + guard))  # excluded samples are not searched for a flip
     held = [key for key in fates if key.startswith(HELD)]
     for what, wrong, got, wanted in (
-        *((key, flipped & ~(fates[key] >= line), fates[key], f"confidence of at least {line}") for key in held),
+        *((key, flipped & ~(fates[key] >= need), fates[key], f"confidence of at least {need}") for key in held),
         ("fate", ~np.isin(fate, [*FATES, "flipped"]), fate, "a known one"),
         ("plan", flipped != np.isin(np.arange(len(ids)), plan["sample"]), fate, "flipped if and only if changed"),
         ("include", include & ~flipped & ~already, fate, "flipped or already"),
         ("exclude", exclude & np.isin(fate, ["flipped", "not_found"]), fate, "left_out, unreachable or already"),
         ("worth", fates["worth"] != case.worth, fates["worth"], case.worth),
         ("not flipped", ~flipped & ~np.isnan(fates["confidence_after"]), fates["confidence_after"], "null"),
-        ("flipped", flipped & ~(after >= line), after, f"confidence of at least {line}"),
-        ("guard", flipped & (fates["confidence_after"] < line + guard), fates["confidence_after"], f"{line} + {guard}"),
+        ("flipped", flipped & ~(after >= need), after, f"confidence of at least {need}"),
+        ("guard", flipped & (fates["confidence_after"] < need + guard), fates["confidence_after"], f"{need} + {guard}"),
         ("unusable", ~usable & finite, before, "an output that is not finite"),
-        ("already", already & ~(before >= line - guard), before, f"confidence of at least {line}"),
-        ("start", usable & ~already & ~(before < line + guard), before, f"confidence below {line}"),
+        ("already", already & ~(before >= need - guard), before, f"confidence of at least {need}"),
+        ("start", usable & ~already & ~(before < need + guard), before, f"confidence below {need}"),
         ("confidence_before", off["before"], fates["confidence_before"], before),
         ("confidence_after", flipped & off["after"], fates["confidence_after"], after),
     ):
@@ -113,7 +113,7 @@ def fate_rules(case: Case, plan: Columns, fates: Columns, guard: float) -> Itera
 
 
 def summary_rules(case: Case, plan: Columns, fates: Columns, said: dict[str, Any], guards: Any) -> Iterator[Check]:
-    """Budgets hold exactly; the numbers and claims of the summary agree with the files."""
+    """The plan keeps every budget exactly; the numbers and claims of the summary agree with the files."""
     count, worth = int(fates["flipped"].sum()), math.fsum(case.worth[fates["flipped"]])
     solver, units = case.job.get("solver", {}), case.job["cohort"].get("units", {})
     wanted = {"features": case.features, "units": units, "seed": solver.get("seed", 0), "cohort": len(case.ids)}
@@ -132,10 +132,10 @@ def summary_rules(case: Case, plan: Columns, fates: Columns, said: dict[str, Any
         yield check(f"summary.json: budget {name!r}", got != stated, got, stated)
     free = [budget["price"] for budget in said["budgets"].values() if budget["amount"] == "inf" and budget["price"]]
     yield check("summary.json: price", bool(free), free, "0 or null, as nothing limits it")
-    line = case.job["goal"].get("margin", case.job["goal"].get("threshold"))
+    need = case.job["goal"].get("margin", case.job["goal"].get("threshold"))
     for name in (key for key in fates if key.startswith(TOLD)):
         got = said["holds"]["rounded"] if name == f"{TOLD}rounded" else said["holds"]["uptake"][name[len(TOLD) :]]
-        few, many = (int((fates[name] >= line + side * said["guard"]).sum()) for side in (1, -1))
+        few, many = (int((fates[name] >= need + side * said["guard"]).sum()) for side in (1, -1))
         yield check(f"summary.json: {name}", not few <= got <= many, got, f"{few} to {many}")
     if "must_hold" in case.job or "must_hold" in said:
         wanted["must_hold"] = case.job.get("must_hold") or None

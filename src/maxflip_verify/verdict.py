@@ -110,8 +110,8 @@ def _run(
         end, after = case.start.copy(), np.full(len(case.ids), np.nan)
         end[places] += done
         after[moved] = _confidence(model, case, moved, end, BATCH)[0]
-        knows_no_batches = isinstance(model, Network) or name.startswith(TOLD)
-        closest = moved[np.argsort(after[moved])[: 0 if knows_no_batches else ALONE]]
+        skip_singles = isinstance(model, Network) or name.startswith(TOLD)
+        closest = moved[np.argsort(after[moved])[: 0 if skip_singles else ALONE]]
         after[closest] = np.minimum(after[closest], _confidence(model, case, closest, end, 1)[0])
         seen[name] = after
     return seen
@@ -140,7 +140,7 @@ def _rounded(case: Case, places: tuple[Any, Any], change: Floats, steps: dict[st
 
 
 def _outputs(model: Loaded | Network, case: Case, who: NDArray[np.intp], points: Floats) -> Floats:
-    """(len(who), k)"""
+    """(len(who), k): outputs of the model"""
     if not isinstance(model, Network):
         return model.outputs(points[who])
     with np.errstate(all="ignore"):
@@ -167,7 +167,7 @@ def _confidence(model: Loaded | Network, case: Case, who: NDArray[np.intp], poin
     finite, own_units = np.isfinite(p).all(axis=1), case.job["model"]["output"] == "decision"
     size = (
         np.where(finite, np.abs(p).max(axis=1) * (1 - 1e-6), 0.0) if own_units else np.ones(len(p))
-    )  # minus a margin for rounding
+    )  # less, to allow for rounding
     with np.errstate(invalid="ignore"):
         if case.job["model"]["output"] == "logits":
             p = (e := np.exp(p - p.max(axis=1, keepdims=True))) / e.sum(axis=1, keepdims=True)

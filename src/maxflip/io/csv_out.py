@@ -1,4 +1,4 @@
-"""Tables as CSV that keeps its numbers and starts no formulas."""
+"""Tables as CSV, with exact numbers and without formulas."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from maxflip._util.atomic import write_bytes
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# A spreadsheet takes a text that begins so for a formula. The full-width forms count: some programs fold them. And so
-# that whoever takes one ' away has the text again, a text that begins with one gets another.
+# Spreadsheets take texts with these beginnings for formulas. Some programs convert the full-width forms too. Texts that
+# begin with ' get another one, so that removing one ' always restores the text.
 _GUARDED = ("'", "=", "+", "-", "@", "\t", "\r", "\n", "\0", "＝", "＋", "－", "＠")
 
 

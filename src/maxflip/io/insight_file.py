@@ -1,4 +1,4 @@
-"""insight.json of docs/formats.md: an Insight as a file, and read back only where it fits the plan beside it."""
+"""insight.json of docs/formats.md: an Insight as a file. It is read only if it agrees with the plan."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _cells(distances: Floats) -> list[float | None]:
 
 
 def parse_insight(data: bytes, plan: Plan, source: str) -> Insight:
-    """InputError where it is none, or cannot be one of this plan."""
+    """The insight; InputError if the data are no insight or none of this plan."""
     try:
         read = _File.model_validate_json(data)
     except ValidationError as error:

@@ -1,7 +1,7 @@
-"""What a plan or an insight does with files and pages, which stand above it: the door that their methods go through.
+"""Saving, loading and showing of plans and insights.
 
 `Plan.save`, `Plan.load`, `Plan.to_csv`, `Plan.report`, `Insight.load` and notebooks import this module when they are
-called. It is the only import that goes up.
+called. It is the only import from a lower room in docs/architecture.md.
 """
 
 from __future__ import annotations

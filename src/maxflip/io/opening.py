@@ -1,7 +1,7 @@
-"""Files are opened here: regular ones only, and what is wrong with a path is said in a sentence.
+"""Opening of files: regular ones only, with a sentence for each problem of a path.
 
-What a plan is made from is read once, whole, so that its hash is of the very bytes that were solved. It is not mapped
-into memory: a mapped file changes when the one on disk does.
+The inputs of a plan are read once and completely, so that their hashes are of the bytes that were solved. They are not
+memory-mapped, because a map changes with its file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # one slash: a Path has lost th
 
 
 class Origin(NamedTuple):
-    """A file that something was made from.   sha256: of the bytes that were read, whatever lies there by now"""
+    """An input file.   sha256: of the bytes that were read, not of the file as it is now"""
 
     path: Path
     sha256: str
@@ -31,7 +31,7 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """A file that was read once, whole.   source: what messages call it"""
+    """A file that was read completely.   source: its name in messages"""
 
     path: Path
     source: str
@@ -42,7 +42,7 @@ class Opened:
 
 
 def read_file(path: str | Path, source: str, most: int = -1) -> Opened:
-    """most: bytes that are read at the most; -1: all"""
+    """Read a regular file.   most: number of bytes, at most; -1: all"""
     with open_file(path, source) as file:
         return Opened(Path(path), source, read_from(file, source, most))
 
@@ -56,7 +56,7 @@ def read_from(file: BinaryIO, source: str, most: int = -1) -> bytes:
 
 @contextmanager
 def open_file(path: str | Path, source: str) -> Iterator[BinaryIO]:
-    """A regular file, open for reading. Anything else is refused before it is opened: a FIFO would hang."""
+    """Open a regular file for reading. Others are refused before they are opened, since a FIFO would hang."""
     if is_url(str(path)) or is_url(source):
         raise InputError(f"{source}: is a URL, and nothing is fetched. Download the file and give its path.")
     place = Path(path)
@@ -94,7 +94,7 @@ def missing_file(place: Path, written: str) -> str:
         neighbours = [entry.name for entry in os.scandir(folder) if entry.is_file() and not entry.name.startswith(".")]
     except OSError:
         return f"no such file; there is no folder {folder}.{expansion}"
-    # By their stems, or any two .csv would be alike; of equal stems the file of the same kind comes last, and stays.
-    of_the_kind_last = sorted(neighbours, key=lambda name: Path(name).suffix == place.suffix)
-    meant = closest(place.stem, {Path(name).stem: name for name in of_the_kind_last})
+    # Compare stems: all names ending in .csv are similar. Of files with equal stems, the one of the same kind is kept.
+    same_kind_last = sorted(neighbours, key=lambda name: Path(name).suffix == place.suffix)
+    meant = closest(place.stem, {Path(name).stem: name for name in same_kind_last})
     return f"no such file in {folder}.{f' Did you mean {meant!r}?' if meant else ''}{expansion}"

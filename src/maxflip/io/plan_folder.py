@@ -1,4 +1,4 @@
-"""The plan folder of docs/formats.md: written whole into a staging folder beside its place, then renamed."""
+"""The plan folder of docs/formats.md: written completely into a staging folder beside the target, then renamed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from maxflip.study.insight import Insight, People
 INSIGHT = "insight.json"
 POOL = "pool.parquet"
 FILES = ("summary.json", "plan.parquet", "fates.parquet", "trace.parquet", "report.html")
-INPUTS = ("cohort", "model", "job", "static")  # the last one of sequences alone, and not of all
+INPUTS = ("cohort", "model", "job", "static")  # static: for some cohorts of sequences
 OURS = {
     *FILES,
     INSIGHT,
@@ -46,7 +46,7 @@ OURS = {
     "cohort.parquet",
     "static.parquet",
     "model.pt2",
-}  # inputs may lie inside, as the demo's do
+}  # inputs may be inside, as those of the demo
 
 
 def save_plan(
@@ -59,8 +59,8 @@ def save_plan(
     people: People = "full",
     pool: bool = False,
 ) -> None:
-    """`inputs` maps "cohort", "model" and "job" to the files the plan was made from, so that it can be audited; of
-    sequences also "static", where there is such a file."""
+    """Save a plan. `inputs` maps "cohort", "model", "job" and, if there is one, "static" to the files that the plan was
+    made from, so that it can be audited."""
     unknown = sorted(set(inputs or {}) - set(INPUTS))
     if unknown or (inputs and not set(inputs) >= {"cohort", "model", "job"}):
         raise InputError(
@@ -88,7 +88,7 @@ def save_asked(
     people: People,
     pool: bool,
 ) -> None:
-    """With the cohort and a job that asks what the problem asks, so that it can be audited."""
+    """Save a plan with the problem's cohort and a job that states the problem, so that it can be audited."""
     _refuse_functions(plan, "problem and model")
     if plan.solver.labelled:
         raise InputError(
@@ -125,7 +125,7 @@ def _refuse_functions(plan: Plan, asked_for: str) -> None:
 
 
 def _audited(stage: Path) -> None:
-    """An error where the files do not pass, so that nothing is saved that claims to be what it is not."""
+    """Raise an error if the files do not pass the audit, so that they are not saved."""
     try:
         audit = maxflip_verify.audit(stage)
     except (maxflip_wall.Refused, maxflip_wall.Unreadable) as error:
@@ -144,9 +144,10 @@ def write_plan(
     job: bytes | None = None,
     pool: bool = False,
 ) -> None:
-    """All files of a plan into an existing folder, which states of its `inputs` what was read of them.
+    """Write all files of a plan into an existing folder.
 
-    job: the text of its job, to be copied; None where it stands in the folder   pool: its flips too
+    inputs: the files as they were read; paths and hashes go to summary.json
+    job: the bytes of the job, to be copied; None if it is in `inputs`   pool: write all known flips too
     """
     if job is not None:
         put_bytes(folder / "job.toml", job)
@@ -157,21 +158,21 @@ def write_plan(
     put_bytes(folder / "fates.parquet", _parquet(_fates_table(plan)))
     put_bytes(folder / "trace.parquet", _parquet(pa.table({k: list(v) for k, v in plan.trace.items()})))
     put_bytes(folder / "report.html", page(plan, insight, people))
-    summary_of = summary_table(plan, stated) | ({} if people == "full" else {"people": people})
+    table = summary_table(plan, stated) | ({} if people == "full" else {"people": people})
     if insight is not None:
         beside = insight_bytes(insight)
         put_bytes(folder / INSIGHT, beside)
-        summary_of["insight"] = hashlib.sha256(beside).hexdigest()
+        table["insight"] = hashlib.sha256(beside).hexdigest()
     if pool:
         flips = _parquet(pool_table(plan.flips, plan.all_ids, plan.features))
         put_bytes(folder / POOL, flips)
-        summary_of["pool"] = hashlib.sha256(flips).hexdigest()
-    summary = json.dumps(summary_of, indent=2, ensure_ascii=False, allow_nan=False)
+        table["pool"] = hashlib.sha256(flips).hexdigest()
+    summary = json.dumps(table, indent=2, ensure_ascii=False, allow_nan=False)
     put_bytes(folder / "summary.json", (summary + "\n").encode())
 
 
 def load_plan(folder: str | Path) -> Plan:
-    """A plan as it was saved; InputError if the folder holds none."""
+    """The saved plan; InputError if the folder is no plan folder."""
     place = Path(folder)
     try:
         missing = [name for name in FILES if name != "report.html" and not (place / name).is_file()]
@@ -210,7 +211,7 @@ def _read_pool(place: Path, summary: Mapping[str, Any]) -> pa.Table | None:
 
 
 def load_people(folder: str | Path) -> People:
-    """What the folder's report shows of single samples."""
+    """How the folder's report shows single samples."""
     place = Path(folder)
     try:
         people: People = json.loads((place / "summary.json").read_text(encoding="utf-8")).get("people", "full")
@@ -221,7 +222,7 @@ def load_people(folder: str | Path) -> People:
 
 
 def load_insight(folder: str | Path, plan: Plan | None = None) -> Insight | None:
-    """What was found out about the plan in the folder beyond the plan itself; None where there is nothing."""
+    """The insight saved with the plan; None if there is none."""
     place = Path(folder)
     plan = load_plan(place) if plan is None else plan
     try:
@@ -242,7 +243,7 @@ def load_insight(folder: str | Path, plan: Plan | None = None) -> Insight | None
 
 
 def check_target(folder: Path, *, overwrite: bool) -> None:
-    """Everything that can be known before the work begins about whether the folder can be written after it."""
+    """Check before the work begins, as far as possible, that the folder can be written afterwards."""
     with output_errors(folder):
         parent = folder.absolute().parent
         if not parent.is_dir():
@@ -253,13 +254,13 @@ def check_target(folder: Path, *, overwrite: bool) -> None:
             if not folder.is_dir():
                 raise OutputError(f"{folder}: is a file. Name a folder.")
             _refuse_to_replace(folder, overwrite=overwrite)
-        # Only the attempt tells: permissions, read-only file systems and names that are too long.
+        # Permissions, read-only file systems and too long names show only when a folder is made.
         probe = Path(tempfile.mkdtemp(dir=parent, prefix=f".{folder.name}.partial-"))
         probe.rmdir()
 
 
 def check_page(page: Path) -> None:
-    """A report may take the place of a report, and of nothing else."""
+    """A report may overwrite a report, but no other file."""
     with output_errors(page):
         if page.exists() and not page.is_dir():
             with page.open("rb") as file:
@@ -268,7 +269,7 @@ def check_page(page: Path) -> None:
 
 
 def _refuse_to_replace(folder: Path, *, overwrite: bool) -> None:
-    """Only an empty folder, or with leave one that holds a plan and nothing else, makes way for a new one."""
+    """Refuse to replace a folder unless it is empty or, with `overwrite`, contains only a plan."""
     inside = sorted(path.name for path in folder.iterdir())
     foreign = [name for name in inside if name not in OURS]
     if foreign:
@@ -281,7 +282,7 @@ def _refuse_to_replace(folder: Path, *, overwrite: bool) -> None:
 
 @contextmanager
 def staged(folder: Path, *, overwrite: bool) -> Iterator[Path]:
-    """A new folder beside `folder` to write into; on leaving it takes that name, unless there was an error."""
+    """A new folder beside `folder` to write into. It is renamed to `folder` at the end, unless there was an error."""
     with output_errors(folder):
         place = folder.absolute()
         stage = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}.partial-"))
@@ -295,7 +296,7 @@ def staged(folder: Path, *, overwrite: bool) -> Iterator[Path]:
 
 
 def _take_name(stage: Path, place: Path, *, overwrite: bool) -> None:
-    """What stood there before is kept until the new folder has its name on disk, and gets it back if that fails."""
+    """Rename `stage` to `place`. The old folder is kept until then, and restored if that fails."""
     old = stage.with_name(stage.name.replace(".partial-", ".old-"))
     try:
         if place.exists():
@@ -303,7 +304,7 @@ def _take_name(stage: Path, place: Path, *, overwrite: bool) -> None:
             os.replace(place, old)
         os.replace(stage, place)
         sync_folder(place.parent)
-    except BaseException:  # a signal too: what is done so far shows in the names
+    except BaseException:  # signals too; the names show how far it came
         if place.exists() and not stage.exists():
             place.rename(stage)
         if old.exists():
@@ -339,7 +340,7 @@ def _stated(folder: Path, origin: Origin) -> dict[str, str]:
 
 
 def _origins(paths: Mapping[str, Path]) -> dict[str, Origin]:
-    """Of files as they are on disk: of a plan that was made in Python nothing else is known."""
+    """The files as they are on disk now: for a plan made in Python, nothing else is known."""
     found = {}
     for name, path in paths.items():
         with path.open("rb") as file:

@@ -1,7 +1,7 @@
-"""summary.json: what a plan holds besides its tables, and how each part of it is written and read.
+"""summary.json: the fields of a plan that are not tables, and how each is written and read.
 
-FIELDS has an entry for each field of a Plan that summary.json holds under the same name: a new one is added there. The
-budgets are the exception: four fields of a Plan are one table of the file.
+FIELDS has an entry for each field of a Plan that summary.json stores under the same name; new fields are added there.
+Budgets are the exception: four fields of a Plan are one table of the file.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _same(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Field:
-    """write: to what JSON has   read: back   optional: left out of the file where it is empty"""
+    """write: to JSON types   read: back   optional: left out of the file if empty"""
 
     write: Callable[[Any], Any] = _same
     read: Callable[[Any], Any] = _same
@@ -39,7 +39,7 @@ class Field:
 
 
 def _plain(value: Any) -> Any:
-    """An option of a solver as JSON has it."""
+    """An option of a solver in JSON types."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -68,7 +68,7 @@ def _solver(table: Mapping[str, Any]) -> SolverUsed:
 
 
 def _holds_table(holds: Holds) -> dict[str, Any]:
-    """The keys of JSON are texts: "0.9"."""
+    """With shares as texts, such as "0.9": keys of JSON are texts."""
     counts = {repr(share): count for share, count in holds.uptake.items()}
     return {"uptake": counts, "rounded": holds.rounded, "digits": dict(holds.digits)}
 
@@ -117,7 +117,7 @@ COUNTED = (Fate.ALREADY, Fate.LEFT_OUT, Fate.NOT_FOUND, Fate.UNREACHABLE, Fate.U
 
 
 def summary_table(plan: Plan, inputs: dict[str, dict[str, str]] | None) -> dict[str, Any]:
-    """inputs: the files it was made from, {name: {"path": ..., "sha256": ...}}"""
+    """inputs: the plan's input files, {name: {"path": ..., "sha256": ...}}"""
     counts = plan.fate_counts()
     table: dict[str, Any] = {
         "format": FORMAT,
@@ -142,7 +142,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def read_summary(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of Plan that the file holds."""
+    """The arguments of Plan in the file."""
     stated = {name: field.read(table[name]) for name, field in FIELDS.items() if name in table or not field.optional}
     inputs = {name: entry["sha256"] for name, entry in (table["inputs"] or {}).items()}
     return stated | _budget_fields(table["budgets"]) | {"inputs": inputs}

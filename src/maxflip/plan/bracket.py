@@ -160,17 +160,17 @@ def _within(drawn: Floats, amounts: Floats) -> int:
     return len(drawn) if within.all() else int(within.argmin())
 
 
-def _last_true(holds: Callable[[int], bool], guess: int, end: int) -> int:
-    """The largest k <= end with holds(k), where holds(0) is True and holds is monotone; a search around the guess."""
+def _last_true(is_true: Callable[[int], bool], guess: int, end: int) -> int:
+    """The largest k <= end with is_true(k), searched around the guess. is_true is monotone, and is_true(0) is True."""
     low, high, step = guess, guess, 1
-    while low > 0 and not holds(low):
+    while low > 0 and not is_true(low):
         low, high, step = max(0, low - step), low, 2 * step
     if low == guess:
         high = low + 1
-        while high <= end and holds(high):
+        while high <= end and is_true(high):
             low, high, step = high, high + step, 2 * step
         high = min(high, end + 1)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
+        low, high = (middle, high) if is_true(middle) else (low, middle)
     return low

@@ -1,4 +1,4 @@
-"""The cheapest flip of each sample at given prices: exact where the model is linear, by gradients elsewhere."""
+"""The cheapest flip of each sample at given prices: exact for linear models, a gradient search for others."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ __all__ = ["FeaturePrices", "Flips", "cheapest_flips"]
 
 @dataclass(frozen=True, eq=False)
 class Flips:
-    """For a batch of rows (B,): the change (B, F), whether it flips the sample, and why there is none."""
+    """For a batch of rows (B,): the change (B, F), whether it is a flip, and if not, why."""
 
     rows: Rows
     changes: Floats
     found: Mask
     unreachable: Mask  # proved
-    unusable: Mask  # no flip found, and the model's output was not finite on the way
+    unusable: Mask  # no flip found, and some model output was not finite
     evaluations: Evaluations
 
 
 def cheapest_flips(problem: Problem, rows: Rows, prices: FeaturePrices) -> Flips:
-    """Find the cheapest flips. Each one found passes the judge's test with its change exactly as it will be stored."""
+    """Find the cheapest flips. Each one is checked by the judge, exactly as it will be stored."""
     if not len(problem.actionable):
         no, yes = np.zeros(len(rows), bool), np.ones(len(rows), bool)
         return Flips(rows, np.zeros((len(rows), problem.width)), no, yes, no, Evaluations())

@@ -1,18 +1,21 @@
-"""Cheap flips of a differentiable model, for a batch at a time: no proof, but every change returned is a flip.
+"""Cheap flips of a differentiable model, for a batch of samples. Every change returned is a flip, none proved cheapest.
 
     min cost(d)   s.t.  m(d) >= 0,  low <= d <= high          cost(d) = sum_i s_i d_i^2 + l_i |d_i|
 
-1. Walk. Steps of a normalised length along the gradient of m, kept on a sphere around the start. The sphere shrinks
-   if the sample has crossed the surface and grows if not (DDN, in the metric of the prices). A full Newton step from
-   the start lands in a far basin; a walk finds near ones.
-2. Samples that have not crossed climb m from the end of the walk. Then they try the flips of others. Those still
-   without a flip walk and climb again as if every feature cost the same per spread.
-3. Samples without a flip, and those with limits that had to climb, try the ends of others. Those still without one try
-   the corners of their limits, and climb from the best of these (last_resort). Then bisect between start and flip.
-4. Follow. The direction of one sample's flip often leads another to a basin that no local method finds from its own
-   start. Try the directions of some others, and walk again from where the most promising one leads.
-5. Walk once more from the flip with small steps. Then descend: SQP steps onto the linearised surface, damped by a merit
-   function; and bisect.
+Stages:
+
+1. Walk: steps of a normalised length along the gradient of m, on a sphere around the start. The sphere shrinks if the
+   sample has crossed the surface m = 0 and grows if not (DDN, in the metric of the prices). A full Newton step from the
+   start lands in a far basin; a walk finds near ones.
+2. Samples that have not crossed climb: they raise m from the end of the walk. Then they try other samples' flips. Those
+   still without a flip walk and climb again as if every feature cost the same per spread.
+3. Samples without a flip, and those with limits that had to climb, try the values at which others end. Those still
+   without one try the corners of their limits, and climb from the best of these (last_resort). Then bisect between
+   start and flip.
+4. Follow: try the directions of other samples' flips, and walk again from the most promising point. Such a direction
+   often leads to a basin that no local method finds from the sample's own start.
+5. Refine: walk once more from the flip, with small steps. Then descend: SQP steps onto the linearised surface, damped
+   by a merit function. Then bisect.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from maxflip.search.surface import Surface
 
 @dataclass(eq=False)
 class Best:
-    """The cheapest passing change of each sample so far: change (B, A), cost (B,), inf where there is none."""
+    """The cheapest known flip of each sample: change (B, A), cost (B,); cost inf without a flip."""
 
     change: torch.Tensor
     cost: torch.Tensor
@@ -50,9 +53,9 @@ class Best:
 
 
 def search(surface: Surface, start: torch.Tensor | None = None) -> Best:
-    """The cheapest flips found; needs no state and no chance, so the same batch gives the same answer.
+    """The cheapest flips found. Deterministic: the same batch gives the same flips.
 
-    start (B, A): changes to begin from, say flips at other prices; samples that pass there only refine them.
+    start (B, A): changes to begin from, such as flips at other prices; samples that pass there are only refined.
     """
     best = Best.none(surface.low)
     everyone = torch.arange(len(surface.low), device=surface.low.device)
@@ -67,11 +70,11 @@ def search(surface: Surface, start: torch.Tensor | None = None) -> Best:
 
 
 def explore(surface: Surface, best: Best, at: torch.Tensor) -> None:
-    """A first flip for each of `at`: steps 1 to 3."""
-    strayed = _first(surface, best, at)
-    _be_led(surface, best, at[~best.found[at]], among=torch.nonzero(best.found).flatten())
+    """A first flip for each of `at`: stages 1 to 3."""
+    climbed = _first(surface, best, at)
+    _try_leaders(surface, best, at[~best.found[at]], among=torch.nonzero(best.found).flatten())
     lost = at[~best.found[at]]
-    if len(lost):  # at very unlike prices all walks move the cheap features, even if only a dear one flips the sample
+    if len(lost):  # at very unequal prices walks move the cheap features only, also if only a dear one flips the sample
         fair = surface.repriced(FeaturePrices(1.0 / surface.problem.spread**2, 0.0 * surface.problem.spread))
         other = Best.none(surface.low)
         _first(fair, other, lost)
@@ -79,15 +82,15 @@ def explore(surface: Surface, best: Best, at: torch.Tensor) -> None:
         best.record(
             found, other.change[found], _price(surface, other.change[found]), torch.zeros_like(best.cost[found])
         )
-        _be_led(surface, best, lost[~best.found[lost]], among=found)
-    strayed = strayed[_is_limited(surface)[strayed] | ~best.found[strayed]]
-    if len(strayed):
-        _resort(surface, best, strayed, searched=len(at))
+        _try_leaders(surface, best, lost[~best.found[lost]], among=found)
+    climbed = climbed[_is_limited(surface)[climbed] | ~best.found[climbed]]
+    if len(climbed):
+        _resort(surface, best, climbed, searched=len(at))
     _bisect(surface, best, at[best.found[at]], GRADIENT.rough_bisections)
 
 
 def refine(surface: Surface, best: Best, at: torch.Tensor) -> None:
-    """Cheaper flips for `at`, which have one each: step 5."""
+    """Cheaper flips for `at`, which have one each: stage 5."""
     _bisect(surface, best, at, GRADIENT.rough_bisections)
     flip = best.change[at] * (1 - GRADIENT.refine.rate[0])
     _walk(surface, best, at, flip, surface.metric(flip), GRADIENT.refine)
@@ -96,7 +99,7 @@ def refine(surface: Surface, best: Best, at: torch.Tensor) -> None:
 
 
 def touch_up(surface: Surface, best: Best, at: torch.Tensor, gait: Gait) -> None:
-    """Cheaper flips for those of `at` whose own lies in a crease of the surface, where descents stall."""
+    """Cheaper flips for those of `at` whose flip lies in a crease of the surface, where descents stall."""
     flat = _onto_tangent_plane(surface, best.change[at], at)
     at = at[_price(surface, flat) < (1 - GRADIENT.creased) * best.cost[at]]
     _bisect(surface, best, at, GRADIENT.brief_bisections)
@@ -106,8 +109,7 @@ def touch_up(surface: Surface, best: Best, at: torch.Tensor, gait: Gait) -> None
 
 
 def track(surface: Surface, best: Best, at: torch.Tensor, start: torch.Tensor, steps: int) -> None:
-    """Flips of `at` near start (B, A), where a model of the surface expects them: descents, then a stretch that crosses
-    the surface."""
+    """Flips of `at` near start (B, A), a prediction: descend, then lengthen the change until it crosses the surface."""
     d = start.clone()
     d[at] = d[at].clamp(surface.low[at], surface.high[at])
     _descend(surface, best, d, at, steps)
@@ -119,7 +121,8 @@ def _price(surface: Surface, d: torch.Tensor) -> torch.Tensor:
 
 
 def _first(surface: Surface, best: Best, at: torch.Tensor) -> torch.Tensor:
-    """A walk from the start, then whatever else crosses. Returns the samples whose walk has not crossed."""
+    """Walk from the start; samples that have not crossed lengthen their change, then climb. Returns those that had to
+    climb."""
     if not len(at):
         return at
     origin = torch.zeros_like(surface.low[at])
@@ -134,9 +137,9 @@ def _first(surface: Surface, best: Best, at: torch.Tensor) -> torch.Tensor:
     d = torch.zeros_like(surface.low)
     d[at] = _walk(surface, best, at, first.clamp(low, high), weight, GRADIENT.explore)
     _stretch(surface, best, d, at[~best.found[at]])
-    strayed = at[~best.found[at]]
-    _climb(surface, best, d, strayed)
-    return strayed
+    climbed = at[~best.found[at]]
+    _climb(surface, best, d, climbed)
+    return climbed
 
 
 def _is_limited(surface: Surface) -> torch.Tensor:
@@ -145,19 +148,19 @@ def _is_limited(surface: Surface) -> torch.Tensor:
     return (ends & ~surface.pinned).any(dim=1)
 
 
-def _resort(surface: Surface, best: Best, strayed: torch.Tensor, searched: int) -> None:
-    """Flips by the last resort, for samples that have none or where it finds a cheaper one than a climb did."""
+def _resort(surface: Surface, best: Best, climbed: torch.Tensor, searched: int) -> None:
+    """Flips by the last resort, for samples without one or whose climb found a dearer one."""
     flipped = torch.nonzero(best.found).flatten()
     flipped = flipped[torch.argsort(best.cost[flipped], stable=True)]
-    search = LastResort.of(surface, strayed, best.change[strayed], best.cost[strayed])
+    search = LastResort.of(surface, climbed, best.change[climbed], best.cost[climbed])
     search.run(flipped, best.change[flipped], searched)
-    best.record(strayed, search.change, search.cost, torch.zeros_like(search.cost))
+    best.record(climbed, search.change, search.cost, torch.zeros_like(search.cost))
 
 
 def _walk(
     surface: Surface, best: Best, at: torch.Tensor, d: torch.Tensor, weight: torch.Tensor, gait: Gait
 ) -> torch.Tensor:
-    """Where the walk from d (b, A) ends.   weight (b, A): the length of d is |weight d|"""
+    """(b, A): the end of the walk from d (b, A).   weight (b, A): the length of d is |weight d|"""
     low, high = surface.low[at], surface.high[at]
     for k in range(gait.steps):
         m, g = surface.margin_and_gradient(d, at)
@@ -174,8 +177,8 @@ def _walk(
     return d
 
 
-def _be_led(surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor) -> None:
-    """Samples without a flip try multiples of the flips of others."""
+def _try_leaders(surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor) -> None:
+    """Samples `at` without a flip try multiples of the flips of `among`."""
     if not len(at) or not len(among):
         return
     for leader in _leaders(best, among):
@@ -196,10 +199,10 @@ def _leaders(best: Best, among: torch.Tensor) -> torch.Tensor:
 def follow(
     surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor, worth: torch.Tensor | None = None
 ) -> None:
-    """Step 4 for `at`: walks from where the most promising direction of others `among` the flipped leads.
+    """Stage 4 for `at`: walk from the most promising point in the directions of the flips of `among`.
 
-    worth (B,): what a flip may cost to be of use. If it is given, no direction is tried further than that. A sample
-    walks only if the tangent plane there promises a flip that costs less than it, and clearly less than its own.
+    worth (B,): the highest cost at which a flip is useful. If given, directions are tried up to this cost, and a sample
+    walks only if the tangent plane there promises a flip that costs less than its worth and clearly less than its own.
     """
     if not len(at) or len(among) < 2:
         return
@@ -210,9 +213,7 @@ def follow(
         promised = _price(surface, _onto_tangent_plane(surface, start, at))
         pays = promised < torch.minimum(GRADIENT.promising * best.cost, worth)[at]
         at, start = at[pays], start[pays]
-    own = Best.none(
-        surface.low
-    )  # the radius follows the flips of this walk alone, or it would soon end at the old flip
+    own = Best.none(surface.low)  # with the flips of this walk alone: `best` would soon pull the radius to the old flip
     _walk(surface, own, at, start, weight.expand(len(at), -1), GRADIENT.follow)
     best.record(at, own.change[at], own.cost[at], torch.where(own.found[at], 0.0, -1.0))
 
@@ -220,8 +221,8 @@ def follow(
 def most_promising(
     surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor, weight: torch.Tensor, enough: torch.Tensor
 ) -> torch.Tensor:
-    """(b, A): where m is highest of all points in the direction of a leader's flip that cost a little less than enough
-    (B,)."""
+    """(b, A): the point with the highest m among those in the directions of leaders' flips whose cost is a little below
+    enough (B,)."""
     length = (weight * best.change).norm(dim=1, keepdim=True)
     unit = best.change / length.clamp_min(GRADIENT.smallest)
     length = length * (enough / best.cost.clamp_min(GRADIENT.smallest)).sqrt()[:, None]
@@ -238,14 +239,14 @@ def most_promising(
 
 
 def _onto_tangent_plane(surface: Surface, d: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
-    """(b, A): the cheapest flips if the surface were the plane that touches it at d (b, A)."""
+    """(b, A): the cheapest changes onto the tangent plane of the surface at d (b, A)."""
     m, g = surface.margin_and_gradient(d, at)
     low, high = surface.low[at], surface.high[at]
     return cheapest_into_halfspace(g, (g * d).sum(dim=1) - m, surface.squared, surface.absolute, low, high).change
 
 
 def _descend(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor, steps: int) -> None:
-    """SQP steps from d[at], in place. A sample leaves when it has arrived or no step helps."""
+    """SQP steps from d[at], in place, until a sample has converged or no step lowers its merit."""
     weight = torch.zeros(len(d), dtype=d.dtype, device=d.device)  # of the merit function cost + weight max(0, -m)
     for _ in range(steps):
         if not len(at):
@@ -265,8 +266,8 @@ def _descend(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor, st
         moved = _line_search(surface, best, at, here, step.change - here, merit, weight[at])
         d[at] = torch.where(moved.accepted[:, None], moved.point, here)
         change = (moved.price - price).abs()
-        arrived = (change <= GRADIENT.converged * price) & (moved.margin >= 0)
-        at = at[moved.accepted & ~arrived & torch.isfinite(m)]
+        converged = (change <= GRADIENT.converged * price) & (moved.margin >= 0)
+        at = at[moved.accepted & ~converged & torch.isfinite(m)]
 
 
 @dataclass(eq=False)
@@ -312,8 +313,7 @@ def _line_search(
 
 
 def _stretch(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor) -> None:
-    """A descent may end just in front of the surface: lengthen its change a little, as long as that costs less than the
-    known flip."""
+    """Lengthen changes d[at] that end just before the surface, as long as they cost less than the known flip."""
     for factor in GRADIENT.stretches:
         point = ((1.0 + factor) * d[at]).clamp(surface.low[at], surface.high[at])
         pays = _price(surface, point) < best.cost[at]
@@ -326,9 +326,9 @@ def _stretch(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor) ->
 
 
 def _climb(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor) -> None:
-    """Raise m from d[at], in place: each step is the cheapest that would cross if the surface were flat.
+    """Raise m from d[at], in place: each step is the cheapest one beyond the tangent plane.
 
-    Within limits, a sample whose m does not rise for a few steps oscillates between corners, and leaves.
+    With limits, a sample whose m does not rise for a few steps oscillates between corners; it ends there.
     """
     highest = torch.full_like(best.cost, -torch.inf)
     rose = torch.where(_is_limited(surface), 0.0, torch.inf)  # the last step at which m rose
@@ -350,7 +350,7 @@ def _climb(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor) -> N
 
 
 def _bisect(surface: Surface, best: Best, at: torch.Tensor, times: int) -> None:
-    """On the segment from the start (which fails) to the flip (which passes), the passing end closest to the start."""
+    """Shorten each flip by bisection between the start, which fails, and the flip, which passes."""
     if not len(at):
         return
     flip = best.change[at].clone()

@@ -1,14 +1,14 @@
-"""Flips whose values are multiples of the steps of `Rounded`, near the cheapest flips d without that.
+"""Flips whose values are on the grid of `Rounded`, near the cheapest flips d without rounding.
 
-1. Round every value to its nearest multiple. For squared prices that is also the best rounding of a sample whose other
-   values can make up for it: at the optimum nu |g_i| = 2 s_i d_i, so cost - nu m differs by s_i (z_i - d_i)^2.
-2. While the sample fails, move what raises m at least cost: values with a coarse step by one step, or all others
-   together to where the tangent plane of m passes. A step is coarse if it makes up for more than a tenth of what m
-   lacks. Where that ends without a flip, round longer changes in the same direction.
-3. While it passes with room to spare, give that room back: values without a coarse step all together, the others by the
-   one step that saves most.
+1. Round each value to its nearest multiple. For squared prices this is the best rounding of value i if the others can
+   compensate: at the optimum nu |g_i| = 2 s_i d_i, so cost - nu m changes by s_i (z_i - d_i)^2.
+2. While the sample fails, raise m at least cost: move coarse values to their next multiple, or all others together to
+   the tangent plane of m. A value is coarse if its spacing changes m by more than a tenth of what is missing. If that
+   finds no flip, round longer changes in the same direction.
+3. While the sample passes with m > 0, lower the cost: of all values that are not coarse together, and of the one coarse
+   value that saves most.
 
-Only points at which m >= 0 was seen are kept. No proof: a cheaper flip on the grid may exist.
+Only changes with m >= 0 are kept. A cheaper flip on the grid may exist.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def onto_grid(surface: Surface, d: torch.Tensor, at: torch.Tensor) -> tuple[torc
 
 
 class _Grid:
-    """Where the values of the samples `at` are multiples of steps.   start, low, high (b, A)   step (A,): 0 for none"""
+    """The grid of the samples `at`.   start, low, high (b, A)   spacing (A,): 0 for values that are not rounded"""
 
     def __init__(self, surface: Surface, at: torch.Tensor) -> None:
         problem, rows = surface.problem, surface.rows[at.cpu().numpy()]
@@ -56,41 +56,41 @@ class _Grid:
             raise ValueError("no value is to be rounded")
         self.surface, self.at, self.rows = surface, at, rows
         self.start = torch.tensor(problem.start[rows][:, columns], device=device)
-        self.step = torch.tensor(problem.scenarios.step[columns], device=device)
+        self.spacing = torch.tensor(problem.scenarios.step[columns], device=device)
         self.low, self.high = surface.low[at], surface.high[at]
 
     def nearest(self, d: torch.Tensor, who: torch.Tensor) -> torch.Tensor:
-        """d (b, A) of the samples `who`, as it would be stored."""
+        """d (b, A) of the samples `who`, rounded as it would be stored."""
         problem, columns = self.surface.problem, self.surface.problem.actionable
         full = torch.zeros(len(d), problem.width, dtype=d.dtype)
         full[:, torch.as_tensor(columns)] = d.cpu()
         return torch.tensor(problem.settle(self.rows[who.cpu().numpy()], full.numpy())[:, columns], device=d.device)
 
-    def _next(self, d: torch.Tensor, who: torch.Tensor, way: torch.Tensor) -> torch.Tensor:
-        """(b, A): the change to the next multiple in the direction `way` (-1, 0, 1), NaN where the box has none.
+    def _next(self, d: torch.Tensor, who: torch.Tensor, sign: torch.Tensor) -> torch.Tensor:
+        """(b, A): the change to the next multiple in the direction `sign` (-1, 0, 1), NaN if that is outside the box.
 
-        From a changed value back past the start means no change.
+        A change never reverses its sign: it becomes 0 instead.
         """
-        step = torch.where(self.step > 0, self.step, 1.0)
-        place = (self.start[who] + d) / step
-        from_start = torch.where(way > 0, (place + GRID.on_a_multiple).floor(), (place - GRID.on_a_multiple).ceil())
-        there = (torch.where(d == 0, from_start, place.round()) + way) * step - self.start[who]
+        spacing = torch.where(self.spacing > 0, self.spacing, 1.0)
+        place = (self.start[who] + d) / spacing
+        from_start = torch.where(sign > 0, (place + GRID.on_a_multiple).floor(), (place - GRID.on_a_multiple).ceil())
+        there = (torch.where(d == 0, from_start, place.round()) + sign) * spacing - self.start[who]
         there = torch.where(there * d < 0, 0.0, there)
-        room = GRID.on_a_multiple * step
-        inside = (there >= self.low[who] - room) & (there <= self.high[who] + room) & (self.step > 0) & (way != 0)
+        room = GRID.on_a_multiple * spacing
+        inside = (there >= self.low[who] - room) & (there <= self.high[who] + room) & (self.spacing > 0) & (sign != 0)
         return torch.where(inside, there.clamp(self.low[who], self.high[who]), torch.nan)
 
     def _cost(self, d: torch.Tensor) -> torch.Tensor:
-        """(b, A): of each value"""
+        """(b, A): s_i d_i^2 + l_i |d_i|"""
         return self.surface.squared * d**2 + self.surface.absolute * d.abs()
 
     def raised(self, d: torch.Tensor, who: torch.Tensor, m: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
-        """d (b, A) moved so that the tangent plane passes, as far as one step of each value takes it."""
+        """d (b, A) moved towards the tangent plane of m, each coarse value to its next multiple at most."""
         lacks = (-m).nan_to_num(posinf=1.0).clamp_min(1e-300)
         there = self._next(d, who, g.sign())
         gain = (g * (there - d)).nan_to_num(nan=0.0)
         extra = torch.where(gain > 0, self._cost(there) - self._cost(d), torch.inf)
-        rate = extra / torch.minimum(gain, lacks[:, None])  # what one unit of m costs
+        rate = extra / torch.minimum(gain, lacks[:, None])  # cost of one unit of m
         rate, order = torch.where(gain > 0, rate, torch.inf).sort(dim=1, stable=True)
         before = gain.gather(1, order).cumsum(dim=1) - gain.gather(1, order)
         takes = torch.zeros_like(gain, dtype=torch.bool).scatter(
@@ -104,10 +104,10 @@ class _Grid:
     def _filled(
         self, d: torch.Tensor, who: torch.Tensor, more_m: torch.Tensor, g: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Values without a coarse step raise m by so much (b,), or lower it: the changes (b, A), and what that costs
-        more, inf where they cannot."""
+        """Change m by more_m (b,), moving only values that are not coarse: the changes (b, A), and the additional cost,
+        inf if they cannot."""
         surface = self.surface
-        free = g.abs() * self.step <= GRID.fine * more_m.abs()[:, None]
+        free = g.abs() * self.spacing <= GRID.fine * more_m.abs()[:, None]
         own = torch.where(free, g, 0.0)
         if not bool((own != 0).any()):
             return d, torch.full_like(more_m, torch.inf)
@@ -118,7 +118,7 @@ class _Grid:
         return filled, torch.where(flip.reachable & (own != 0).any(dim=1), more, torch.inf)
 
     def lower(self, d: torch.Tensor, who: torch.Tensor) -> None:
-        """Step 3 of the samples `who`, in place."""
+        """Stage 3 for the samples `who`, in place."""
         for _ in range(GRID.lowers):
             if not len(who):
                 return

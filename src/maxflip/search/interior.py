@@ -1,10 +1,10 @@
-"""An interior point method for a batch of small convex programs, each of which proves how near its answer is.
+"""An interior point method for a batch of small convex programs, with a proved lower bound for each.
 
     min  sum_i s_i d_i^2 + l_i |d_i|    s.t.  h_u(z) >= 0,   z = start + W d,   low <= d <= high      (low <= 0 <= high)
 
-where every h_u is concave in the few forms z: linear (a polyhedron), or bent as the margins of a softmax are. With
-d = p - q, p and q >= 0, the cost is smooth and separable: s y^2 + l y over y = (p, q). Mehrotra's predictor-corrector
-then needs one small system per sample and step, whatever the number of features, of constraints and the mix of prices.
+Every h_u is concave in the k linear forms z: linear too (a polyhedron), or curved (from a softmax). With d = p - q,
+p and q >= 0, the cost is smooth and separable: s y^2 + l y over y = (p, q). An iteration of Mehrotra's
+predictor-corrector solves one small linear system per sample (`_solver`).
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ from maxflip.search.terms import Terms, dual_bound
 
 
 @dataclass(frozen=True, eq=False)
-class Bent:
-    """Concave functions h_u at z.   h (B, C)   slope (B, C, k)   share, rest, mean (B, k)
+class Concave:
+    """Concave functions h_u at z.   h (B, C)   slope (B, C, k): dh_u / dz   share, rest, mean (B, k)
 
-    slope is dh_u / dz; -d^2 h_u / dz^2 = rest_u (diag(mean) - mean mean') + share_u rest_u (e_u - mean)(e_u - mean)'.
-    This is for the first k rows; the others are linear. If all rows are linear, share, rest and mean are None.
-    A row that is no constraint has h = inf and slope 0.
+    -d^2 h_u / dz^2 = rest_u (diag(mean) - mean mean') + share_u rest_u (e_u - mean)(e_u - mean)' in the first k rows; 0
+    in the others. If all rows are linear, share, rest and mean are None. Unused rows have h = inf and slope 0.
     """
 
     h: torch.Tensor
@@ -35,8 +34,8 @@ class Bent:
     rest: torch.Tensor | None = None
     mean: torch.Tensor | None = None
 
-    def bend(self, nu: torch.Tensor) -> torch.Tensor:
-        """(B, L, k) such that bend' bend = sum_u nu_u (-d^2 h_u / dz^2)."""
+    def curvature_root(self, nu: torch.Tensor) -> torch.Tensor:
+        """R (B, L, k) with R' R = sum_u nu_u (-d^2 h_u / dz^2)."""
         if self.share is None or self.rest is None or self.mean is None:
             return self.slope[:, :0]
         root = self.mean.sqrt()
@@ -48,15 +47,15 @@ class Bent:
         return torch.cat([within, between], dim=1)
 
 
-# Maps z (b, k), and the samples (b,) that its rows belong to, to the constraints at z.
-Constraints = Callable[[torch.Tensor, torch.Tensor], Bent]
+# (z (b, k), samples (b,) of its rows) -> the constraints at z
+Constraints = Callable[[torch.Tensor, torch.Tensor], Concave]
 
 
 @dataclass(frozen=True, eq=False)
 class ConvexFlip:
     """change (B, A)   lower (B,): proved lower bound of the cost; inf if it is proved that no feasible change exists
 
-    inside (B,): whether the change is feasible (h >= 0). If no feasible point was found, it is the last one tried.
+    inside (B,): whether the change is feasible (h >= 0); if not, it is the last point tried
     pull (B, A), offset (B,): the half-space pull . d >= offset that contains the feasible set and proves `lower`
     """
 
@@ -68,7 +67,7 @@ class ConvexFlip:
 
     @classmethod
     def none(cls, like: torch.Tensor, inside: torch.Tensor) -> ConvexFlip:
-        """No change at all.   like (B, A)"""
+        """The change 0.   like (B, A)"""
         nothing = torch.zeros_like(like)
         return cls(nothing, nothing[:, 0].clone(), inside, nothing.clone(), nothing[:, 0].clone())
 
@@ -76,20 +75,21 @@ class ConvexFlip:
 T = TypeVar("T", "ConvexProgram", "Point")
 
 
-def _take(of: T, keep: torch.Tensor) -> T:
-    """The samples `keep` (b,) of everything that has one row per sample."""
-    parts = {f.name: getattr(of, f.name) for f in fields(of)}
+def _take(batch: T, keep: torch.Tensor) -> T:
+    """The batch of the samples `keep` (b,) alone."""
+    parts = {f.name: getattr(batch, f.name) for f in fields(batch)}
     kept: Any = {name: v.of(keep) if isinstance(v, Terms) else v[keep] for name, v in parts.items()}
-    return replace(of, **kept)
+    return replace(batch, **kept)
 
 
 @dataclass(frozen=True, eq=False)
 class ConvexProgram:
     """min squared . y^2 + linear . y   s.t.  h(start + w (y_1 - y_2)) / size >= 0,   0 <= y <= cap.     y (B, 2A)
 
-    Scaled by `unit` (B, A) and `typical` (B,), so that all quantities are near 1. at (B,): row numbers of the samples.
+    Changes are in units of `unit` (B, A) and costs in units of `typical` (B,), so that all numbers are near 1.
     Stacked tensors have one entry per constraint: first the rows h, then y >= 0, then y <= cap.
-    terms: prices and limits as given   claim: those whose box the proved lower bound covers
+    at (B,): row numbers of the samples   live: which stacked constraints exist
+    terms: prices and limits as given   claim: the prices and limits for which `lower` is proved
     """
 
     at: torch.Tensor
@@ -110,14 +110,14 @@ class ConvexProgram:
     def of(
         cls,
         at: torch.Tensor,
-        here: Bent,
+        here: Concave,
         start: torch.Tensor,
         w: torch.Tensor,
         units: tuple[torch.Tensor, torch.Tensor],
         terms: Terms,
         claim: Terms,
     ) -> ConvexProgram:
-        """here: the constraints at d = 0   start (B, k)   w (B, k, A)   units: `unit` and `typical`"""
+        """here: the constraints at d = 0   start (B, k)   w (B, k, A)   units: (`unit`, `typical`)"""
         unit, typical = units
         two_unit = torch.cat([unit, unit], dim=1)
         cap = torch.cat([terms.high, -terms.low], dim=1) / two_unit
@@ -151,26 +151,26 @@ class ConvexProgram:
         return ((up - down) * self.unit).clamp(self.terms.low, self.terms.high)
 
     def forms(self, y: torch.Tensor) -> torch.Tensor:
-        """w y, (B, k)"""
+        """W (y_1 - y_2), (B, k)"""
         up, down = y.chunk(2, dim=1)
         return torch.einsum("bka,ba->bk", self.w, up - down)
 
-    def back(self, of_forms: torch.Tensor) -> torch.Tensor:
-        """w' of_forms, (B, 2A)"""
-        pull = torch.einsum("bka,bk->ba", self.w, of_forms)
+    def transposed(self, v: torch.Tensor) -> torch.Tensor:
+        """(W' v, -W' v) (B, 2A) of v (B, k); 0 where y is fixed"""
+        pull = torch.einsum("bka,bk->ba", self.w, v)
         return torch.where(self.movable, torch.cat([pull, -pull], dim=1), 0.0)
 
-    def rows(self, bent: Bent, point: Point) -> tuple[torch.Tensor, torch.Tensor]:
-        """h and its multipliers, (B, C) each, 0 in rows that are no constraint; in the problem's own units"""
+    def rows(self, here: Concave, point: Point) -> tuple[torch.Tensor, torch.Tensor]:
+        """h and its multipliers, (B, C) each, unscaled; 0 in unused rows"""
         row, _, _ = self.parts(self.live)
         nu = self.parts(point.duals)[0] * self.typical[:, None] / self.size
-        return torch.where(row, bent.h, 0.0), torch.where(row, nu, 0.0)
+        return torch.where(row, here.h, 0.0), torch.where(row, nu, 0.0)
 
-    def rounding(self, bent: Bent, point: Point, nu: torch.Tensor) -> torch.Tensor:
-        """(B,): rounding error of sum_u nu_u tangent_u(0), which is large if the points of tangency are far from 0"""
+    def rounding(self, here: Concave, point: Point, nu: torch.Tensor) -> torch.Tensor:
+        """(B,): bound on the rounding error of sum_u nu_u tangent_u(0), large if the tangents are taken far from 0"""
         up, down = point.y.chunk(2, dim=1)
         z = 1.0 + self.start.abs() + torch.einsum("bka,ba->bk", self.w.abs(), (up - down).abs())
-        size = torch.einsum("bck,bk->bc", bent.slope.abs(), z) + torch.where(torch.isfinite(bent.h), bent.h, 0.0).abs()
+        size = torch.einsum("bck,bk->bc", here.slope.abs(), z) + torch.where(torch.isfinite(here.h), here.h, 0.0).abs()
         return rounding_of((nu * size).sum(dim=1), sum(self.w.shape[1:]))
 
     @property
@@ -187,10 +187,11 @@ class Point:
     duals: torch.Tensor
 
 
-def natural_units(here: Bent, w: torch.Tensor, terms: Terms) -> tuple[torch.Tensor, torch.Tensor]:
-    """How much of each coordinate a typical cost buys, (B, A), and that cost, (B,).
+def natural_units(here: Concave, w: torch.Tensor, terms: Terms) -> tuple[torch.Tensor, torch.Tensor]:
+    """(B, A): how much of each coordinate alone a typical cost buys; (B,): that cost.
 
-    It is that of the dearest half-space slope . d >= -h alone, without limits: h^2 / sum slope^2/s, or h / max slope/l.
+    It is the cost of the most expensive constraint alone, linearised at d = 0 and without limits: h^2 / sum slope^2 / s
+    for squared prices, h / max |slope| / l for absolute ones, the smaller of the two if there are both.
     here: the constraints at d = 0   w (B, k, A)
     """
     h, slopes = here.h, here.slope @ w
@@ -215,48 +216,48 @@ def improve(
     out_of_reach: Callable[[torch.Tensor], torch.Tensor] | None = None,
     patience: int = INTERIOR.hasty,
 ) -> None:
-    """Run the iteration; record the best changes and the proved bounds in `best`.
+    """Iterate; record the best changes and the proved bounds in `best`.
 
-    out_of_reach: called once, with the samples (b,) that have no feasible point by then. Samples that it proves to have
-    none are dropped.
-    patience: number of steps after which a sample without a feasible point is dropped
+    out_of_reach: called once, after `INTERIOR.doubt` iterations, with the samples (b,) without a feasible point;
+    returns which of them provably have none, (b,). These are dropped.
+    patience: iterations after which a sample without a feasible point is dropped
     """
     y = torch.where(program.movable, torch.minimum(torch.ones_like(program.cap), program.cap / 2), 0.0)
-    bent = constraints(program.start + program.forms(y), program.at)
-    row = torch.where(bent.h > 0, bent.h / program.size, 1.0).clamp_min(1e-3)
+    here = constraints(program.start + program.forms(y), program.at)
+    row = torch.where(here.h > 0, here.h / program.size, 1.0).clamp_min(1e-3)
     slack = torch.where(program.live, torch.cat([row, y, program.cap - y], dim=1), 1.0)
     point = Point(y, slack, program.live.double())
     upper = torch.full_like(best.lower, torch.inf)
-    for step in range(1, patience + INTERIOR.onward + 1):
-        bent = constraints(program.start + program.forms(point.y), program.at)
-        open_ = ~_record(program, bent, point, best, upper)
+    for iteration in range(1, patience + INTERIOR.onward + 1):
+        here = constraints(program.start + program.forms(point.y), program.at)
+        open_ = ~_record(program, here, point, best, upper)
         doubted = program.at[open_ & ~best.inside[program.at]]
-        if step == INTERIOR.doubt and len(doubted) and out_of_reach is not None:
+        if iteration == INTERIOR.doubt and len(doubted) and out_of_reach is not None:
             best.lower[doubted[out_of_reach(doubted)]] = torch.inf
             open_ &= torch.isfinite(best.lower[program.at])
-        if step >= patience:
+        if iteration >= patience:
             open_ &= best.inside[program.at]
         if not bool(open_.any()):
             break
-        if step % INTERIOR.pause == 0 or 2 * int(open_.sum()) <= len(open_):
+        if iteration % INTERIOR.pause == 0 or 2 * int(open_.sum()) <= len(open_):
             keep = torch.nonzero(open_).flatten()
             program, point = _take(program, keep), _take(point, keep)
-            bent = constraints(program.start + program.forms(point.y), program.at)
-        point = _step(program, bent, point)
+            here = constraints(program.start + program.forms(point.y), program.at)
+        point = _iterate(program, here, point)
 
 
-def _record(program: ConvexProgram, bent: Bent, point: Point, best: ConvexFlip, upper: torch.Tensor) -> torch.Tensor:
-    """Notes what this point achieves and proves; returns (b,): the samples that are done."""
+def _record(program: ConvexProgram, here: Concave, point: Point, best: ConvexFlip, upper: torch.Tensor) -> torch.Tensor:
+    """Update the best changes and bounds by this point. Returns (b,): which samples are done."""
     at, change = program.at, program.change(point.y)
     price = program.terms.cost(change)
-    h, nu = program.rows(bent, point)
+    h, nu = program.rows(here, point)
     inside = h.amin(dim=1) >= -program.noise
     better = torch.where(best.inside[at], inside & (price < upper[at]), torch.isfinite(price))
     best.change[at[better]] = change[better]
     best.inside[at] |= inside
     upper[at] = torch.where(inside, torch.minimum(upper[at], price), upper[at])
-    pull = torch.einsum("bka,bk->ba", program.w, torch.einsum("bck,bc->bk", bent.slope, nu)) / program.unit
-    offset = (pull * change).sum(dim=1) - (nu * h).sum(dim=1) - program.rounding(bent, point, nu)
+    pull = torch.einsum("bka,bk->ba", program.w, torch.einsum("bck,bc->bk", here.slope, nu)) / program.unit
+    offset = (pull * change).sum(dim=1) - (nu * h).sum(dim=1) - program.rounding(here, point, nu)
     bound = dual_bound(pull, offset, program.claim)
     higher = bound > best.lower[at]
     best.lower[at[higher]], best.pull[at[higher]], best.offset[at[higher]] = bound[higher], pull[higher], offset[higher]
@@ -264,16 +265,16 @@ def _record(program: ConvexProgram, bent: Bent, point: Point, best: ConvexFlip, 
     return torch.isinf(best.lower[at]) | (best.inside[at] & is_close)
 
 
-# Of matrices (B, n, m).
+# right sides (B, n, m) -> solutions (B, n, m)
 LinearSolve = Callable[[torch.Tensor], torch.Tensor]
 
 
 def _factored(matrix: torch.Tensor) -> LinearSolve:
-    """x of matrix x = need, for positive definite matrices (B, n, n) whose sizes may be very uneven."""
+    """Solves matrix x = need for positive definite, possibly badly scaled matrices (B, n, n)."""
     scale = matrix.diagonal(dim1=1, dim2=2).rsqrt()[:, :, None]
     even = matrix * scale * scale.transpose(1, 2)
     factor, failed = torch.linalg.cholesky_ex(even)
-    if bool((failed > 0).any()):  # singular but for rounding, as where more rows bind than there are features
+    if bool((failed > 0).any()):  # numerically singular, e.g. if more rows bind than there are features
         nudge = INTERIOR.jitter * torch.eye(even.shape[1], dtype=even.dtype, device=even.device)
         again = torch.nonzero(failed > 0).flatten()
         factor[again] = torch.linalg.cholesky_ex(even[again] + nudge).L
@@ -281,12 +282,14 @@ def _factored(matrix: torch.Tensor) -> LinearSolve:
 
 
 def _solver(rows: torch.Tensor, ease: torch.Tensor, w: torch.Tensor, inverse: torch.Tensor) -> LinearSolve:
-    """x of (R E R' + diag(ease)) x = need, R = rows w.   rows (B, N, k)   ease (B, N)   w (B, k, A)   inverse (B, A): E
+    """Solves (R E R' + diag(ease)) x = need, R = rows w, E = diag(inverse).
+
+    rows (B, N, k)   ease (B, N)   w (B, k, A)   inverse (B, A)
 
     The smaller the ease of a row, the more it binds. Solving the full system is accurate however tightly rows bind. If
-    there are many more rows than features, only the rows that bind most are solved in this way. The others are first
-    eliminated into E, by x = (need - R v) / ease with v = E R' x, which needs only A equations. Iterative refinement
-    then removes the rounding error of the elimination.
+    there are many more rows than features, only the rows that bind most are solved in this way. The others are
+    eliminated first: with v = E R' x, x = (need - R v) / ease, which leaves A equations. Iterative refinement then
+    removes the rounding error of the elimination.
     """
     few = 2 * w.shape[2] + INTERIOR.spare_rows
     if rows.shape[1] <= few:
@@ -316,20 +319,21 @@ def _solver(rows: torch.Tensor, ease: torch.Tensor, w: torch.Tensor, inverse: to
     return solve
 
 
-def _step(program: ConvexProgram, bent: Bent, point: Point) -> Point:
+def _iterate(program: ConvexProgram, here: Concave, point: Point) -> Point:
+    """One iteration of Mehrotra's predictor-corrector."""
     live = program.live
     y, slack, duals = point.y, point.slack, point.duals
     number = live.sum(dim=1)
     row_duals, zero_duals, cap_duals = program.parts(duals)
-    slope_rows = bent.slope / program.size[:, :, None]
-    values = torch.cat([torch.where(torch.isfinite(bent.h), bent.h, 0.0) / program.size, y, program.cap - y], dim=1)
+    slope_rows = here.slope / program.size[:, :, None]
+    values = torch.cat([torch.where(torch.isfinite(here.h), here.h, 0.0) / program.size, y, program.cap - y], dim=1)
     missing = torch.where(live, values - slack, 0.0)
     gap = (slack * duals).sum(dim=1) / number
     tilt = torch.where(
         program.movable,
         2 * program.squared * y
         + program.linear
-        - program.back(torch.einsum("bck,bc->bk", slope_rows, row_duals))
+        - program.transposed(torch.einsum("bck,bc->bk", slope_rows, row_duals))
         - zero_duals
         + cap_duals,
         0.0,
@@ -337,22 +341,22 @@ def _step(program: ConvexProgram, bent: Bent, point: Point) -> Point:
     weights = torch.where(live, duals / slack, 0.0).clamp_min(INTERIOR.least)
     row_weight, zero_weight, cap_weight = program.parts(weights)
     inverse = torch.where(program.movable, 1.0 / (2 * program.squared + zero_weight + cap_weight), 0.0)
-    # The curvature enters as rows of their own: all is one positive definite system, accurate for enormous weights.
-    bend = bent.bend(row_duals / program.size)
-    rows = torch.cat([slope_rows, bend], dim=1)
+    # Curvature is added as further rows, so that the system is positive definite and accurate for huge weights.
+    root = here.curvature_root(row_duals / program.size)
+    rows = torch.cat([slope_rows, root], dim=1)
     up, down = inverse.chunk(2, dim=1)
-    ease = torch.cat([1.0 / row_weight, torch.ones_like(bend[:, :, 0])], dim=1)
+    ease = torch.cat([1.0 / row_weight, torch.ones_like(root[:, :, 0])], dim=1)
     solve = _solver(rows, ease, program.w, up + down)
 
     def newton(aim: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """The Newton step towards slack * duals = aim and towards primal and dual feasibility."""
+        """The Newton step towards slack * duals = aim and primal and dual feasibility."""
         push = torch.where(live, aim / slack - duals - weights * missing, 0.0)
         row_push, zero_push, cap_push = program.parts(push)
         rest = -tilt + zero_push - cap_push
         need = -torch.einsum("bck,bk->bc", rows, program.forms(inverse * rest))
         need[:, : row_push.shape[1]] += row_push / row_weight
         x = solve(need[:, :, None])[:, :, 0]
-        d_y = inverse * (rest + program.back(torch.einsum("bck,bc->bk", rows, x)))
+        d_y = inverse * (rest + program.transposed(torch.einsum("bck,bc->bk", rows, x)))
         d_rows = torch.einsum("bck,bk->bc", slope_rows, program.forms(d_y))
         d_values = torch.cat([d_rows, d_y, -d_y], dim=1)
         d_duals = push - weights * d_values

@@ -1,11 +1,11 @@
 """The last resort for samples that no walk has flipped: many distant starts, and ascents of m from the best of them.
 
-    starts    values at which others end, and corners of the limits
-    screen    m at every start, without gradients
-    ascend    d <- clip(d + t w sign(grad m)) to the limits, t falling, from one start of each sample after another
+    starts    values at which flips of other samples end, and corners of the limits
+    screen    compute m at every start, without gradients
+    ascend    d <- clip(d + t w sign(grad m)) to the limits, with falling t, from one start of a sample after another
 
-w is the width of the limits, so units do not matter. The corners are drawn once, with a fixed seed, and are the same
-for all samples. So the order of the samples does not matter.
+w is the width of the limits, so units do not matter. Corners are chosen at random with a fixed seed, the same for all
+samples, so the order of samples does not matter.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from maxflip.search.surface import Surface
 
 @dataclass(eq=False)
 class LastResort:
-    """at (b,): samples of the surface   x (b, A): their values   low, high (b, A): the least and the greatest change
-    far (A,)   change (b, A), cost (b,): the cheapest flip known of each, inf where there is none
+    """at (b,): samples of the surface   x (b, A): their values   low, high (b, A): limits of the change
+    far (A,): distance of a corner in a feature without a limit
+    change (b, A), cost (b,): the cheapest known flip of each sample; cost inf if none
     """
 
     surface: Surface
@@ -40,10 +41,10 @@ class LastResort:
         return cls(surface, at, _values(surface, at), surface.low[at], surface.high[at], far, change, price)
 
     def run(self, flipped: torch.Tensor, flips: torch.Tensor, searched: int) -> None:
-        """Others' ends for everyone; corners and ascents for those without a flip.
+        """Try other samples' ends for all; corners and ascents for samples without a flip.
 
         flipped (p,): samples that have a flip, from the cheapest to the dearest   flips (p, A): their changes
-        searched: how many samples the search is about; gradients per sample stay few even where many are lost
+        searched: number of samples in the whole search, which limits the number of gradients
         """
         broken = self.surface.broken.clone()
         ends = _evenly(_values(self.surface, flipped) + flips, LAST_RESORT.others)
@@ -63,17 +64,17 @@ class LastResort:
             self.ascend(self.toward(ends[start[lost]], lost), lost)
             new = lost[torch.isfinite(self.cost[lost])]
             self.screen(_evenly(self.x[new] + self.change[new], LAST_RESORT.others), self.lost)
-        self.surface.broken = broken  # an output that is not finite at a far corner says nothing about the sample
+        self.surface.broken = broken  # outputs that are not finite at a far corner do not count
 
     @property
     def lost(self) -> torch.Tensor:
-        """Places in `at` of the samples without a flip."""
+        """Positions in `at` of the samples without a flip."""
         return torch.nonzero(~torch.isfinite(self.cost)).flatten()
 
     def toward(self, end: torch.Tensor, some: torch.Tensor) -> torch.Tensor:
         """(s, A): changes that bring the values as near to `end`, (A,) or (s, A), as the limits allow.
 
-        An infinite end is a corner: the limit, or `far` away where there is none.
+        An infinite end means the limit; without a limit, a change of `far`.
         """
         change = (end - self.x[some]).clamp(self.low[some], self.high[some])
         return torch.where(change.isinf(), change.sign() * self.far, change)
@@ -85,7 +86,7 @@ class LastResort:
         self.cost[some[better]] = price[better]
 
     def screen(self, ends: torch.Tensor, some: torch.Tensor) -> torch.Tensor:
-        """(e, b): for each of `some` samples, the places of `ends` (e, A) from the highest m to the lowest."""
+        """(e, b): for each of `some` samples, the indices of `ends` (e, A) from the highest m to the lowest."""
         m = torch.full((len(ends), len(self.at)), -torch.inf, dtype=ends.dtype, device=ends.device)
         for k, end in enumerate(ends):
             d = self.toward(end, some)
@@ -94,7 +95,7 @@ class LastResort:
         return m.argsort(dim=0, descending=True, stable=True)
 
     def ascend(self, d: torch.Tensor, some: torch.Tensor) -> None:
-        """From d (s, A), until the sample passes."""
+        """Raise m from d (s, A) until the sample passes."""
         width = torch.minimum(self.high - self.low, 2 * self.far)
         first, last = LAST_RESORT.stride
         for k in range(LAST_RESORT.steps):
@@ -110,21 +111,21 @@ class LastResort:
 
 
 def _values(surface: Surface, at: torch.Tensor) -> torch.Tensor:
-    """(b, A): what the actionable features begin at; 0 for what was not measured, which cannot change."""
+    """(b, A): start values of the actionable features; 0 for missing ones, which cannot change."""
     problem = surface.problem
     start = problem.start[surface.rows[at.cpu().numpy()]][:, problem.actionable]
     return torch.as_tensor(start, device=at.device).nan_to_num()
 
 
 def _evenly(ends: torch.Tensor, most: int) -> torch.Tensor:
-    """At most so many of the rows, the first and the last among them."""
+    """At most `most` evenly spaced rows, including the first and the last."""
     if len(ends) <= most:
         return ends
     return ends[torch.linspace(0, len(ends) - 1, most).long().to(ends.device)]
 
 
 def _corners(like: torch.Tensor) -> torch.Tensor:
-    """(c, A): infinite ends, each of them a corner; every corner where there are few.   like (b, A)"""
+    """(c, A): corners of the limits as infinite ends; all corners if they are few.   like (b, A)"""
     width = like.shape[1]
     if 2**width <= LAST_RESORT.corners:
         numbers = torch.arange(2**width)[:, None]

@@ -1,4 +1,4 @@
-"""What a change costs per feature when every budget has a price."""
+"""Prices of features, from prices of budgets."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class FeaturePrices:
 
     @classmethod
     def at(cls, problem: Problem, prices: Floats) -> FeaturePrices:
-        """From one price >= 0 per budget, (m,): s = prices U over the squared budgets, l over the absolute ones.
+        """squared_i = sum_r prices_r U_ri over the squared budgets, absolute_i the same over the absolute ones.
 
-        A budget that is a function counts as the squared one that is most like it.
+        prices (m,): of the budgets, >= 0. Of a function, the squared budget most like it is taken (`as_squares`).
         """
         columns = problem.actionable
         squared = prices @ (problem.ledger.squared + problem.as_squares)[:, columns]

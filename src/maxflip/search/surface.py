@@ -1,4 +1,4 @@
-"""The flip surface of a batch of samples: margins and gradients as functions of the change, and what they cost."""
+"""The flip surface of a batch of samples: m(d), its gradient, and the cost of changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from maxflip.search.settings import PRICING
 
 @dataclass
 class Evaluations:
-    """Samples evaluated with a gradient, and without."""
+    """Number of samples evaluated, with a gradient and without."""
 
     gradients: int = 0
     forwards: int = 0
@@ -25,12 +25,12 @@ class Evaluations:
 
 @dataclass(eq=False)
 class Surface:
-    """m(d) >= 0 where the sample passes with `PRICING.guards` guards; d (B, A) over the actionable features, float64.
+    """The log-margin m(d), >= 0 exactly where the sample passes with `PRICING.guards` guards.
 
-    With Uptake, m is the smallest over the shares of d that may be carried out, as it is the smallest over the members
-    of an Ensemble. Values need not be on the grid of Rounded here: `grid` takes flips there.
+    d (B, A): changes of the actionable features, float64. With Uptake, m is the smallest over the shares of d; for an
+    Ensemble, the smallest over its members. Rounded is ignored: `grid` moves flips to its grid afterwards.
 
-    `at` selects samples of the batch, so that those that are done cost nothing.
+    Methods take the samples `at` (b,) of the batch, so that finished ones cost nothing.
     """
 
     problem: Problem
@@ -42,7 +42,7 @@ class Surface:
         device = self.problem.classifier.device
         self.columns = torch.as_tensor(self.problem.actionable, device=device)
         self.inputs = self.problem.inputs(self.rows, device, self.problem.actionable)
-        # (B, F): the rows of a table, for models that are linear; of sequences, none of these.
+        # (B, F): the rows of a table, for linear models; sequences have none.
         self.x = self.inputs.x
         if self.problem.is_boundless:
             self.low = torch.full((len(self.rows), len(self.columns)), -torch.inf, dtype=torch.float64, device=device)
@@ -56,13 +56,13 @@ class Surface:
         self.absolute = torch.as_tensor(self.prices.absolute, device=device)
         self.wanted = self.problem.goal.wanted_for(self.rows, device)
         self.shares = torch.tensor([*self.problem.scenarios.shares, 1.0], dtype=torch.float64, device=device)
-        # Decision values may have any size; counted in this unit they are near 1, as logits are.
+        # Decision values may have any size; in this unit they are near 1, as logits are.
         self.unit = self.problem.guard / PRICING.typical_guard if self.problem.goal.is_decision else 1.0
-        # Which samples ever gave an output that is not finite.
+        # Samples whose output was ever not finite.
         self.broken = torch.zeros(len(self.rows), dtype=torch.bool, device=device)
 
     def repriced(self, prices: FeaturePrices) -> Surface:
-        """The same samples at other prices; evaluations are counted together."""
+        """The same samples at other prices. Evaluations are counted in the same counter."""
         other = copy(self)
         other.prices = prices
         other.squared = torch.as_tensor(prices.squared, device=self.low.device)
@@ -72,8 +72,7 @@ class Surface:
     def metric(self, around: torch.Tensor, typical_cost: torch.Tensor | None = None) -> torch.Tensor:
         """Weights (b, A) with |weight d|^2 = cost(d) at d = around (b, A).
 
-        w_i^2 = s_i + l_i / |d_i|, the quadratic that touches the absolute cost there; where d_i is (nearly) zero, as if
-        the whole cost had been spent on it: |d_i| = cost / l_i.
+        w_i^2 = s_i + l_i / |d_i|, with |d_i| at least 1 % of cost / l_i. With `typical_cost` (B,), |d_i| = cost / l_i.
         """
         spent = typical_cost if typical_cost is not None else cost(around, self.squared, self.absolute)
         if not bool((self.absolute > 0).any()):
@@ -84,19 +83,19 @@ class Surface:
         return (self.squared + torch.where(self.absolute > 0, bend, 0.0)).sqrt()
 
     def _margin(self, d: torch.Tensor, at: torch.Tensor, guards: float = PRICING.guards) -> torch.Tensor:
-        """(b,): of d (b, A) carried out in full"""
+        """(b,): m of d (b, A), carried out in full"""
         log_p = log_scores(self.problem.classifier, self.inputs.at(at, d))
         return self.problem.goal.log_margin(log_p, self.wanted[at], guards * self.problem.guard) / self.unit
 
     def _worst_share(self, d: torch.Tensor, at: torch.Tensor, guards: float) -> tuple[torch.Tensor, torch.Tensor]:
-        """(b,), (b,): the smallest margin over all shares of d (b, A), NaN where one is; and the share that has it"""
+        """(b,), (b,): the smallest m over all shares of d (b, A), NaN if any is; and the share that has it"""
         with torch.no_grad():
             each = torch.stack([self._margin(share * d, at, guards) for share in self.shares])
         which = torch.where(torch.isnan(each), -torch.inf, each).argmin(dim=0)
         return each.gather(0, which[None])[0], self.shares[which]
 
     def margin(self, d: torch.Tensor, at: torch.Tensor, guards: float = PRICING.guards) -> torch.Tensor:
-        """(b,); -inf where the model's output is not finite"""
+        """(b,): m(d); -inf if the model's output is not finite"""
         m = d.new_zeros(len(at))
         self.evaluations.forwards += len(at) * len(self.shares)
         for part in self.inputs.batches(at):
@@ -105,16 +104,16 @@ class Surface:
         return m.nan_to_num(nan=-torch.inf)
 
     def margin_and_gradient(self, d: torch.Tensor, at: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """(b,), (b, A); a gradient that is not finite becomes 0: from there the sample does not move
+        """(b,), (b, A): m(d) and its gradient
 
-        It is 0 too where limits let nothing move, so that such a feature weighs in no step.
+        The gradient is set to 0 if it is not finite, and for features that limits fix.
         """
         m, g = d.new_zeros(len(at)), torch.empty_like(d)
         self.evaluations.gradients += len(at)
         for part in self.inputs.batches(at):
             leaf = d[part].detach().clone().requires_grad_(True)
             share = self.shares[-1:]
-            if len(self.shares) > 1:  # the gradient of the smallest margin alone
+            if len(self.shares) > 1:  # the gradient of the smallest m alone
                 self.evaluations.forwards += len(leaf) * len(self.shares)
                 share = self._worst_share(d[part], at[part], PRICING.guards)[1][:, None]
             with torch.enable_grad():

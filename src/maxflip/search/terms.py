@@ -1,4 +1,4 @@
-"""What a change costs and how far it may go, and what a half-space proves about the cheapest one."""
+"""Prices and limits of changes, and the lower bound that a half-space proves for the cheapest change."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Terms:
         return replace(self, low=self.low[samples], high=self.high[samples])
 
     def within(self, most: torch.Tensor) -> Terms:
-        """With changes of at most so much, (B, A), either way."""
+        """With changes limited to [-most, most] too.   most (B, A)"""
         return replace(self, low=torch.maximum(self.low, -most), high=torch.minimum(self.high, most))
 
     def cost(self, change: torch.Tensor) -> torch.Tensor:
@@ -34,14 +34,14 @@ class Terms:
 def dual_bound(pull: torch.Tensor, offset: torch.Tensor, terms: Terms) -> torch.Tensor:
     """(B,): at least 0 and at most the cost of any d in the box with pull . d >= offset; inf if there is none.
 
-    pull (B, A), offset (B,): a sum of half-spaces with weights >= 0. The bound is the minimum over the box of
-    cost(d) - pull . d + offset: coordinate by coordinate, at sign(pull) max(0, |pull| - l) / (2 s), clipped.
+    pull (B, A), offset (B,). The bound is the minimum over the box of cost(d) - pull . d + offset, which is at
+    d_i = sign(pull_i) min(max(0, |pull_i| - l_i) / (2 s_i), cap_i), less rounding.
     """
     squared, absolute = terms.squared, terms.absolute
     cap = torch.where(pull > 0, terms.high, -terms.low)
     furthest = torch.where(pull != 0, pull.abs() * cap, 0.0).sum(dim=1)
     impossible = furthest < offset - LINEAR.sure * (offset.abs() + furthest)
-    # Where an unlimited coordinate pays without end the bound would be minus infinity: weigh all half-spaces less.
+    # An unlimited coordinate with |pull| > l makes the bound minus infinity: scale the half-space down until none has.
     endless = torch.isinf(cap) & (squared == 0)
     fits = torch.where(endless & (pull.abs() > absolute), absolute / pull.abs(), 1.0).amin(dim=1)
     excess = torch.where(endless, 0.0, (pull.abs() * fits[:, None] - absolute).clamp_min(0.0))

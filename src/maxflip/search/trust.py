@@ -1,16 +1,16 @@
-"""Cheaper flips by sequential linearisation in trust regions, made for costs with kinks (absolute prices).
+"""Cheaper flips by sequential linearisation in trust regions, for costs with kinks (absolute prices).
 
     d' = argmin cost(d')   s.t.  g . (d' - d) >= -m,   |d'_i - d_i| <= t unit_i,   low <= d' <= high
 
-m, g: margin and its gradient at d. unit_i is how much of feature i alone the sample's whole worth buys. Near a kink of
-the cost a step along the tangent plane alone would jump from one feature to another. The trust region keeps it between
-them. For each gradient the step is computed for several t. The one with the least merit is taken,
+m, g: m(d) of `Surface` and its gradient. unit_i: how much of feature i alone the sample's whole worth buys. Near a kink
+of the cost, the cheapest point of the tangent plane jumps from one feature to another; the trust region prevents that.
+For each gradient, steps are computed for several t, and the one with the least merit is taken,
 
     merit(d) = cost(d) + weight max(0, -m(d))
 
-and t grows if the merit fell, else it shrinks. The cheapest change that passes is kept. A descent ends in the nearest
-local minimum after a few gradients, so a search is many short descents from unlike starts. The best starts are flips of
-similar samples, scaled to cost a little less than the sample's own: they cost no gradients to find.
+t grows if the merit fell, else it shrinks. The cheapest change that passes is kept. A descent ends in the nearest local
+minimum after a few gradients, so a search is many short descents from different starts. The best starts are flips of
+similar samples, scaled to cost a little less than the sample's own; finding them needs no gradients.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def descend(
     steps: int = TRUST.steps,
     first: float = TRUST.first_radius,
 ) -> None:
-    """Cheaper flips of `at` from start (b, A).   worth (B,): what the unit buys, > 0   first: t at first"""
+    """Cheaper flips of `at` from start (b, A).   worth (B,): cost of one unit of each feature, > 0   first: first t"""
     s, l = surface.squared, surface.absolute  # noqa: E741
     unit = _units(surface, worth[at])
     d = start.clone()
@@ -70,7 +70,7 @@ def descend(
 
 
 def begin(surface: Surface, best: Best, at: torch.Tensor, steps: int) -> None:
-    """First flips of `at`, from no change. Where the tangent plane at the start promises no flip, none is searched."""
+    """First flips of `at`, from no change. Samples whose tangent plane at the start promises no flip are skipped."""
     start = torch.zeros_like(surface.low[at])
     m, g = surface.margin_and_gradient(start, at)
     low, high = surface.low[at], surface.high[at]
@@ -85,8 +85,8 @@ def begin(surface: Surface, best: Best, at: torch.Tensor, steps: int) -> None:
 def follow(
     surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor, worth: torch.Tensor, turn: int = 0
 ) -> None:
-    """Descents of `at` from the most promising flip of others `among` the flipped.   turn: how many times `at` have
-    been searched like this; each time some of the others are different ones"""
+    """Descents of `at` from the most promising flip of other samples `among`.   turn: number of earlier calls; each
+    call tries partly different samples"""
     if not len(at) or len(among) < 2:
         return
     start = _most_promising(surface, best, at, _leaders(surface, best, at, among, turn), worth)
@@ -94,7 +94,7 @@ def follow(
 
 
 def _leaders(surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor, turn: int) -> torch.Tensor:
-    """(b, L): the samples `among` whose values are nearest, and some that are evenly spaced by cost"""
+    """(b, L): the nearest neighbours of each of `at` in `among`, and some of `among` evenly spaced by cost"""
     values = surface.problem.start[surface.rows]
     scale = values.std(axis=0)
     near = torch.as_tensor(values / (scale + (scale == 0)), dtype=torch.float32, device=at.device).nan_to_num()
@@ -108,7 +108,7 @@ def _leaders(surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor
 def _most_promising(
     surface: Surface, best: Best, at: torch.Tensor, leaders: torch.Tensor, worth: torch.Tensor
 ) -> torch.Tensor:
-    """(b, A): of the leaders' flips, scaled to a little less than what the own flip costs, that with the highest m"""
+    """(b, A): of the leaders' flips, scaled to cost a little less than the sample's own, the one with the highest m"""
     s, l = surface.squared, surface.absolute  # noqa: E741
     enough = TRUST.leader_cost * torch.minimum(best.cost, worth)[at]
     highest = torch.full_like(enough, -torch.inf)
@@ -127,14 +127,14 @@ def _most_promising(
 
 
 def _units(surface: Surface, worth: torch.Tensor) -> torch.Tensor:
-    """(b, A): how much of each feature alone so much worth buys: s y^2 + l y = v, solved for y"""
+    """(b, A): how much of each feature alone costs v = worth (b,): the y with s y^2 + l y = v"""
     s, l, v = surface.squared, surface.absolute, worth[:, None]  # noqa: E741
     spread = torch.as_tensor(surface.problem.spread, device=v.device)
     return torch.minimum(2 * v / (l + (l**2 + 4 * s * v).sqrt()), TRUST.longest_unit * spread)
 
 
 def _least_price(surface: Surface, g: torch.Tensor, d: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
-    """(b,): what one more unit of m costs by the feature that raises it most cheaply; 0 where none does"""
+    """(b,): least cost of raising m by one unit, min_i (l_i + 2 s_i |d_i|) / |g_i|; 0 if no feature raises it"""
     each = (surface.absolute + 2 * surface.squared * d.abs()) / g.abs()
     least = torch.where((g == 0) | surface.pinned[at], torch.inf, each).min(dim=1).values
     return torch.where(torch.isfinite(least), least, 0.0)
@@ -148,10 +148,10 @@ def _cheapest(
     low: torch.Tensor,
     high: torch.Tensor,
 ) -> torch.Tensor:
-    """(B, A): min sum_i s_i d_i^2 + l_i |d_i|  s.t.  g . d >= r, low <= d <= high; the furthest corner where none is.
+    """(B, A): argmin sum_i s_i d_i^2 + l_i |d_i|  s.t.  g . d >= r, low <= d <= high; the furthest corner if none is.
 
-    The box is finite and need not contain 0. With y_i = sign(g_i) d_i, y(nu) = clip((nu |g| - l) / 2s) grows with nu,
-    which is bracketed by bisection of its logarithm; between the ends of the bracket y is taken to be straight.
+    The box is finite and need not contain 0. With y_i = sign(g_i) d_i, y(nu) = clip((nu |g| - l) / 2s) never falls with
+    nu. Bisection of log nu brackets the solution; between the ends of the bracket, y is interpolated linearly.
     """
     size = g.abs()
     most = torch.where(g > 0, high, -low)

@@ -2,11 +2,12 @@
 
     max  sum_c v_c z_c    s.t.  sum_c a_rc z_c / B_r <= 1 for every budget r,   at most one c per sample,  z in {0, 1}
 
-The paper's final program, with several candidates per sample allowed. Its linear relaxation has at most one fractional
-sample per budget. Samples far from the margin are fixed as in the relaxation. A 0/1 program decides the band around the
-margin; the band is widened until the relaxation's bound is met. With many samples, one sample less than the bound is
-accepted, and `local_search` usually finds that first. Rows are scaled to budget 1, since the solver's tolerance is
-absolute. Budgets are then checked exactly; a selection that exceeds one is excluded, and the program solved again.
+This is the paper's final program with several candidates per sample. Its linear relaxation has at most one fractional
+sample per budget. A 0/1 program decides the band of samples in doubt, those with nearly equal options at the
+relaxation's prices; all others stay as in the relaxation. The band is widened until the relaxation's bound is met. With
+many samples, one sample less than the bound is accepted, and `local_search` usually finds that first. Rows are scaled
+to budget 1, since HiGHS's tolerance is absolute. Budgets are then checked exactly; a selection that exceeds one is
+excluded, and the program is solved again.
 
 Ties in worth are broken by thrift: the selection with the smaller weighted sum of budget shares is preferred.
 """
@@ -60,7 +61,7 @@ def choose(
     thrifty: bool = True,
     branched: bool = True,
 ) -> Chosen:
-    """Indices of the chosen candidates, ascending; `choice` says more."""
+    """Indices of the chosen candidates, ascending. Arguments as for `choice`."""
     return choice(problem, rows, changes, must, prices, thrifty=thrifty, branched=branched).picked
 
 
@@ -81,13 +82,13 @@ def choice(
     Args:
         rows: the sample of each candidate, (c,).
         changes: (c, F).
-        must: rows that have to be picked.
-        prices: of the budgets, where some are known that ought to be about right; they only save time.
-        known: a selection that is within the budgets; the choice is worth no less.
-        effort: share of the usual local search steps, where the known selection is one sample below the bound. Below 1
+        must: rows that must be picked.
+        prices: approximate prices of the budgets, if known; they only save time.
+        known: a feasible selection, as indices of candidates; the choice is worth no less.
+        effort: share of the usual local search steps, if the known selection is one sample below the bound. Below 1,
             such a selection is not improved by branch and bound either.
-        thrifty: among selections of the same worth prefer those that draw little.
-        branched: allow branch and bound where local search leaves a gap; it may take seconds.
+        thrifty: among selections of the same worth, prefer those that draw little.
+        branched: allow branch and bound if local search leaves a gap; it may take seconds.
     """
     needed = np.array([], dtype=np.int64) if must is None else must
     bill = problem.bill(rows, changes)
@@ -104,13 +105,13 @@ def choice(
     if not len(offer.place):
         return Choice(offer.place)
     guess = None if prices is None else _per_share(problem.ledger, prices)
-    limit = relaxed(offer.candidates, guess, gap=CHOICE.rough_gap if known is not None else 0.0)
+    relaxation = relaxed(offer.candidates, guess, gap=CHOICE.rough_gap if known is not None else 0.0)
     lawful = None if known is None else _lawful(offer, known)
     offer = replace(offer, branched=branched, known=lawful, effort=effort)
-    picked = None if limit is None else _within(offer, limit)
+    picked = None if relaxation is None else _within(offer, relaxation)
     gave_up = picked is None and not len(needed)
     if gave_up:
-        picked = offer.place[:0]  # what fits is inserted
+        picked = offer.place[:0]  # `_insert` takes what fits
     if picked is None:
         raise ProblemError(
             f"include: the budgets do not suffice for {counted(len(needed), 'sample')} that must be picked. "
@@ -120,10 +121,10 @@ def choice(
     if offer.known is not None and _worth(offer, offer.known) > _worth(offer, picked):
         picked = offer.known
     if thrifty:
-        picked = _thrifty(offer, picked, limit)
-    if limit is not None and len(offer.place) < len(whole.place):
+        picked = _thrifty(offer, picked, relaxation)
+    if relaxation is not None and len(offer.place) < len(whole.place):
         there = np.flatnonzero(np.isin(whole.place, offer.place[picked]))
-        offer, picked = whole, _filled(whole, there, limit.prices)
+        offer, picked = whole, _filled(whole, there, relaxation.prices)
     chosen = np.sort(offer.place[_first_of_equals(offer, picked)])
     return Choice(chosen, (GAVE_UP,) if gave_up else ())
 
@@ -133,7 +134,7 @@ def _worth(offer: _Offer, picked: Chosen) -> float:
 
 
 def _filled(offer: _Offer, picked: Chosen, prices: Floats) -> Chosen:
-    """Insert samples that fit into what is left, and exchange samples for others that are worth more."""
+    """Insert samples that fit into what is left; exchange samples for others of greater worth."""
     picked = _insert(offer, picked)
     room = np.maximum(1.0 - CHOICE.less, offer.candidates.drawn_by(picked))
     found = exchanged(offer.candidates, prices, room, picked)
@@ -141,8 +142,8 @@ def _filled(offer: _Offer, picked: Chosen, prices: Floats) -> Chosen:
 
 
 def _lawful(offer: _Offer, known: Chosen) -> Chosen | None:
-    """The known selection, if it is feasible.   known: positions among the candidates given to `choice`; one that is
-    not offered is dominated by another of its sample."""
+    """Indices in the offer of the known selection; None if it is infeasible.   known: indices given to `choice`; those
+    not offered are dominated"""
     there = np.flatnonzero(np.isin(offer.place, known))
     candidates = offer.candidates
     once = len(np.unique(candidates.sample[there])) == len(there)
@@ -150,32 +151,32 @@ def _lawful(offer: _Offer, known: Chosen) -> Chosen | None:
     return there if once and covers and not offer.bill.of(there).overspent() else None
 
 
-def _thrifty(offer: _Offer, picked: Chosen, limit: Relaxed | None) -> Chosen:
-    """A selection of the same worth that draws less and keeps every budget exactly; else `picked` itself."""
+def _thrifty(offer: _Offer, picked: Chosen, relaxation: Relaxed | None) -> Chosen:
+    """A selection of the same worth that draws less and keeps every budget exactly; `picked` if none is found."""
     candidates = offer.candidates
-    if limit is None or not len(picked):
+    if relaxation is None or not len(picked):
         return picked
-    doubt = Demand.at(limit.prices, candidates).doubt
+    lead = Demand.at(relaxation.prices, candidates).lead
     band = CHOICE.band + CHOICE.band_per_budget * candidates.share.shape[1]
-    free = lowest(doubt, min(len(doubt), CHOICE.local_bands * band))
-    # People are counted exactly; of other budgets HiGHS lets a little slip.
+    free = lowest(lead, min(len(lead), CHOICE.local_bands * band))
+    # Counts are exact; other budgets are reduced by HiGHS's tolerance.
     counts = offer.bill.ledger.count[np.isfinite(offer.bill.ledger.amounts)] > 0
     room = np.where(counts, 1.0, np.maximum(1.0 - CHOICE.less, candidates.drawn_by(picked)))
-    found = thriftier(candidates, offer.draws, picked, free, room)
+    found = thriftier(candidates, offer.total_draw, picked, free, room)
     return picked if offer.bill.of(found).overspent() else found
 
 
 @dataclass(frozen=True, eq=False)
 class _Offer:
-    """What there is to choose from.   place (c,): which of the flips given each candidate is   bill: the candidates'
+    """The candidates to choose from.   place (c,): index of each in the arguments of `choice`   bill: of the candidates
 
-    draws (c,): what each draws, in shares of the budgets   known: a selection within the budgets
+    total_draw (c,): as in `_total_draw`   known: indices of a feasible selection
     """
 
     candidates: Candidates
     place: Chosen
     bill: Bill
-    draws: Floats
+    total_draw: Floats
     largest: float  # largest worth of a candidate, before the scaling in `candidates`
     branched: bool = True
     known: Chosen | None = None
@@ -183,29 +184,29 @@ class _Offer:
 
 
 def _offered(problem: Problem, rows: Rows, bill: Bill, must: Rows) -> _Offer:
-    """Candidates grouped by sample, with the finite budgets only. Removed first: candidates that exceed a budget on
-    their own, are worth nothing or are dominated."""
+    """The candidates grouped by sample, with finite budgets only. Candidates that exceed a budget on their own, are
+    worth nothing or are dominated are removed."""
     is_must = np.isin(rows, must) if len(must) else np.zeros(len(rows), dtype=bool)
     wanted = ((problem.worth[rows] > 0) | is_must) & bill.can_be_paid
     by_sample = np.argsort(in_order_of_appearance(rows), kind="stable")
-    place = by_sample[(wanted & _smallest(rows, bill))[by_sample]]
+    place = by_sample[(wanted & _undominated(rows, bill))[by_sample]]
     share = _shares(bill.of(place))
     fits = np.flatnonzero(filled(lambda part: (share[part] <= 1.0 + PROGRAMS.tolerance).all(axis=1), place.shape, bool))
     if np.isin(must, rows[place[fits]]).all():
         place, share = place[fits], rows_of(share, fits)
-    else:  # let the program find that it is infeasible
+    else:  # a sample that must be picked does not fit: keep all, so that the program is infeasible
         place = by_sample[wanted[by_sample]]
         share = np.minimum(_shares(bill.of(place)), 2.0)
     sample = in_order_of_appearance(rows[place])
     worth = problem.worth[rows[place]]
     candidates = Candidates(worth / unit_of(worth), share, sample, is_must[place])
     own = bill.of(place)
-    return _Offer(candidates, place, own, _draws(problem, own, share), float(worth.max(initial=0.0)))
+    return _Offer(candidates, place, own, _total_draw(problem, own, share), float(worth.max(initial=0.0)))
 
 
 def _contending(offer: _Offer, per_share: Floats, known: Chosen | None) -> _Offer:
-    """To save time, drop candidates that are far too dear at these (approximate) prices, and near-duplicates of a
-    cheaper candidate of the same sample. Those of a known selection stay."""
+    """Without candidates that are far too dear at these approximate prices, and without near-duplicates of a cheaper
+    candidate of the same sample. This saves time. Candidates of a known selection stay."""
     candidates = offer.candidates
     net = candidates.net(per_share * (candidates.worth.max() / offer.largest))
     best = candidates.per_sample_max(net)[candidates.sample]
@@ -225,15 +226,14 @@ def _contending(offer: _Offer, per_share: Floats, known: Chosen | None) -> _Offe
         candidates=candidates.of(kept),
         place=offer.place[places],
         bill=offer.bill.of(places),
-        draws=offer.draws[places],
+        total_draw=offer.total_draw[places],
     )
 
 
-def _draws(problem: Problem, bill: Bill, share: Floats) -> Floats:
-    """(c,): sum_r weight_r share_r over the finite budgets.
+def _total_draw(problem: Problem, bill: Bill, share: Floats) -> Floats:
+    """(c,): sum_r weight_r share_r over the finite budgets, with the weights of `thrift`.
 
-    Unlimited budgets have no shares. If no finite budget depends on the changes (only counts are finite), this is the
-    squared size of the change instead, each slot in units of its feature's spread.
+    If only counts are finite: |d / spread|^2 of the change d.
     """
     ledger = problem.ledger
     finite = np.isfinite(ledger.amounts)
@@ -245,7 +245,7 @@ def _draws(problem: Problem, bill: Bill, share: Floats) -> Floats:
 
 
 def _shares(bill: Bill) -> Floats:
-    """(c, m) parts of the finite budgets"""
+    """(c, m): consumption / amount, for the finite budgets"""
     amounts = bill.ledger.amounts
     finite = np.isfinite(amounts)
     drawn = bill.consumption
@@ -257,11 +257,11 @@ def _shares(bill: Bill) -> Floats:
     return filled(shares, (len(drawn), int(finite.sum())))
 
 
-def _smallest(rows: Rows, bill: Bill) -> NDArray[np.bool_]:
-    """(c,): False for dominated candidates: another of the sample changes no feature more, so it draws no more.
+def _undominated(rows: Rows, bill: Bill) -> NDArray[np.bool_]:
+    """(c,): False for dominated candidates: another one of the sample changes no feature more, so it draws no more.
 
-    Duplicates matter most: with two equal candidates for each of n samples, cuts would exclude 2^n equal selections one
-    by one.
+    Above all this removes duplicates: with two equal candidates for each of n samples, cuts would exclude 2^n equal
+    selections one by one.
     """
     order = np.argsort(rows, kind="stable")
     sample, needed = rows[order], np.ones(len(rows), dtype=bool)
@@ -279,14 +279,14 @@ def _smallest(rows: Rows, bill: Bill) -> NDArray[np.bool_]:
 
 
 def unit_of(worth: Floats) -> float:
-    """A power of two that scales very large or small worths to about 1, since the solver's tolerances are absolute.
-    Ordinary worths are not scaled (1), so that whole numbers stay whole."""
+    """A power of two by which very large or small worths are divided, since HiGHS's tolerances are absolute; 1 for
+    ordinary worths, so that whole numbers stay whole."""
     exponent = math.frexp(float(worth.max(initial=0.0)))[1]
     return 1.0 if 0 <= exponent <= CHOICE.ordinary_exponent else math.ldexp(1.0, exponent)
 
 
 def in_order_of_appearance(rows: Rows) -> Rows:
-    """0, 1, ... for the sample of each candidate, so that nothing depends on where it stands in the cohort."""
+    """(c,): samples renumbered 0, 1, ... in order of first appearance, so that results do not depend on row numbers."""
     order = np.argsort(rows, kind="stable")
     begins = np.append(True, rows[order][1:] != rows[order][:-1])[: len(rows)]
     first = order[begins]
@@ -298,46 +298,46 @@ def in_order_of_appearance(rows: Rows) -> Rows:
 
 
 def _per_share(ledger: Ledger, prices: Mapping[str, float]) -> Floats:
-    """What all of each finite budget is worth at these prices."""
+    """(m,): price_r amount_r of the finite budgets"""
     known = np.array([prices.get(name, 0.0) for name in ledger.names])
     finite = np.isfinite(ledger.amounts)
     return np.asarray(known[finite] * ledger.amounts[finite])
 
 
-def _within(offer: _Offer, limit: Relaxed) -> Chosen | None:
+def _within(offer: _Offer, relaxation: Relaxed) -> Chosen | None:
     """The best selection found that keeps every budget exactly; None if the samples that must be picked do not fit."""
     method = _with_cuts if offer.candidates.samples <= CHOICE.exact else _with_less
-    return method(offer, limit)
+    return method(offer, relaxation)
 
 
-def _with_cuts(offer: _Offer, limit: Relaxed) -> Chosen | None:
-    """The solver may exceed a budget by its tolerance. Each such selection yields cover cuts, and the program is solved
-    again with them."""
+def _with_cuts(offer: _Offer, relaxation: Relaxed) -> Chosen | None:
+    """HiGHS may exceed a budget by its tolerance. Such a selection is excluded by cover cuts, and the program is solved
+    again."""
     cuts: list[tuple[Floats, float]] = []
     room = np.ones(offer.candidates.share.shape[1])
-    picked = _pick(offer, limit, room, cuts)
+    picked = _pick(offer, relaxation, room, cuts)
     for _ in range(CHOICE.cut_rounds):
         over = [] if picked is None else offer.bill.of(picked).overspent()
         if picked is None or not over:
             return picked
         cuts += [_too_many(offer, r, picked) for r in over]
-        picked = _pick(offer, limit, room, cuts)
+        picked = _pick(offer, relaxation, room, cuts)
     return None if picked is None else _shed(offer, picked)
 
 
-def _with_less(offer: _Offer, limit: Relaxed) -> Chosen | None:
-    """Shrink a budget that was exceeded within the tolerance, and pick again. That hardly ever costs a sample."""
+def _with_less(offer: _Offer, relaxation: Relaxed) -> Chosen | None:
+    """If a budget is exceeded within the tolerance, reduce it slightly and pick again. This rarely costs a sample."""
     finite = np.flatnonzero(np.isfinite(offer.bill.ledger.amounts))
     room = np.ones(len(finite))
-    picked = _pick(offer, limit, room, [])
+    picked = _pick(offer, relaxation, room, [])
     while picked is not None and (over := offer.bill.of(picked).overspent()):
         slipped = np.searchsorted(finite, over)
-        # Each budget is shrunk once. If the fixed samples alone still exceed it, or the samples that must be picked no
+        # Each budget is reduced once. If the fixed samples alone still exceed it, or the samples that must be picked no
         # longer fit, samples are dropped instead.
         again = None
         if (room[slipped] == 1.0).any():
             room[slipped] = 1.0 - CHOICE.less
-            again = _pick(offer, limit, room, [])
+            again = _pick(offer, relaxation, room, [])
         if again is None:
             return _shed(offer, picked)
         picked = again
@@ -345,10 +345,10 @@ def _with_less(offer: _Offer, limit: Relaxed) -> Chosen | None:
 
 
 def _too_many(offer: _Offer, r: int, picked: Chosen) -> tuple[Floats, float]:
-    """(row, most): row . z <= most holds for every selection within budget r, but not for the one picked.
+    """An extended cover inequality row . z <= most that every selection within budget r satisfies, but not `picked`.
 
-    An extended cover inequality. Cover: the picked candidates, without the smallest ones as long as these together draw
-    less than the excess. It is extended by every candidate that draws at least as much as the largest in the cover.
+    The cover is `picked` without its smallest candidates, as many as together draw less than the excess. It is extended
+    by all candidates that draw at least as much as the largest in the cover.
     """
     bill = offer.bill
     load = bill.consumption[:, r]
@@ -363,49 +363,51 @@ def _too_many(offer: _Offer, r: int, picked: Chosen) -> tuple[Floats, float]:
     return row.astype(np.float64), float(len(cover) - 1)
 
 
-def _pick(offer: _Offer, limit: Relaxed, room: Floats, cuts: list[tuple[Floats, float]]) -> Chosen | None:
+def _pick(offer: _Offer, relaxation: Relaxed, room: Floats, cuts: list[tuple[Floats, float]]) -> Chosen | None:
     """The best selection within the node limit; None if the samples that must be picked do not fit.
 
     room (m,): available share of each budget. With more than `CHOICE.exact` samples, a selection one sample below the
-    bound is accepted: closing that last gap can take very long.
+    bound is accepted, since closing the last gap can take very long.
     """
     candidates, worth = offer.candidates, offer.candidates.worth
     is_whole = bool(np.all(worth == np.floor(worth)))
-    ceiling = float(np.floor(limit.bound + 1e-6)) if is_whole else limit.bound * (1 - 1e-9)
-    doubt = Demand.at(limit.prices, candidates).doubt
-    doubt[candidates.sample[np.abs(limit.x - np.round(limit.x)) > 1e-7]] = 0.0
+    ceiling = float(np.floor(relaxation.bound + 1e-6)) if is_whole else relaxation.bound * (1 - 1e-9)
+    lead = Demand.at(relaxation.prices, candidates).lead
+    lead[candidates.sample[np.abs(relaxation.x - np.round(relaxation.x)) > 1e-7]] = 0.0
     m = candidates.share.shape[1]
     band = CHOICE.band + CHOICE.band_per_budget * m
     best: Chosen | None = None
-    enough, gap, nodes = ceiling, 1.0 - 1e-6 if is_whole else 1e-9 * max(1.0, limit.bound), CHOICE.nodes
-    if len(doubt) > CHOICE.few:
-        best = _by_local_search(offer, limit, room, _among(doubt, CHOICE.local_bands * band), ceiling)
+    enough, gap, nodes = ceiling, 1.0 - 1e-6 if is_whole else 1e-9 * max(1.0, relaxation.bound), CHOICE.nodes
+    if len(lead) > CHOICE.few:
+        best = _by_local_search(offer, relaxation, room, _among(lead, CHOICE.local_bands * band), ceiling)
         if not is_whole:
-            enough, gap = limit.bound * (1 - CHOICE.fine_gap), CHOICE.fine_gap * limit.bound
+            enough, gap = relaxation.bound * (1 - CHOICE.fine_gap), CHOICE.fine_gap * relaxation.bound
             nodes = max(1, CHOICE.nodes // max(1, m))
     usual = float(np.median(worth[worth > 0])) if (worth > 0).any() else 0.0
-    if len(doubt) > CHOICE.exact or (len(doubt) > CHOICE.few and m > CHOICE.branched_budgets):
-        # The typical sample of unlike worths may be a large part of the total; then the fine gap is asked for.
+    if len(lead) > CHOICE.exact or (len(lead) > CHOICE.few and m > CHOICE.branched_budgets):
+        # If worths differ much, a typical sample may be a large part of the total; then the fine gap is required.
         one_less = ceiling - usual if is_whole else max(enough, ceiling - usual)
         enough = one_less if m <= CHOICE.branched_budgets else min(ceiling - usual, CHOICE.nearly * ceiling)
-        gap, nodes = limit.bound - enough, max(1, CHOICE.nodes // max(1, m))
+        gap, nodes = relaxation.bound - enough, max(1, CHOICE.nodes // max(1, m))
     if best is not None and (not offer.branched or (offer.effort < 1 and worth[best].sum() >= ceiling - usual)):
         return best
     while best is None or worth[best].sum() < enough:
-        picked = _pick_in_band(candidates, limit, room, cuts, _among(doubt, band)[candidates.sample], gap, nodes, best)
+        picked = _pick_in_band(
+            candidates, relaxation, room, cuts, _among(lead, band)[candidates.sample], gap, nodes, best
+        )
         if picked is not None and (best is None or worth[picked].sum() > worth[best].sum()):
             best = picked
-        if band >= len(doubt) or (best is not None and band >= CHOICE.widest_band):
+        if band >= len(lead) or (best is not None and band >= CHOICE.widest_band):
             break
         band *= CHOICE.band_growth
-    better = None if best is None or is_whole else exchanged(candidates, limit.prices, room, best)
+    better = None if best is None or is_whole else exchanged(candidates, relaxation.prices, room, best)
     return best if better is None else better
 
 
-def _by_local_search(offer: _Offer, limit: Relaxed, room: Floats, free: Mask, ceiling: float) -> Chosen | None:
-    """The best selection that local search finds. Its target starts at the ceiling and is bisected downwards."""
+def _by_local_search(offer: _Offer, relaxation: Relaxed, room: Floats, free: Mask, ceiling: float) -> Chosen | None:
+    """The best selection that local search finds. Its aim starts at the ceiling and is lowered by bisection."""
     candidates, worth, most = offer.candidates, offer.candidates.worth, ceiling
-    best = exchanged(candidates, limit.prices, room, taken_whole(candidates, limit))
+    best = exchanged(candidates, relaxation.prices, room, taken_whole(candidates, relaxation))
     if offer.known is not None and (best is None or _worth(offer, offer.known) >= _worth(offer, best)):
         best = offer.known
     have = -np.inf if best is None else _worth(offer, best)
@@ -416,7 +418,7 @@ def _by_local_search(offer: _Offer, limit: Relaxed, room: Floats, free: Mask, ce
         if have >= most - 0.5 * step:
             break
         nearly_there = best is offer.known and have >= most - 1.5 * step
-        found = tabu_search(candidates, limit, room, free, aim, aim, offer.effort if nearly_there else 1.0)
+        found = tabu_search(candidates, relaxation, room, free, aim, aim, offer.effort if nearly_there else 1.0)
         if found is not None and worth[found].sum() > have:
             best, have = found, float(worth[found].sum())
         if have < aim:
@@ -425,16 +427,16 @@ def _by_local_search(offer: _Offer, limit: Relaxed, room: Floats, free: Mask, ce
     return best
 
 
-def _among(doubt: Floats, band: int) -> NDArray[np.bool_]:
-    """(samples,): whether each is one of those most in doubt."""
-    free = np.zeros(len(doubt), dtype=bool)
-    free[lowest(doubt, band)] = True
+def _among(lead: Floats, band: int) -> NDArray[np.bool_]:
+    """(samples,): whether each is one of the `band` samples with the smallest lead."""
+    free = np.zeros(len(lead), dtype=bool)
+    free[lowest(lead, band)] = True
     return free
 
 
 def _pick_in_band(
     candidates: Candidates,
-    limit: Relaxed,
+    relaxation: Relaxed,
     room: Floats,
     cuts: list[tuple[Floats, float]],
     free: NDArray[np.bool_],
@@ -442,15 +444,15 @@ def _pick_in_band(
     nodes: int,
     start: Chosen | None,
 ) -> Chosen | None:
-    """The 0/1 program over the free candidates, all others as the relaxation has them.   start: a known selection"""
-    whole = np.where(free, 0.0, np.round(limit.x))
+    """The 0/1 program over the free candidates; the others stay as in the relaxation.   start: a known selection"""
+    whole = np.where(free, 0.0, np.round(relaxation.x))
     left = np.maximum(room - candidates.share.T @ whole, 0.0)
     program = candidates.of(free).program(left)
     program = program.with_rows([(row[free], max(0.0, most - float(row @ whole))) for row, most in cuts])
     answer = solve_whole(
         program,
         gap=gap,
-        bound=limit.bound - float(candidates.worth @ whole),
+        bound=relaxation.bound - float(candidates.worth @ whole),
         nodes=nodes,
         start=None if start is None else np.isin(np.flatnonzero(free), start).astype(np.float64),
     )
@@ -461,14 +463,14 @@ def _pick_in_band(
 
 
 def _first_of_equals(offer: _Offer, chosen: Chosen) -> Chosen:
-    """Ties are broken by order: of samples with equal changes and equal worth, the first ones are picked."""
+    """Of samples with equal changes and equal worth, those that come first are picked."""
     candidates = offer.candidates
     drawn = filled(lambda part: candidates.share[part].sum(axis=1), candidates.worth.shape)
     ascending = np.sort(drawn)
     shared = ascending[1:][ascending[1:] == ascending[:-1]]
     if not len(shared):
         return chosen
-    twins = np.flatnonzero(np.isin(drawn, shared))  # candidates that differ in their total draw cannot tie
+    twins = np.flatnonzero(np.isin(drawn, shared))  # candidates whose shares have different sums cannot tie
     alike = np.column_stack([offer.bill.of(twins).sizes, candidates.worth[twins], candidates.must[twins]])
     _, kind, size = np.unique(alike, axis=0, return_inverse=True, return_counts=True)
     is_chosen = np.zeros(len(candidates.worth), dtype=bool)
@@ -496,14 +498,14 @@ def _shed(offer: _Offer, picked: Chosen) -> Chosen | None:
         if not droppable.any():
             return None
         worth = np.where(droppable, candidates.worth[chosen], np.inf)
-        # Among those worth least, the smallest that is enough, or else the largest.
+        # Of those with the least worth, the smallest that suffices; if none does, the largest.
         dropped = np.lexsort((np.where(load >= excess, load, -load), load < excess, worth))[0]
         chosen = np.delete(chosen, dropped)
     return chosen
 
 
 def _insert(offer: _Offer, picked: Chosen) -> Chosen:
-    """Insert further samples that fit into what is left, greedily by worth."""
+    """Insert further samples that fit, greedily by worth."""
     candidates, chosen = offer.candidates, picked
     left = 1.0 - candidates.drawn_by(chosen)
     is_taken = np.zeros(candidates.samples, dtype=bool)
@@ -516,7 +518,7 @@ def _insert(offer: _Offer, picked: Chosen) -> Chosen:
     while len(open_) and tries:
         best, open_ = open_[0], open_[1:]
         more = np.append(chosen, best)
-        if offer.bill.of(more).overspent():  # within the tolerance, but not exactly
+        if offer.bill.of(more).overspent():  # it fits within the tolerance, but not exactly
             tries -= 1
             continue
         chosen, left = more, left - candidates.share[best]

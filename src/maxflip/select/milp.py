@@ -1,8 +1,8 @@
-"""Linear and 0/1 programs, by HiGHS: through highspy, or through scipy where that is all there is.
+"""Linear and 0/1 programs, by HiGHS: through highspy, or through scipy if highspy is not installed.
 
-    max  worth . x    s.t.  row_lower <= matrix x <= row_upper,   lower <= x <= upper     (x whole, where asked)
+    max  worth . x    s.t.  row_lower <= matrix x <= row_upper,   lower <= x <= upper     (x whole, if asked)
 
-One thread and a fixed seed, so that the same program has the same answer; a limit on nodes, never on time.
+One thread, a fixed seed, and limits on nodes instead of time: the same program always has the same solution.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Program:
     upper: Floats  # (c,)
 
     def with_rows(self, rows: list[tuple[Floats, float]]) -> Program:
-        """And row . x <= most, for each (row, most)."""
+        """The program with the rows row . x <= most added, for each (row, most)."""
         return replace(
             self,
             matrix=sp.csc_matrix(sp.vstack([self.matrix, *(sp.csr_matrix(row) for row, _ in rows)])),
@@ -37,7 +37,7 @@ class Program:
 
 @dataclass(frozen=True, eq=False)
 class ProgramResult:
-    """x (c,); its value; an upper bound on the value of any x; what one more of each row is worth (none if whole)."""
+    """x (c,)   value: of x   bound: upper bound on the value of any x   duals (rows,): empty for whole x"""
 
     x: Floats
     value: float
@@ -53,9 +53,9 @@ def relax(program: Program) -> ProgramResult | None:
 def solve_whole(
     program: Program, *, gap: float, bound: float, nodes: int, start: Floats | None = None
 ) -> ProgramResult | None:
-    """x in whole numbers; stops when what is proved - value <= gap or after so many nodes. None if nothing was found.
+    """x in whole numbers. Stops when bound - value <= gap, or after so many nodes. None if no x was found.
 
-    bound: a known one, only to tell a relative gap by   start (c,): an x to begin from, if there is one
+    bound: a known upper bound, which turns the gap into scipy's relative gap   start (c,): an x to begin from
     """
     if _has_highspy():
         return _highspy(program, whole=True, gap=gap, nodes=nodes, start=start)
@@ -128,7 +128,7 @@ def _scipy_relax(program: Program) -> ProgramResult | None:
 
 
 def _scipy_whole(program: Program, relative_gap: float, nodes: int) -> ProgramResult | None:
-    """scipy's milp has no absolute gap."""
+    """With a relative gap: scipy's milp has no absolute one."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     result = milp(

@@ -1,15 +1,14 @@
-"""The linear relaxation of choosing among very many candidates, by a small core of them.
+"""The linear relaxation of the choice among very many candidates, solved on a small core of samples.
 
     max  sum_c v_c z_c    s.t.  sum_c a_rc z_c <= 1 for every budget r,   at most one c per sample,   0 <= z <= 1
 
-At prices u >= 0 of the budgets a sample takes the candidate of largest net worth v_c - u.a_c, or none (0), and
+At prices u >= 0 of the budgets a sample takes the candidate of largest net gain v_c - u.a_c, or none (0), and
 
     L(u) = sum_r u_r + sum_samples max(0, max_c v_c - u.a_c)   >=   the optimum.
 
-Near the right prices nearly every sample has one clearly best candidate. So the prices are estimated on a part of the
-samples and polished on all of them. Samples in doubt (the core) go into a small program; all others keep what they
-would take. If the value of what is taken equals L at the program's prices, both are the optimum. Until then the core
-grows.
+At prices near the optimal ones, nearly every sample has one clearly best option. So prices are estimated on a part of
+the samples and improved on all of them. A small program decides the core, the samples in doubt; all others keep their
+best option. If the total worth equals L at the program's prices, both are optimal. Until then the core grows.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """worth (c,)   share (c, m) of each budget   sample (c,): 0, 1, ... in order of appearance   must (c,)"""
+    """worth (c,)   share (c, m): drawn of each budget   sample (c,): 0, 1, ... in order of appearance   must (c,)"""
 
     worth: Floats
     share: Floats
@@ -46,12 +45,12 @@ class Candidates:
 
     @cached_property
     def _order(self) -> Indices | None:
-        """By sample; None where they are in that order."""
+        """(c,): candidates sorted by sample; None if they already are."""
         return None if (self.sample[1:] >= self.sample[:-1]).all() else np.argsort(self.sample, kind="stable")
 
     @cached_property
     def _begins(self) -> Indices:
-        """(samples,): where each begins in that order."""
+        """(samples,): first position of each sample in that order."""
         sample = self._by_sample(self.sample)
         return np.flatnonzero(np.append(True, sample[1:] != sample[:-1]))
 
@@ -71,7 +70,7 @@ class Candidates:
         return np.asarray(np.add.reduceat(self._by_sample(values), self._begins))
 
     def per_sample_share(self, parts: Floats) -> Floats:
-        """(samples, m): what each draws that takes such parts (c,) of its candidates"""
+        """(samples, m): what each sample draws if it takes these parts (c,) of its candidates"""
         begins = np.append(self._begins, len(parts))
         order = np.arange(len(parts)) if self._order is None else self._order
         mixed = sp.csr_matrix((self._by_sample(parts), order, begins), shape=(self.samples, len(parts)))
@@ -83,16 +82,16 @@ class Candidates:
         return np.asarray(np.sum([np.zeros(self.share.shape[1]), *drawn], axis=0))
 
     def net(self, prices: Floats) -> Floats:
-        """(c,) worth less price"""
+        """(c,): net gain v_c - prices . a_c"""
         return filled(lambda part: self.worth[part] - self.share[part] @ prices, self.worth.shape)
 
     def of(self, kept: Mask) -> Candidates:
-        """Those candidates, their samples counted anew."""
+        """The candidates `kept` (c,), their samples renumbered."""
         number = np.cumsum(np.bincount(self.sample[kept], minlength=self.samples) > 0) - 1
         return Candidates(self.worth[kept], self.share[kept], number[self.sample[kept]], self.must[kept])
 
     def program(self, capacity: Floats) -> Program:
-        """A row per budget, and one per sample that has several candidates."""
+        """The linear program: a row per budget, and one per sample with several candidates.   capacity (m,)"""
         times = np.bincount(self.sample)
         several = np.flatnonzero(times > 1)
         in_group = times[self.sample] > 1
@@ -113,22 +112,25 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class Demand:
-    """What each sample would take at given prices: a candidate or none.
+    """The best option of each sample at given prices: a candidate or none.
 
-    taken (samples,): the candidate, -1 for none   doubt (samples,): by how much it is better than the second best
+    taken (samples,): the candidate, -1 for none   best (samples,): its net gain
+    lead (samples,): its net gain minus that of the second best option; small for samples in doubt
     """
 
     prices: Floats  # (m,)
-    net: Floats  # (c,) worth less price
-    best: Floats  # (samples,)
+    net: Floats  # (c,): net gains
+    best: Floats
     taken: Indices
-    doubt: Floats
+    lead: Floats
 
     @classmethod
     def at(cls, prices: Floats, candidates: Candidates) -> Demand:
         net = candidates.net(prices)
         first = candidates.per_sample_max(net)
-        is_first = np.flatnonzero(net == first[candidates.sample])[::-1]  # of equals, the one that comes first
+        is_first = np.flatnonzero(net == first[candidates.sample])[
+            ::-1
+        ]  # reversed, so that of equals the first one wins
         leader = np.empty(candidates.samples, dtype=np.int64)
         leader[candidates.sample[is_first]] = is_first
         rest = net.copy()
@@ -141,11 +143,11 @@ class Demand:
             net=net,
             best=best,
             taken=np.where(first > nothing, leader, -1),
-            doubt=best - np.maximum(second, np.minimum(first, nothing)),
+            lead=best - np.maximum(second, np.minimum(first, nothing)),
         )
 
     def value(self, capacity: Floats) -> float:
-        """L, where there is so much of each budget."""
+        """L(u) with this capacity (m,) of each budget."""
         return float(self.prices @ capacity + self.best.sum())
 
     @property
@@ -155,7 +157,7 @@ class Demand:
 
 @dataclass(frozen=True, eq=False)
 class Relaxed:
-    """x (c,); the optimum, which bounds every selection; prices (m,) that prove it."""
+    """x (c,)   bound: upper bound of every selection's worth   prices (m,): u with L(u) = bound"""
 
     x: Floats
     bound: float
@@ -165,13 +167,12 @@ class Relaxed:
 def relaxed(
     candidates: Candidates, guess: Floats | None = None, *, patient: bool = True, gap: float = 0.0
 ) -> Relaxed | None:
-    """None if what must be picked does not fit.
+    """Solve the linear relaxation; None if the samples that must be picked do not fit.
 
     Args:
-        guess: prices that may be about right, (m,).
-        patient: if not, also None where many samples would have to be handed to the program as they are, which can take
-            minutes.
-        gap: of the bound. With more than `RELAXATION.small` samples, x may be worth so much less; the bound holds.
+        guess: approximate prices, (m,).
+        patient: if False, also None if only the whole program is left, which can take minutes.
+        gap: relative gap allowed between the worth of x and the bound, with more than `RELAXATION.small` samples.
     """
     known = None if guess is None else Demand.at(guess, candidates)
     found = _all_of_them(candidates, known) if candidates.share.shape[1] else None
@@ -193,10 +194,10 @@ def relaxed(
 
 
 def _all_of_them(candidates: Candidates, known: Demand | None) -> Relaxed | None:
-    """Every sample, or as many of the most valuable ones as a count budget allows, if the budgets suffice for the
-    candidates that draw least; None if they do not.
+    """The solution that takes all samples, or the most valuable ones that a count budget allows, each with its
+    candidate that draws least; None if the budgets do not suffice for that.
 
-    known: at some prices; if these prove a lower bound than that, nothing is tried
+    known: demand at some prices; if its bound shows that the budgets do not suffice, nothing is tried
     """
     if not candidates.samples:
         return None
@@ -222,7 +223,7 @@ def _all_of_them(candidates: Candidates, known: Demand | None) -> Relaxed | None
 
 
 def _cap(candidates: Candidates) -> tuple[int, int]:
-    """The budget that counts samples, if there is one, and how many may be picked: it has the same share of all."""
+    """The tightest budget of which all candidates draw the same share, such as a count; and how many it allows."""
     least, largest = candidates.share.min(axis=0), candidates.share.max(axis=0)
     alike = np.flatnonzero((least == largest) & (largest > 0))
     if not len(alike):
@@ -232,7 +233,7 @@ def _cap(candidates: Candidates) -> tuple[int, int]:
 
 
 def _guessed(candidates: Candidates) -> Demand:
-    """Prices estimated on a part of the samples, polished on all."""
+    """Demand at prices estimated on a part of the samples and improved on all."""
     part = candidates.of(candidates.sample % RELAXATION.part == 0)
     found = relaxed(Candidates(part.worth, part.share * RELAXATION.part, part.sample, part.must))
     prices = np.zeros(candidates.share.shape[1]) if found is None else found.prices * RELAXATION.part
@@ -245,7 +246,7 @@ def _prices(answer: ProgramResult, candidates: Candidates) -> Floats:
 
 
 def _by_core(candidates: Candidates, demand: Demand, widest: int, gap: float = 0.0) -> Relaxed | None:
-    """From these prices; None if the core would have to hold more samples than `widest`."""
+    """Solve by growing cores, from these prices; None if more than `widest` samples would be needed."""
     closed = max(gap, RELAXATION.closed_gap if candidates.samples <= RELAXATION.many else RELAXATION.nearly_closed_gap)
     size = RELAXATION.core
     while size < min(widest, candidates.samples // 2):
@@ -254,7 +255,7 @@ def _by_core(candidates: Candidates, demand: Demand, widest: int, gap: float = 0
             return None
         x, suggested, bought = step
         after = Demand.at(suggested, candidates)
-        if after.bound < demand.bound:  # a small program may have many dual prices, of which it suggests any
+        if after.bound < demand.bound:  # dual prices of a small program may be far from unique
             demand = after
         bound = demand.bound
         if not bought and bound - float(candidates.worth @ x) <= closed * max(1.0, abs(bound)):
@@ -264,24 +265,24 @@ def _by_core(candidates: Candidates, demand: Demand, widest: int, gap: float = 0
 
 
 def _polished(candidates: Candidates, demand: Demand, doubtful: float) -> Demand:
-    """Prices nearer to the minimum of L, by Newton steps on L smoothed less and less.
+    """Prices closer to the minimum of L, by Newton steps on a less and less smoothed L.
 
-    doubtful: how many samples the present prices leave in doubt, in square roots of their number
+    doubtful: expected number of samples in doubt, divided by the square root of the number of samples
     """
-    undecided = int(np.isfinite(demand.doubt).sum())  # not those that must be picked and have one candidate
+    undecided = int(np.isfinite(demand.lead).sum())  # without those whose only candidate must be picked
     count = min(candidates.samples // RELAXATION.part, int(doubtful * candidates.samples**0.5), undecided - 1)
     inside, here, capacity = candidates, demand, np.ones(candidates.share.shape[1])
     while count > RELAXATION.core // RELAXATION.doubt_end:
-        width = float(np.partition(here.doubt, count)[count])
+        width = float(np.partition(here.lead, count)[count])
         if width == 0.0:
             break
-        # Samples far from doubt are left out from here on; they keep what they take.
-        is_near = here.doubt < RELAXATION.far * width
+        # Samples with a large lead are left out from here on; they keep their best option.
+        is_near = here.lead < RELAXATION.far * width
         capacity = capacity - inside.drawn_by(here.taken[~is_near & (here.taken >= 0)])
         inside = inside.of(is_near[inside.sample])
         here = Demand.at(here.prices, inside)
         moved = Demand.at(_newton(inside, here.prices, width, capacity), inside)
-        if moved.value(capacity) < here.value(capacity):  # not if smoothing changes L much
+        if moved.value(capacity) < here.value(capacity):  # false if smoothing changes L too much
             here = moved
         count //= RELAXATION.doubt_division
     polished = Demand.at(here.prices, candidates)
@@ -289,36 +290,36 @@ def _polished(candidates: Candidates, demand: Demand, doubtful: float) -> Demand
 
 
 def _newton(candidates: Candidates, prices: Floats, width: float, capacity: Floats) -> Floats:
-    rounded = _Rounded.at(prices, candidates, width, capacity)
+    smoothed = _Smoothed.at(prices, candidates, width, capacity)
     for _ in range(RELAXATION.newton_steps):
-        step = rounded.newton_step(candidates)
+        step = smoothed.newton_step(candidates)
         length = 1.0
         while length > RELAXATION.shortest_step:
-            further = _Rounded.at(np.maximum(prices + length * step, 0.0), candidates, width, capacity)
-            if further.value < rounded.value:
+            further = _Smoothed.at(np.maximum(prices + length * step, 0.0), candidates, width, capacity)
+            if further.value < smoothed.value:
                 break
             length /= RELAXATION.step_division
         else:
             break
-        gained, prices, rounded = rounded.value - further.value, further.prices, further
+        gained, prices, smoothed = smoothed.value - further.value, further.prices, further
         if gained < width:
             break
     return prices
 
 
 @dataclass(frozen=True, eq=False)
-class _Rounded:
-    """L with its corners smoothed: sum_r u_r capacity_r + sum_samples width log sum_candidates exp(net / width)"""
+class _Smoothed:
+    """Smoothed L: sum_r u_r capacity_r + sum_samples width log sum_options exp(net / width)"""
 
     prices: Floats
     width: float
     capacity: Floats
     value: float
     gradient: Floats
-    odds: Floats  # (c,) of each candidate to be taken
+    odds: Floats  # (c,): softmax of net / width over the options of a sample
 
     @classmethod
-    def at(cls, prices: Floats, candidates: Candidates, width: float, capacity: Floats) -> _Rounded:
+    def at(cls, prices: Floats, candidates: Candidates, width: float, capacity: Floats) -> _Smoothed:
         net = candidates.net(prices)
         nothing = np.where(candidates.must_samples, -np.inf, 0.0)
         best = np.maximum(candidates.per_sample_max(net), nothing)
@@ -329,7 +330,7 @@ class _Rounded:
         return cls(prices, width, capacity, value, capacity - candidates.share.T @ odds, odds)
 
     def newton_step(self, candidates: Candidates) -> Floats:
-        """To the minimum of the quadratic model over prices >= 0."""
+        """(m,): step to the minimum, over prices >= 0, of the second-order approximation."""
         undecided = candidates.per_sample_max(np.minimum(self.odds, 1.0 - self.odds)) > RELAXATION.least_odds
         inside = undecided[candidates.sample]
         if not inside.any():
@@ -337,23 +338,23 @@ class _Rounded:
         part, odds = candidates.of(inside), self.odds[inside]
         means = part.per_sample_share(odds)
         nothing = np.maximum(1.0 - part.per_sample_sum(odds), 0.0)
-        # A sum of squares, so that no rounding makes it less than one.
+        # Computed as a sum of squares, so that rounding keeps it positive semidefinite.
         apart, from_nothing = part.share - means[part.sample], means * np.sqrt(nothing)[:, None]
         apart *= np.sqrt(odds)[:, None]
         curvature = (apart.T @ apart + from_nothing.T @ from_nothing) / self.width
         if not np.diag(curvature).max() > 0.0:
             return np.zeros_like(self.prices)
         scale = np.sqrt(np.maximum(np.diag(curvature), 1e-12 * np.diag(curvature).max()))
-        round_ = curvature / np.outer(scale, scale) + 1e-6 * np.eye(len(scale))
-        there = nonnegative_minimum(round_, round_ @ (scale * self.prices) - self.gradient / scale)
+        scaled = curvature / np.outer(scale, scale) + 1e-6 * np.eye(len(scale))
+        there = nonnegative_minimum(scaled, scaled @ (scale * self.prices) - self.gradient / scale)
         return np.asarray(there / scale - self.prices)
 
 
 def nonnegative_minimum(curvature: Floats, pull: Floats) -> Floats:
-    """The v >= 0 with the least v.curvature v / 2 - pull.v, curvature being positive definite.
+    """argmin over v >= 0 of v . curvature v / 2 - pull . v, for positive definite curvature (m, m), pull (m,).
 
-    An active set method: in each turn all negative entries are fixed at 0, and all entries at 0 that would gain are
-    freed. It nearly always ends after a few turns. If it cycles, its last answer is clipped at 0.
+    An active set method: each iteration fixes all negative entries at 0 and frees all entries at 0 that would gain. It
+    nearly always ends after a few iterations. If it cycles, the last v is clipped at 0.
     """
     free = np.ones(len(pull), dtype=bool)
     for _ in range(RELAXATION.turns):
@@ -368,15 +369,15 @@ def nonnegative_minimum(curvature: Floats, pull: Floats) -> Floats:
 
 
 def _one_core(candidates: Candidates, demand: Demand, size: int) -> tuple[Floats, Floats, bool] | None:
-    """x, the prices it suggests, and whether it needs more than there is; None if the program's solver gives up.
+    """x (c,), the program's prices (m,), and whether it overspends; None if the solver gives up.
 
-    The samples outside may overspend. So the core may buy more of a budget, at a price above its worth.
+    The samples outside the core may overspend. So the program may exceed budgets, at a price far above their worth.
     """
     m, prices = candidates.share.shape[1], demand.prices
-    by_doubt = np.argpartition(demand.doubt, size)
-    width = demand.doubt[by_doubt[size]]
+    by_lead = np.argpartition(demand.lead, size)
+    width = demand.lead[by_lead[size]]
     in_core = np.zeros(candidates.samples, dtype=bool)
-    in_core[by_doubt[:size]] = True
+    in_core[by_lead[:size]] = True
     x = np.zeros(len(candidates.worth))
     decided = demand.taken[~in_core & (demand.taken >= 0)]
     x[decided] = 1.0

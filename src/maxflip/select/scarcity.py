@@ -1,4 +1,4 @@
-"""Which budgets hold a plan back: a budget of which enough is left has the price 0."""
+"""Which budgets limit a plan: a budget of which enough is left has the price 0."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from maxflip.select.settings import SCARCITY
 
 
 def true_prices(problem: Problem, prices: Floats, offered: Pool, picked: Pool) -> Floats:
-    """(m,): what one more unit of each budget would win.
+    """(m,): worth of one more unit of each budget.
 
-    A budget does not bind, so its price is 0, where one of these holds:
+    A budget does not bind, so its price is 0, if one of these is true:
 
     1. At least 2 v / price_r is left of it. A picked sample costs at most its worth v, so it draws at most v / price_r.
        v is the largest worth of a sample that is not picked.
     2. At least a tenth of it is left, and twice what the next samples would draw of it on average. These are the
        samples not picked whose cheapest flip costs at most twice their worth; or the cheapest of all, if there is none.
-    3. It counts people, and there is a place left for one more.
+    3. It counts people, and one more fits.
 
     If every sample with a flip is picked, all prices are 0.
 
-    prices (m,): at which the market clears   offered: the flips that the plan was chosen from   picked: the plan
+    prices (m,): the solver's   offered: the flips that the plan was chosen from   picked: the plan's flips
     """
     others = offered.those(~np.isin(offered.rows, picked.rows))
     if not len(others):
@@ -41,7 +41,7 @@ def true_prices(problem: Problem, prices: Floats, offered: Pool, picked: Pool) -
 
 
 def _needed(problem: Problem, prices: Floats, others: Pool) -> Floats:
-    """(m,): what the next samples draw of each budget on average, each with its cheapest flip."""
+    """(m,): mean draw of the next samples on each budget, each with its cheapest flip."""
     drawn = problem.ledger.consumption(others.changes)
     cost = np.where(prices > 0, drawn, 0.0) @ prices
     order = np.lexsort((cost, others.rows))

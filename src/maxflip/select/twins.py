@@ -1,6 +1,5 @@
 """Twins: samples with the same actionable values, limits, wanted classes, worth and (rounded) confidence. They are
-offered the same flips, so that ties are broken by id. Searched in different batches, their flips would differ in the
-last bits."""
+offered the same flips, so that ties are broken by id: flips searched in different batches differ in the last bits."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from maxflip.select.settings import TWINS
 
 
 def twins(problem: Problem, rows: Rows, confidence: Floats) -> Rows | None:
-    """(n,): a number for each of `rows`, the same for twins, -1 for all others; None where no two are alike.
+    """(n,): for samples of `rows` that have twins, a number that twins share; -1 for all others. None without twins.
 
     confidence (n,): of all samples at the start
     """
@@ -23,7 +22,7 @@ def twins(problem: Problem, rows: Rows, confidence: Floats) -> Rows | None:
     rounded = np.round(confidence[rows] / (TWINS.same_confidence * problem.guard))
     columns = [part[:, problem.actionable] for part in (problem.start[rows], low, high)]
     alike = np.nan_to_num(np.column_stack([*columns, wanted, rounded, problem.worth[rows]]))
-    # Equal rows have equal sums; where all sums differ, no rows need to be compared.
+    # Equal rows have equal sums. If all sums differ, no rows are compared.
     sums = np.arctan(alike).sum(axis=1)
     ascending = np.sort(sums)
     shared = np.isin(sums, ascending[1:][ascending[1:] == ascending[:-1]])
@@ -41,20 +40,20 @@ def twins(problem: Problem, rows: Rows, confidence: Floats) -> Rows | None:
 
 
 def evened(problem: Problem, flips: Pool, rows: Rows, confidence: Floats) -> Pool:
-    """The flips, with those of twins among `rows` replaced by the ones that they share; in the order of ids."""
+    """The flips in the order of ids, with those of twins among `rows` replaced by shared ones."""
     kind = twins(problem, rows, confidence)
     return in_order(problem, flips if kind is None else share_flips(problem, flips, kind))
 
 
 def in_order(problem: Problem, flips: Pool) -> Pool:
-    """In the order in which samples are worked, whatever the order of the file."""
+    """The flips in the order of ids, whatever the order of the file."""
     rank = np.empty(len(problem), dtype=np.int64)
     rank[problem.cohort.order] = np.arange(len(problem))
     return flips.those(np.argsort(rank[flips.rows], kind="stable"))
 
 
 def share_flips(problem: Problem, flips: Pool, kind: Rows) -> Pool:
-    """The flips, with those of twins replaced by the ones that they share.   kind (n,): as `twins` has it"""
+    """The flips, with those of twins replaced by shared ones.   kind (n,): from `twins`"""
     own = kind[flips.rows]
     parts = [flips.those(own < 0)]
     for number in np.unique(own[own >= 0]):
@@ -70,5 +69,5 @@ def share_flips(problem: Problem, flips: Pool, kind: Rows) -> Pool:
         changes = np.tile(mine.changes[some], (len(members), 1))
         lawful = judge.admissible(problem, rows, changes)
         parts.append(Pool.of(problem, rows[lawful], changes[lawful]))
-        parts.append(mine.those(~np.isin(mine.rows, rows[lawful])))  # own flips of twins that no shared flip flips
+        parts.append(mine.those(~np.isin(mine.rows, rows[lawful])))  # twins that no shared flip flips keep their own
     return Pool.union(parts)

@@ -21,11 +21,11 @@ from maxflip.problem.problem import Problem
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One solve: where chance, progress, workers and a warm start come from, and where everyone stands.
+    """The context of one solve: random streams, progress, workers, the state of each sample, and a warm start.
 
-    start: an earlier plan   pool: all its flips that are flips of this problem too, judged, in the problem's order of
-    samples; None without a start. They are offered for choice in any case   won: what the earlier plan, or the part of
-    it that fits, is worth here
+    start: an earlier plan   pool: its flips that are flips of this problem too, judged, in the problem's order of
+    samples; None without a start. `solve` offers them to `choose` in any case   won: worth of the earlier plan here, or
+    of the part that fits
     """
 
     streams: Streams
@@ -37,7 +37,7 @@ class Run:
     won: float = 0.0
 
     def candidates_wanted(self, problem: Problem) -> Rows:
-        """Rows worth a flip, in the order in which they are worked: open, and not excluded."""
+        """Rows that are open and not excluded, in the order of ids."""
         wanted = self.standing.open.copy()
         wanted[problem.exclude] = False
         return problem.cohort.order[wanted[problem.cohort.order]]
@@ -45,15 +45,15 @@ class Run:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Proposal:
-    """Candidate flips, several per sample if the solver likes; nothing in here is believed before it is judged.
+    """Candidate flips, several per sample if the solver likes. `solve` judges all of them.
 
-    rows (c,)   changes (c, F)   known: rows that have a flip, also where it is far too dear to be offered
-    unreachable, unusable: rows, and only what is proved or seen
+    rows (c,)   changes (c, F)   known: rows with a known flip, also if it is too dear to be offered
+    unreachable: rows, proved   unusable: rows whose model output was not finite
     prices: by budget name   bound: proved for any plan   estimate: not proved
-    notices: sentences about the run that belong in the plan
-    ceilings: what bound and estimate are at other budgets
-    pool: all flips found that may be of use for another question; None: those offered here
-    picked: a selection that the solver has made; where it is within the budgets the plan is worth no less
+    notices: sentences about the run, for the plan
+    ceilings: bound and estimate as functions of the budgets
+    pool: all flips found that may be useful for another question; None: those offered here
+    picked: a selection that the solver has made; if it is within the budgets, the plan is worth no less
     """
 
     rows: Rows
@@ -73,19 +73,19 @@ class Proposal:
 
 
 def check_whole_option(name: str, value: Any) -> None:
-    """An option that counts something, as "Prices.rounds" does."""
+    """Refuse a count, such as "Prices.rounds", that is not a whole number >= 1."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InputError([wrong(tuple(name.split(".")), value, "must be a whole number >= 1.")])
 
 
 def check_factor_option(name: str, value: Any) -> None:
-    """An option that multiplies something, as "Prices.effort" does."""
+    """Refuse a factor, such as "Prices.effort", that is not a number from 1 to 100."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or not 1 <= value <= 100:
         raise InputError([wrong(tuple(name.split(".")), value, "must be a number from 1 to 100.")])
 
 
 class Solver(Protocol):
-    """A frozen dataclass of its own options with one method; repr(solver) reproduces it."""
+    """A frozen dataclass of the solver's options, with one method; repr(solver) reproduces it."""
 
     def propose(self, problem: Problem, run: Run) -> Proposal: ...

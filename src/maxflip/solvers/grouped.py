@@ -1,4 +1,4 @@
-"""Grouped: the paper's allocation. Each group of samples has its own part of every budget, and none of the others'."""
+"""Grouped: the paper's allocation. Each group of samples has its own part of every budget."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ class Grouped:
 
         max sum_j v_j z_j  within each group g alone, with (|S_g| / |S|) B_r of every budget, S the samples to be won
 
-    The paper forms groups of sequences of similar length, because its programs want them to be equally long. A solver
-    without groups can do whatever this can, and more.
+    The paper forms groups of sequences of similar length, because its programs need sequences of equal length. Every
+    such plan is also one without groups, so groups never allow a better plan.
 
     Args:
-        solver: what solves each group, such as Prices().
-        groups: how many groups, of sequences of similar lengths; or a label per sample, (n,).
+        solver: the solver of each group, such as Prices().
+        groups: number of groups, of sequences of similar lengths; or a label per sample, (n,).
     """
 
     solver: Solver
     groups: Any
 
     def propose(self, problem: Problem, run: Run) -> Proposal:
-        """Of each group the flips that its part of the budgets pays for; together they fit into the whole."""
+        """The selections of all groups, each within its part of the budgets."""
         groups, wanted = read_groups(self.groups, problem.cohort), run.candidates_wanted(problem)
         must = problem.include[~run.standing.already[problem.include]]
         rows, changes, parts = [wanted[:0]], [np.empty((0, problem.width))], []
@@ -67,12 +67,12 @@ class Grouped:
         )
 
     def fits(self, problem: Problem, run: Run, rows: Rows, changes: Floats) -> bool:
-        """Whether every group pays for its own of these changes (c, K) of the samples `rows`."""
-        bill_of = [(part, np.isin(rows, inside)) for inside, part in self._parts(problem, run)]
-        return all(part.bill(rows[own], changes[own]).fits() for part, own in bill_of)
+        """Whether, in each group, these changes (c, K) of the samples `rows` keep its part of the budgets."""
+        groups = [(part, np.isin(rows, inside)) for inside, part in self._parts(problem, run)]
+        return all(part.bill(rows[own], changes[own]).fits() for part, own in groups)
 
     def _parts(self, problem: Problem, run: Run) -> Iterator[tuple[Rows, Problem]]:
-        """The samples of each group that are to be won, and the problem of these alone."""
+        """For each group: the rows of its samples that a plan can win, and the problem restricted to them."""
         groups, wanted = read_groups(self.groups, problem.cohort), run.candidates_wanted(problem)
         for group in np.unique(groups[wanted]):
             inside = wanted[groups[wanted] == group]
@@ -80,7 +80,7 @@ class Grouped:
 
 
 def _too_few(problem: Problem, shares: Floats) -> list[str]:
-    """Of whom whole groups get less than one."""
+    """Notices for counts of which a group's part is less than one."""
     return [
         f"Budget {name!r} has less than one person for {counted(int(less.sum()), 'group')}: nobody is picked there."
         for name, budget in problem.budgets.items()
@@ -89,7 +89,7 @@ def _too_few(problem: Problem, shares: Floats) -> list[str]:
 
 
 def _traces(traces: list[Any]) -> dict[str, list[Any]]:
-    """One under the other, with the number of the group."""
+    """The groups' traces concatenated, with a column for the number of the group."""
     names = list(dict.fromkeys(name for trace in traces for name in trace))
     found: dict[str, list[Any]] = {"group": []} | {name: [] for name in names}
     for number, trace in enumerate(traces):
@@ -101,7 +101,7 @@ def _traces(traces: list[Any]) -> dict[str, list[Any]]:
 
 
 def read_groups(groups: Any, cohort: Cohort) -> Rows:
-    """(n,): from a number of groups of similar lengths and sizes, or from a label per sample."""
+    """(n,): the group of each sample, from a number of groups (of similar lengths and sizes) or a label per sample."""
     if isinstance(groups, (int, np.integer)) and not isinstance(groups, bool):
         return cohort.layout.by_length(cohort.order, int(groups))
     if not is_listing(groups):

@@ -1,4 +1,4 @@
-"""Nearest: everyone's cheapest flip at fixed prices, and the best selection of them that the budgets allow."""
+"""Nearest: each sample's cheapest flip at fixed prices, and the best selection of these that the budgets allow."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from maxflip.solvers.base import Proposal, Run, check_whole_option
 
 @dataclass(frozen=True, kw_only=True)
 class Nearest:
-    """Everyone's cheapest flip at fixed prices, and the best selection of them that the budgets allow.
+    """Each sample's cheapest flip at fixed prices, and the best selection of these that the budgets allow.
 
         d_j = argmin sum_r price_r a_r(d)  s.t.  x_j + d passes and keeps its limits;   then choose.
 
     Args:
-        prices: "budgets" (price_r = 1 / amount_r: a scarce thing is dear), "unit" (1 each), or {budget: price}.
+        prices: "budgets" (price_r = 1 / amount_r), "unit" (1 each), or {budget: price}.
         chunk: samples searched at a time.
     """
 
@@ -68,7 +68,7 @@ class Nearest:
         )
 
     def _budget_prices(self, problem: Problem) -> Floats:
-        """(m,)"""
+        """(m,): the price of each budget"""
         ledger = problem.ledger
         if self.prices == "unit":
             return np.ones(len(ledger.names))

@@ -23,7 +23,7 @@ _WHOLE = r"^[+-]?\d+$"
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """One column as it stands in the file: texts in a CSV, a type of its own in Parquet."""
+    """One column as stored in the file: texts in a CSV, any type in Parquet."""
 
     name: str
     data: pa.ChunkedArray
@@ -31,13 +31,13 @@ class Cells:
 
     @property
     def holds_names(self) -> bool:
-        """Texts or integers, or nothing at all: what ids and class names are made of."""
+        """Whether the cells are texts or integers, or all empty: valid types for ids and class names."""
         kind = self.data.type
         return bool(_is_text(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind))
 
     @property
     def holds_labels(self) -> bool:
-        """Names, or floating point numbers, which tables with gaps elsewhere make of whole ones."""
+        """Names or floating point numbers, into which other programs convert integer columns with empty cells."""
         return self.holds_names or bool(pa.types.is_floating(self.data.type))
 
     @property
@@ -50,12 +50,12 @@ class Cells:
         return names
 
     def gaps(self) -> NDArray[np.bool_]:
-        """(n,): where the cell is empty."""
+        """(n,): whether each cell is empty."""
         empty = pc.equal(self.data, "") if _is_text(self.data.type) else pc.is_null(self.data)
         return np.asarray(pc.fill_null(empty, True).to_numpy(), dtype=bool)
 
     def numbers(self) -> Column:
-        """The cells as a Column: numbers, and where a cell is none, the cell itself."""
+        """The cells as a Column of numbers; cells that are no numbers stay as they are."""
         kind, types = self.data.type, pa.types
         if self.is_csv:
             return _number_column(self.name, self.data)
@@ -72,10 +72,10 @@ class Cells:
         return Column(self.name, self.data.to_numpy(), is_whole=whole)
 
     def measurements(self) -> tuple[Floats, dict[int, BadCell], bool]:
-        """float64 values, NaN where the cell is empty; for cells that are neither empty nor numbers what they are; and
-        whether all are whole.
+        """Values in float64, NaN for empty cells; the cells that are neither empty nor numbers; and whether all values
+        are whole.
 
-        Empty cells become zeros first: sparse columns of millions are no matter for loops.
+        Empty cells are first replaced by zeros, so that sparse columns need no loop over cells.
         """
         gaps = self.gaps()
         full = replace(self, data=_filled(self.data)) if gaps.any() else self
@@ -85,7 +85,7 @@ class Cells:
         return values, {j: what for j, what in wrong.items() if not gaps[j]}, column.is_whole
 
     def flags(self) -> tuple[NDArray[np.bool_], dict[int, BadCell]]:
-        """true and false, however they are written, or 1 and 0; and for other cells what they are."""
+        """true and false in any case, or 1 and 0, as booleans; and all other cells."""
         texts = pc.utf8_lower(pc.cast(self.data, pa.large_string()))
         is_true = pc.fill_null(pc.is_in(texts, pa.array(["true", "1"], pa.large_string())), False).to_numpy()
         is_false = pc.fill_null(pc.is_in(texts, pa.array(["false", "0"], pa.large_string())), False).to_numpy()
@@ -101,7 +101,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _filled(data: pa.ChunkedArray) -> pa.ChunkedArray:
-    """With a zero where a cell is empty; decimals, and columns of nothing at all, as they are."""
+    """With zeros for empty cells; decimals and entirely empty columns are unchanged."""
     kind = data.type
     if _is_text(kind):
         return pc.if_else(pc.fill_null(pc.equal(data, ""), True), "0", data)
@@ -111,13 +111,13 @@ def _filled(data: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _number_column(name: str, texts: pa.ChunkedArray) -> Column:
-    """Texts as the nearest float64; whole numbers that float64 would round, and what is no number, stay as they are."""
+    """Texts as the nearest float64. Whole numbers that float64 would round become ints; other texts stay texts."""
     odd: list[int] = []
     try:
         values = pc.cast(texts, pa.float64()).to_numpy()
     except pa.ArrowInvalid:
         spelled = pc.match_substring_regex(texts, _NUMBER)
-        # Without its plus: older versions of pyarrow know none.
+        # Without a plus sign, which older versions of pyarrow do not read.
         values = pc.cast(pc.utf8_ltrim(pc.if_else(spelled, texts, "nan"), "+"), pa.float64()).to_numpy()
         odd = np.flatnonzero(~spelled.to_numpy()).tolist()
     large = np.flatnonzero(np.isfinite(values) & (np.abs(values) >= _EXACT_INTEGERS)).tolist()
@@ -134,7 +134,7 @@ def _number_column(name: str, texts: pa.ChunkedArray) -> Column:
 
 
 def _rounded(values: Floats, texts: pa.ChunkedArray, large: list[int]) -> dict[int, int]:
-    """Row -> whole number, for the large ones that float64 does not hold."""
+    """Row -> whole number, for those that float64 cannot represent."""
     found = {}
     for j, text in zip(large, texts.take(pa.array(large, pa.int64())).to_pylist(), strict=True):
         if re.fullmatch(_WHOLE, text, re.ASCII):
@@ -146,7 +146,7 @@ def _rounded(values: Floats, texts: pa.ChunkedArray, large: list[int]) -> dict[i
 
 
 class Extra(Protocol):
-    """A per-sample column that is no feature: what it must hold, and how its cells become an array."""
+    """A per-sample column that is no feature: its valid cells, and how they become an array."""
 
     @property
     def column(self) -> str: ...
@@ -155,17 +155,17 @@ class Extra(Protocol):
     def wanted(self) -> str: ...
 
     def accepts(self, cells: Cells) -> bool:
-        """Whether a column of this type can hold it at all."""
+        """Whether the column's type is valid."""
         ...
 
     def read(self, cells: Cells) -> tuple[NDArray[Any], dict[int, BadCell]]:
-        """One value per row, and for each faulty row what is wrong with its cell."""
+        """One value per row, and the invalid cells by row."""
         ...
 
 
 @dataclass(frozen=True)
 class Label:
-    """The wanted class of each sample, by name or by output column; a name wins over a number. Read as columns."""
+    """The wanted class of each sample, by name or, if no class is called so, by output column. Read as columns."""
 
     column: str
     classes: tuple[str, ...]
@@ -186,7 +186,7 @@ class Label:
 
 
 def _label(cell: str | int | float | None) -> str:
-    """As it is written in a text column: 1.0 is 1. What is no whole number is nobody's label."""
+    """The cell as text: 1.0 becomes "1". Other floats become "", which is no label."""
     if not isinstance(cell, float):
         return str(cell)
     return f"{cell:.0f}" if cell.is_integer() else ""
@@ -210,7 +210,7 @@ class Amount:
 
 @dataclass(frozen=True)
 class Limit:
-    """A number per sample; NaN where the cell is empty, which leaves that side open."""
+    """A number per sample; NaN for an empty cell, which means no limit."""
 
     column: str
     wanted: str = "wanted a number, or nothing for an open side"
@@ -226,7 +226,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Category:
-    """What samples are grouped by: numbers where all cells are numbers, else texts; None where the cell is empty."""
+    """A column to group samples by: numbers if all cells are numbers, else texts; None for empty cells."""
 
     column: str
     wanted: str = "wanted texts or numbers"

@@ -1,7 +1,7 @@
-"""Where the rows and fields of a CSV are, checked byte by byte before anything is parsed.
+"""Positions of the rows and fields of a CSV, checked byte by byte before parsing.
 
-What a stray quote or a missing field means differs from parser to parser, and a cohort that two programs read
-differently cannot be audited.
+Parsers differ in what they make of a stray quote or a missing field, and a cohort that two programs read differently
+cannot be audited.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _OTHER_FORMATS = {
 
 
 class Layout:
-    """Where the rows of a CSV are: RFC 4180 in UTF-8, with or without BOM and carriage returns; empty lines are no rows
+    """The layout of a CSV: RFC 4180 in UTF-8, with or without BOM and carriage returns. Empty lines are no rows.
 
-    Faults that shift everything after them (a stray quote, another encoding) end the scan; rows of the wrong length
-    are collected.
+    Faults that make the rest unreadable (a stray quote, another encoding) end the scan; rows with a wrong number of
+    fields are collected.
     """
 
     def __init__(self, source: str) -> None:
@@ -70,7 +70,7 @@ class Layout:
             raise InputError(self._faults)
 
     def _take_rows(self, block: bytes) -> bytes:
-        """Check the whole rows at the start of the block; what is left of it begins a row."""
+        """Check the complete rows of the block; return the rest, which begins a row."""
         if (nul := block.find(b"\0")) >= 0:
             self._stop(block, nul, "holds a NUL byte. Save the file as UTF-8 text.")
         data = np.frombuffer(block, np.uint8)
@@ -93,7 +93,7 @@ class Layout:
         return block[taken:]
 
     def _count_rows(self, whole: bytes, ends: NDArray[np.int64], fields: NDArray[np.int64]) -> None:
-        """ends: where each row's newline is   fields: how many it has"""
+        """ends: position of each row's newline   fields: number of fields of each row"""
         starts = np.concatenate([[0], ends + 1])[: len(ends)]
         lengths = ends - starts
         returns = np.frombuffer(whole, np.uint8)[starts] == _RETURN
@@ -169,7 +169,7 @@ class Layout:
 
 
 def _outside_quotes(data: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Those of the places that no pair of quotes encloses."""
+    """The places that are not inside quotes."""
     quotes = np.flatnonzero(data == _QUOTE)
     if not len(quotes):
         return places

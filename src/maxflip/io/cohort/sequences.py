@@ -1,6 +1,6 @@
-"""Sequences from disk: a long table with a row per step, and a table beside it with a row per sequence.
+"""Sequences from disk: a long table with a row per step, and a static table with a row per sequence.
 
-The rows of a sequence stand together, in the order of time, so that a step is a row that anyone can find again.
+The rows of a sequence must be contiguous and in the order of time, so that a step is identified by its row.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MEASURED = "values must be finite numbers, or empty where nothing was measured"
 
 @dataclass(frozen=True)
 class Columns:
-    """What a job names of the long table.   changeable: a column that says which steps may change, if there is one"""
+    """Column names of the long table.   changeable: of the column that states which steps may change, if any"""
 
     id: str
     time: str
@@ -38,7 +38,7 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class Static:
-    """What there is one of per sequence: values (n, S) and other columns, by id; rows in the order of the file."""
+    """The static table: values (n, S) and other columns per sequence; rows in the order of the file."""
 
     source: str
     ids: list[str]
@@ -56,7 +56,7 @@ def read_sequences(
     units: Mapping[str, str] | None = None,
     source: str | None = None,
 ) -> Reading:
-    """The sequences of a .parquet or .csv file; every fault of the file in one InputError, with its row and id."""
+    """The sequences of a .parquet or .csv file. All faults of the file are in one InputError, with row and id."""
     table = file if isinstance(file, Table) else read_table(file, source=source)
     flags = [] if columns.changeable is None else [columns.changeable]
     used = [*columns.features, columns.time, *flags]
@@ -111,7 +111,7 @@ def read_static(
     extra_columns: Sequence[Extra],
     source: str | None = None,
 ) -> Static:
-    """The columns `features` and what else is wanted per sequence, from a file with a row for each."""
+    """The columns `features` and `extra_columns` of a file with a row per sequence."""
     table = file if isinstance(file, Table) else read_table(file, source=source)
     beside = [e.column for e in extra_columns if e.column not in features]
     faults = name_faults(table.names, [*features, *dict.fromkeys(beside)], id, table.source)
@@ -137,7 +137,7 @@ def read_static(
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Whose the rows of the file are.   begin (n,): the first row of each   ids: one for each   texts: one per row"""
+    """The sequences' rows in the file.   begin (n,): first row of each   ids: one each   texts: the id of each row"""
 
     source: str
     column: str
@@ -225,7 +225,7 @@ def _flags(cells: Cells, rows: _Rows) -> tuple[NDArray[np.bool_], list[str]]:
 
 
 def _matched(rows: _Rows, static: Static) -> tuple[NDArray[np.int64], list[str]]:
-    """(n,): the row of the static file of each sequence."""
+    """(n,): each sequence's row in the static file; and faults."""
     place = {text: j for j, text in enumerate(static.ids)}
     missing = [text for text in rows.ids if text not in place]
     extra = sorted(place.keys() - set(rows.ids), key=place.__getitem__)

@@ -1,7 +1,7 @@
-"""Cohorts from disk, .parquet and .csv: read strictly: an invalid value is reported with its position, never coerced.
+"""Cohorts from .parquet and .csv files, read strictly: an invalid value is reported with its position, never coerced.
 
-A file becomes the same Columns as a frame in Python, and `Cohort.table` validates both with the same messages. The
-bytes are read once, checked, parsed and freed, so that layout, cells and hash describe one state of the file.
+Files and frames become the same Columns, which `Cohort.table` validates. The bytes are read once, checked, parsed and
+freed, so that layout, cells and hash describe one state of the file.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from maxflip.io.opening import Opened, Origin, open_file, read_from
 
 
 class Reading(NamedTuple):
-    """A cohort and the per-sample columns that were read beside it."""
+    """A cohort and further per-sample columns of its file."""
 
     cohort: Cohort
     columns: dict[Extra, NDArray[Any]]
-    may_change: list[NDArray[np.bool_]] | None = None  # of sequences, where a column says so: each one's steps
+    may_change: list[NDArray[np.bool_]] | None = None  # for sequences with such a column: of each step
 
 
 def read_cohort(
@@ -47,11 +47,10 @@ def read_cohort(
     extra_columns: Sequence[Extra] = (),
     source: str | None = None,
 ) -> Reading:
-    """The columns `id` and `features` of a .parquet or .csv file, opened already or not, and what else is wanted per
-    sample.
+    """The columns `id`, `features` and `extra_columns` of a .parquet or .csv file.
 
-    `source` is what messages call the file: its path unless given. Columns in `extra_columns` count as used; all
-    others become the cohort's `ignored`. Every fault of the file is listed in one InputError.
+    `source` is the file's name in messages, by default its path. All other columns become the cohort's `ignored`. All
+    faults of the file are in one InputError.
     """
     table = file if isinstance(file, Table) else read_table(file, source=source)
     chosen, used = set(features), {e.column for e in extra_columns}
@@ -71,7 +70,7 @@ def read_cohort(
         if name == id:
             columns.append(ids)
         elif name in chosen:
-            columns.append(cells.pop(name).numbers())  # texts leave the memory as their numbers enter it
+            columns.append(cells.pop(name).numbers())  # pop frees the texts
         elif name not in used:
             columns.append(Column(name, range(table.rows)))
     try:
@@ -105,9 +104,9 @@ def read_extra(extra: Extra, cells: Cells, ids: Column, source: str) -> tuple[ND
 
 @dataclass(eq=False)
 class Table:
-    """A table file: all its column names as they stand, some perhaps twice, and cells of those that are asked for.
+    """A table file: its column names, possibly with duplicates, and the cells of chosen columns.
 
-    read_columns: by position; it holds the bytes of the file
+    read_columns: columns by position; it keeps the bytes of the file in memory
     """
 
     source: str
@@ -129,7 +128,7 @@ class Table:
 
 
 def read_table(path: str | Path, *, source: str | None = None) -> Table:
-    """A .parquet or .csv file, checked as far as its layout goes; cells are read and judged when asked for."""
+    """A .parquet or .csv file with a checked layout. Cells are read and checked by `load`."""
     name = str(path) if source is None else source
     readers = {".parquet": _parquet_table, ".csv": _csv_table}
     with open_file(path, name) as file:
@@ -163,7 +162,7 @@ def _parquet_table(file: Opened) -> Table:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Without a dictionary, in a type that numpy knows; every byte of it valid."""
+    """Without a dictionary, in a type that numpy supports, with all bytes validated."""
     column.validate(full=True)
     if pa.types.is_dictionary(column.type):
         column = pc.cast(column, column.type.value_type)
@@ -172,7 +171,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 @contextmanager
 def _parquet_errors(source: str) -> Iterator[None]:
-    """What pyarrow says about a damaged file, in one line; what the system says about reading passes through."""
+    """Turn pyarrow's errors about damaged files into one-line InputErrors; errors of the system propagate."""
     try:
         yield
     except MemoryError as error:

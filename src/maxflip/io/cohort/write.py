@@ -1,4 +1,4 @@
-"""A problem's cohort as files: a table in one, sequences in a long one and, where there is need, a static one."""
+"""A problem's cohort as files: one for a table; for sequences a long one and, if needed, a static one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from maxflip.problem.problem import Problem
 
 
 class _Columns:
-    """The columns of a file, under names of their own."""
+    """The columns of a file, with unique names."""
 
     def __init__(self, features: Sequence[str], values: Floats) -> None:
         """values (rows, F): NaN becomes an empty cell"""
@@ -28,7 +28,7 @@ class _Columns:
         }
 
     def add(self, name: str, cells: Any, kind: pa.DataType, beside: Collection[str] = ()) -> str:
-        """The name that it got; one that no column has, nor any `beside`"""
+        """Add a column; return its name, made different from those of all columns and of `beside`."""
         taken = {plain_name(other) for other in (*self.arrays, *beside)}
         while plain_name(name) in taken:
             name += "_"
@@ -42,19 +42,19 @@ class _Columns:
 
 
 class CohortFiles:
-    """cohort: its rows   samples: what there is one of per sample, of sequences in a file of its own"""
+    """cohort: columns of the cohort's file   samples: per-sample columns, for sequences in a static file"""
 
     def __init__(self, problem: Problem) -> None:
         people, ragged = problem.cohort, problem.cohort.ragged
         self.people = people
         self.cohort = self.samples = _Columns(people.features, people.values)
         self.static_features: tuple[str, ...] = ()
-        self.kind: dict[str, Any] = {}  # what the job says of sequences, and their time and steps
+        self.kind: dict[str, Any] = {}  # keys of the job for sequences
         self.steps: dict[str, Any] = {}
         if ragged is None:
             self.id = self.cohort.add("id", people.ids.tolist(), pa.string())
             return
-        self.static_features = beside = ragged.static_features  # a job gives a name one part, in whichever file
+        self.static_features = beside = ragged.static_features  # in a job, names are unique over both files
         self.samples = _Columns(beside, ragged.static)
         self.id = self.cohort.add("id", people.ids[ragged.owner].tolist(), pa.string(), beside)
         self.samples.arrays[self.id] = pa.array(people.ids.tolist(), pa.string())
@@ -68,7 +68,7 @@ class CohortFiles:
 
     @property
     def has_static(self) -> bool:
-        """Whether there is anything of samples in a file of its own."""
+        """Whether a static file is needed."""
         return self.samples is not self.cohort and len(self.samples.arrays) > 1
 
     def table(self) -> dict[str, Any]:

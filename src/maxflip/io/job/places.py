@@ -1,4 +1,4 @@
-"""Where a fault lies in a job: its key as TOML writes it, and its line."""
+"""Places of faults in a job: the key in TOML, and the line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _QUOTED = r"""\"[^\"]*\"|'[^']*'"""
 _TABLE = re.compile(rf"\s*\[\[?((?:[^\[\]\"']|{_QUOTED})+)\]\]?\s*(?:#.*)?")
 _KEY = re.compile(rf"\s*((?:[^=#\"']|{_QUOTED})+?)\s*=")
 _MULTILINE = re.compile(r"\"\"\"|'''")
-# Arguments of Problem that a job has in a table of another name.
+# Arguments of Problem that are in another table of a job.
 _ARGUMENTS: Mapping[str, Place] = {
     **{name: ("goal", name) for name in ("target", "margin", "threshold", "include", "exclude")},
     "steps": ("cohort", "steps"),
@@ -46,7 +46,7 @@ def dotted(*parts: str) -> str:
 
 
 def told(fault: str | Fault, source: str, lines: Mapping[Place, int]) -> str:
-    """The fault in words, with the file it lies in: the job, with the line where that is known; or another file."""
+    """The fault in words, with its file: another one, or the job, with the line if known."""
     if isinstance(fault, str):
         return f"{source}: {fault}"
     if fault.source is not None:
@@ -57,7 +57,7 @@ def told(fault: str | Fault, source: str, lines: Mapping[Place, int]) -> str:
 
 
 def _line(places: list[Place], lines: Mapping[Place, int]) -> int | None:
-    """That of the first place, or of the innermost table around it."""
+    """The line of the first place, or of the innermost table around it."""
     for end in range(len(places[0]), 0, -1) if places else ():
         if places[0][:end] in lines:
             return lines[places[0][:end]]
@@ -65,11 +65,11 @@ def _line(places: list[Place], lines: Mapping[Place, int]) -> int | None:
 
 
 def lines_of(text: str, tables: Mapping[str, Any]) -> dict[Place, int]:
-    """The line, from 1, on which each key and table of `tables` begins. What stands in brackets of several lines has
-    that of its key."""
+    """The line, from 1, on which each key and table of `tables` begins. Entries of a value of several lines have the
+    line of its key."""
     found: dict[Place, int] = {}
     table: Place = ()
-    inside = False  # a text of several lines
+    inside = False  # a multi-line string
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
         was_inside, inside = inside, inside ^ bool(len(_MULTILINE.findall(line)) % 2)
         if was_inside:
@@ -88,7 +88,7 @@ def lines_of(text: str, tables: Mapping[str, Any]) -> dict[Place, int]:
 
 
 def _parsed(key: str) -> Place:
-    """The parts of a dotted key; nothing if it is none."""
+    """The parts of a dotted key; () if it is invalid."""
     try:
         value: Any = tomllib.loads(f"{key} = 0")
     except tomllib.TOMLDecodeError:

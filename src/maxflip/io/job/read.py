@@ -1,7 +1,7 @@
 """The job file of docs/formats.md: parsed, checked, and turned into a Problem and a Solver.
 
-What can be known from the file alone is said at once and all together, before a cohort or a model is opened, and
-before torch is loaded, which takes a second: whatever needs it is imported where it is used.
+All faults of the file itself are reported together, before a cohort or a model is opened and before torch is loaded,
+which takes a second. So modules that need torch are imported where they are used.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from maxflip.io.job.rules import (
     per_sample_faults,
     report_faults,
     solver_faults,
-    strangers,
+    unknown_features,
 )
 from maxflip.io.job.schema import (
     BudgetForm,
@@ -61,20 +61,20 @@ if TYPE_CHECKING:
     from maxflip.solvers import Solver
 
 FORMAT = 1
-LARGE = 5000  # samples: of more, what other budgets buy is not asked unless the job says so
+LARGE = 5000  # with more samples, the report has plans for other budgets only if the job says so
 _TABLES = {"cohort": "who is there", "model": "which classifier is meant", "goal": "what is wanted"}
 _KEYS = ["format", *_TABLES, "budgets", "limits", "must_hold", "solver", "report"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Job:
-    """A job whose own faults are excluded; cohort and model are opened when asked for, and read once each.
+    """A checked job. Cohort and model are read when they are needed, once each.
 
-    origins: the files that were read so far, by the names of summary.json; the hashes are of what was read
+    origins: the files read so far, by their names in summary.json
     """
 
     file: Opened
-    lines: Mapping[Place, int] = field(default_factory=dict)  # where each key stands in the file
+    lines: Mapping[Place, int] = field(default_factory=dict)  # the line of each key
     origins: dict[str, Origin] = field(default_factory=dict)
     cohort: CohortForm
     model: ModelForm
@@ -98,12 +98,12 @@ class Job:
 
     @property
     def source(self) -> str:
-        """What messages call it: the path as it was given."""
+        """The job's name in messages: the path as given."""
         return self.file.source
 
     @property
     def files(self) -> dict[str, Path]:
-        """What a plan is made from, by the names of summary.json."""
+        """The input files, by their names in summary.json."""
         folder = self.path.parent
         static = {} if self.cohort.static is None else {"static": folder / self.cohort.static}
         return {"cohort": folder / self.cohort.file, "model": self.model_file, "job": self.path, **static}
@@ -121,7 +121,7 @@ class Job:
         return None if self.model.classes is None else tuple(self.model.classes)
 
     def scales(self, cohort: int) -> Sequence[float] | None:
-        """What the budgets of a cohort of this size are multiplied by for the report; None: the report does without."""
+        """Factors of the budgets for the report's frontier, for a cohort of this size; None: no frontier."""
         from maxflip.study.outlook import SCALES
 
         asked = self.report.frontier
@@ -130,7 +130,7 @@ class Job:
         return (SCALES if asked else None) if isinstance(asked, bool) else asked
 
     def told(self, faults: Iterable[Any]) -> list[str]:
-        """Faults of the problem or of the solver's options, where the job has them."""
+        """Faults of the problem or of the solver's options in words, with their lines in the job."""
         kind = type(self.solver).__name__
         return [told(_of_options(fault, kind), self.source, self.lines) for fault in faults]
 
@@ -151,11 +151,11 @@ class Job:
             raise ProblemError([f"{self.source}: {sentence}" for sentence in error.problems]) from error
 
     def with_classes_of(self, classifier: Classifier) -> Job:
-        """With the model's own names for its classes, where the job leaves them to the model."""
+        """The job with the names of classes from the model."""
         return replace(self, model=self.model.model_copy(update={"classes": classifier.classes}))
 
     def read_cohort(self) -> Reading:
-        """The cohort, and the columns of targets, worths and limits that the job names."""
+        """The cohort and the columns of targets, worths, limits and groups that the job names."""
         extra: list[Extra] = []
         if self.goal.target_column is not None:
             extra.append(Label(self.goal.target_column, self.classes or ()))
@@ -182,17 +182,17 @@ class Job:
         return table
 
     def _note(self, name: str, source: str, origin: Origin) -> None:
-        """A plan is made from one state of each file, even if somebody asks for it twice."""
+        """Note a file that was read; InputError if it was read before with other bytes."""
         if self.origins.setdefault(name, origin) != origin:
             raise InputError(f"{source}: changed while it was read. Try again when nobody writes to it.")
 
     def group(self, reading: Reading) -> dict[str, Any] | None:
-        """The column that the report groups samples by, as `look` takes it."""
+        """The column by which the report groups samples, as an argument of `look`."""
         name = self.report.group
         return None if name is None else {name: reading.columns[Category(name)]}
 
     def load_judges(self, problem: Problem) -> dict[str, Classifier] | None:
-        """The other models that the report asks about the flips, by their files."""
+        """The report's other models, which also judge the flips, by file name."""
         from maxflip.models.files import load_judge
 
         if self.report.judges is None:
@@ -201,7 +201,7 @@ class Job:
         return {file: load_judge(folder / file, asked, people) for file in self.report.judges}
 
     def read_reference(self) -> Cohort | None:
-        """The real samples that the job names to compare changed ones with."""
+        """The real samples with which the report compares changed ones."""
         file, asked = self.report.reference, self.cohort
         if file is None:
             return None
@@ -278,7 +278,7 @@ def _closed(reading: Reading, column: str, open_end: float) -> Floats:
     return np.where(np.isnan(values), open_end, values)
 
 
-# Reading: first the TOML, then each table by its form, then what the tables say about each other.
+# Reading: first the TOML, then each table by its form, then the rules between tables.
 
 
 def read_job(path: str | Path) -> Job:
@@ -311,31 +311,31 @@ def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -
     limits = {} if everywhere else fill_each(LimitForm, tables.get("limits"), "limits", faults)
     solving = fill(SolverForm, tables.get("solver", {}), ("solver",), faults)
     report = fill(ReportForm, tables.get("report", {}), ("report",), faults, folder)
-    holding = fill(MustHoldForm, tables.get("must_hold", {}), ("must_hold",), faults)
+    must_hold = fill(MustHoldForm, tables.get("must_hold", {}), ("must_hold",), faults)
 
     features = cohort.features if cohort else None
-    if cohort and strangers(cohort, budgets, limits):
+    if cohort and unknown_features(cohort, budgets, limits):
         columns = _columns(folder / cohort.file)
         misspelt = missing_columns(cohort, columns) if columns else []
         faults += misspelt
-        if misspelt:  # then the other tables may be right
+        if misspelt:  # the other tables may name the right columns
             features = [*cohort.features, *columns]
     faults += cohort_faults(cohort, features or ()) if cohort else ()
     faults += model_faults(model) if model else ()
     faults += goal_faults(goal, model) if goal else ()
     given = tables.get("budgets")
-    of_budgets = list(budget_faults(budgets, features)) if budgets or not given else []
-    faults += of_budgets
-    some_budget_is_wrong = bool(of_budgets) or (isinstance(given, dict) and len(budgets) < len(given))
+    wrong_budgets = list(budget_faults(budgets, features)) if budgets or not given else []
+    faults += wrong_budgets
+    some_budget_is_wrong = bool(wrong_budgets) or (isinstance(given, dict) and len(budgets) < len(given))
     faults += limit_faults(limits, features, None if some_budget_is_wrong else budgets)
-    faults += must_hold_faults(holding, features, None if some_budget_is_wrong else budgets) if holding else ()
+    faults += must_hold_faults(must_hold, features, None if some_budget_is_wrong else budgets) if must_hold else ()
     faults += per_sample_faults(cohort, goal, limits, report) if cohort else ()
     faults += report_faults(report, cohort) if report and cohort else ()
     faults += solver_faults(solving, cohort) if solving else ()
     solver = None
-    if solving and (solving.options or solving.preset or not faults):  # else there is nothing to find, nor to make
+    if solving and (solving.options or solving.preset or not faults):  # else the solver is not needed and has no faults
         solver = _solver(solving, faults)
-    if faults or not (cohort and model and goal and budgets and solving and solver and report and holding):
+    if faults or not (cohort and model and goal and budgets and solving and solver and report and must_hold):
         raise InputError(faults)
     return Job(
         file=file,
@@ -351,12 +351,12 @@ def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -
         allocation=solving.allocation,
         groups=solving.groups,
         report=report,
-        must_hold=from_table(holding.uptake, holding.rounded),
+        must_hold=from_table(must_hold.uptake, must_hold.rounded),
     )
 
 
 def _columns(cohort: Path) -> tuple[str, ...]:
-    """The names of the file's columns; none where it cannot be read, which is told when it has to be."""
+    """The names of the file's columns; () if it cannot be read, which is reported when the cohort is read."""
     try:
         return read_table(cohort).names
     except MaxflipError:
@@ -381,14 +381,14 @@ def _solver(form: SolverForm, faults: list[str | Fault]) -> Solver | None:
     except InputError as error:
         faults += [_of_options(fault, kind.__name__) for fault in error.faults]
         return None
-    except TypeError as error:  # an option of a type that the solver cannot even compare
+    except TypeError as error:  # an option of a type that the solver cannot compare
         faults.append(about(("solver", "options"), f"{error}."))
         return None
     return solver
 
 
 def _of_options(fault: str | Fault, kind: str) -> str | Fault:
-    """A fault of an option of a solver of this kind, where the job has it; others as they are."""
+    """The fault with its place in the job, if it is of an option of a solver of this kind."""
     if isinstance(fault, str) or any(place[0] != kind for place in fault.places):
         return fault
     return replace(fault, places=tuple(("solver", "options", *place[1:]) for place in fault.places))

@@ -1,4 +1,4 @@
-"""What the tables of a job say about each other: a fault per contradiction, before cohort or model is opened."""
+"""Rules between the tables of a job: a fault per contradiction, before cohort or model is opened."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ from maxflip.problem.target import requirement_faults, resolve_target
 _KINDS = ("probabilities", "decision")
 
 
-def strangers(cohort: CohortForm, budgets: Mapping[str, BudgetForm], limits: Mapping[str, LimitForm]) -> set[str]:
-    """What other tables name as features and cohort.features does not."""
+def unknown_features(
+    cohort: CohortForm, budgets: Mapping[str, BudgetForm], limits: Mapping[str, LimitForm]
+) -> set[str]:
+    """Names that other tables use as features but cohort.features does not contain."""
     drawing = {
         feature
         for name, budget in budgets.items()
@@ -44,7 +46,7 @@ def missing_columns(cohort: CohortForm, columns: Collection[str]) -> list[Fault]
 
 
 def cohort_faults(cohort: CohortForm, known: Collection[str]) -> Iterator[Fault]:
-    """known: names that units may be of"""
+    """known: names that may have units"""
     names = cohort.features
     if not names:
         yield wrong(at("cohort.features"), [], "must name at least one column.")
@@ -95,7 +97,7 @@ def report_faults(report: ReportForm, cohort: CohortForm) -> Iterator[Fault]:
 def per_sample_faults(
     cohort: CohortForm, goal: GoalForm | None, limits: Mapping[str, LimitForm], report: ReportForm | None
 ) -> Iterator[Fault]:
-    """Of sequences, a long table has no place for what there is one of per sample."""
+    """For sequences, per-sample columns need a static file."""
     if not cohort.is_sequences or cohort.static is not None:
         return
     named: list[Place] = [
@@ -141,7 +143,7 @@ def goal_faults(goal: GoalForm, model: ModelForm | None) -> Iterator[Fault]:
 
 
 def _requirement_faults(goal: GoalForm, model: ModelForm | None) -> list[Fault]:
-    """Where the job leaves it to the model what it gives, only what is wrong for probabilities and decision values."""
+    """If the job does not state the model's output: only faults for both probabilities and decision values."""
     output = model.output if model is not None else "probabilities"
     faults = {kind: requirement_faults(goal.margin, goal.threshold, kind == "decision") for kind in _KINDS}
     if output is None:

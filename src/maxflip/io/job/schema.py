@@ -1,4 +1,4 @@
-"""The tables of a job, one form each: pydantic checks the types, our own words say what is wrong."""
+"""The tables of a job, one form each. pydantic checks the types; the messages are our own."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _text(value: Any) -> str:
 
 
 def _file(value: Any, info: ValidationInfo) -> str:
-    """What can be said about a path without opening it; the rest is said by whoever does."""
+    """Check a path without opening the file; opening it reports the rest."""
     written = _text(value)
     if is_url(written):
         raise _wrong("is a URL, and nothing is fetched. Download the file and give its path.")
@@ -139,7 +139,7 @@ class CohortForm(_Form):
     id: Text = Field(description="the name of the id column")
     features: list[Text] = Field(description="the columns that the model takes, in its order")
     units: dict[str, Text] = Field(default={})
-    time: Text | None = None  # from here on, of sequences alone
+    time: Text | None = None  # this and the following: for sequences only
     static: Annotated[str | None, PlainValidator(_file)] = None
     static_features: list[Text] = Field(default=[])
     steps: Annotated[str | None, PlainValidator(_steps)] = None
@@ -152,7 +152,7 @@ class CohortForm(_Form):
 
 class ModelForm(_Form):
     file: Annotated[str, PlainValidator(_file)] = Field(description="the path of a model file")
-    output: Scores | None = None  # these two are needed where the file does not say them itself
+    output: Scores | None = None  # needed if the model file does not state it, as for `classes`
     classes: list[Text] | None = None
 
 
@@ -198,7 +198,7 @@ class SolverForm(_Form):
 
 class ReportForm(_Form):
     frontier: Annotated[bool | list[float] | None, PlainValidator(_scales)] = (
-        None  # None: of cohorts that are not large
+        None  # None: for cohorts that are not large
     )
     group: Text | None = None
     people: People = "full"
@@ -210,25 +210,25 @@ _Formed = TypeVar("_Formed", bound=_Form)
 
 
 def fill(
-    form: type[_Formed], value: Any, where: Place, faults: list[str | Fault], folder: Path | None = None
+    form: type[_Formed], value: Any, place: Place, faults: list[str | Fault], folder: Path | None = None
 ) -> _Formed | None:
-    """The table as its form, or None and the faults. Unknown keys are told but do not hide what the others hold."""
-    if value is None:  # told by whoever looked for it
+    """The table as its form; None if it is invalid, with the faults appended. Unknown keys are faults too."""
+    if value is None:  # reported by the caller
         return None
     if not isinstance(value, dict):
-        faults.append(wrong(where, value, "must be a table."))
+        faults.append(wrong(place, value, "must be a table."))
         return None
-    faults += unknown_keys(value, list(form.model_fields), where)
+    faults += unknown_keys(value, list(form.model_fields), place)
     try:
         known = {key: v for key, v in value.items() if key in form.model_fields}
         return form.model_validate(known, context={"folder": folder})
     except ValidationError as error:
-        faults += [_fault(detail, form, where) for detail in error.errors()]
+        faults += [_fault(detail, form, place) for detail in error.errors()]
         return None
 
 
 def fill_each(form: type[_Formed], value: Any, name: str, faults: list[str | Fault]) -> dict[str, _Formed]:
-    """One form for each table [name.x]; those that are wrong are left out, and told."""
+    """One form for each table [name.x]; invalid ones are left out, with their faults appended."""
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -239,21 +239,21 @@ def fill_each(form: type[_Formed], value: Any, name: str, faults: list[str | Fau
     return {key: inner for key, inner in filled.items() if inner is not None}
 
 
-def _fault(detail: ErrorDetails, form: type[_Form], where: Place) -> Fault:
-    """A fault that pydantic found, in our words."""
-    place = detail["loc"]
-    key = (*where, *(part for part in place if isinstance(part, str)))
+def _fault(detail: ErrorDetails, form: type[_Form], place: Place) -> Fault:
+    """A fault found by pydantic, in our words."""
+    location = detail["loc"]
+    key = (*place, *(part for part in location if isinstance(part, str)))
     if detail["type"] == "missing":
-        return missing(key, f"is missing; wanted {form.model_fields[str(place[0])].description}.")
-    entries = [part + 1 for part in place if isinstance(part, int)]
+        return missing(key, f"is missing; wanted {form.model_fields[str(location[0])].description}.")
+    entries = [part + 1 for part in location if isinstance(part, int)]
     is_literal = detail["type"] == "literal_error"
     rule = f"must be {detail['ctx']['expected']}." if is_literal else _RULES.get(detail["type"], detail["msg"])
     return replace(wrong(key, detail["input"], rule), entries=tuple(entries))
 
 
-def unknown_keys(table: dict[str, Any], known: list[str], where: Place) -> list[Fault]:
+def unknown_keys(table: dict[str, Any], known: list[str], place: Place) -> list[Fault]:
     return [
-        about((*where, key), f"there is no such key.{did_you_mean(key, known) or f' There are {listed(known)}.'}")
+        about((*place, key), f"there is no such key.{did_you_mean(key, known) or f' There are {listed(known)}.'}")
         for key in table
         if key not in known
     ]

@@ -1,4 +1,4 @@
-"""TOML read strictly: where it breaks is said with line and column, and hostile text costs neither time nor memory."""
+"""Strict reading of TOML: errors with line and column, and bounded time and memory for hostile text."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 from maxflip.errors import InputError
 
 LARGEST = 1_000_000  # bytes
-DEEPEST = 32  # dotted parts of a key, and levels of nesting: the parser's time and memory grow with their square
+DEEPEST = 32  # parts of a dotted key, and levels of nesting: the parser's time and memory grow with their square
 _PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
 _DEEP_KEY = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_PART}[ \t]*+\.[ \t]*+){{{DEEPEST}}}")
 _TOO_DEEP = f"values are nested more than {DEEPEST} deep. No table of a job is."
-# Texts and comments are passed over whole; what is left of brackets is nesting.
+# Matches strings and comments whole, so that only brackets outside them count as nesting.
 _BRACKET = re.compile(
     r"""\"{3}(?:\\.|[^\\])*?\"{3}|'{3}.*?'{3}|"(?:\\.|[^"\\\n])*+"|'[^'\n]*+'|#[^\n]*+|[\[{\]}]""", re.DOTALL
 )
@@ -22,7 +22,7 @@ _POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
 def parse_toml(raw: bytes) -> dict[str, Any]:
-    """TOML, or the place where it breaks."""
+    """The tables of a TOML document; InputError with line and column if it is invalid."""
     if len(raw) > LARGEST:
         raise InputError(f"is larger than {LARGEST} bytes. A job is a page of text; is this the right file?")
     text = _decoded(raw)
@@ -79,7 +79,7 @@ def _toml_fault(message: str, text: str) -> str:
 
 
 def _deep_bracket(text: str) -> int | None:
-    """Where a bracket opens inside too many others."""
+    """Position of the first bracket that is nested too deep; None if there is none."""
     depth = 0
     for found in _BRACKET.finditer(text):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
@@ -89,7 +89,7 @@ def _deep_bracket(text: str) -> int | None:
 
 
 def _is_deep(value: Any) -> bool:
-    """By dotted keys, or dotted keys and brackets together. Without recursion, of course."""
+    """Whether keys and brackets together nest too deep. Not recursive, since the depth is not limited."""
     level = [value]
     for _ in range(DEEPEST):
         level = [

@@ -1,4 +1,4 @@
-"""A Problem as the files of a job, so that a plan made in Python can be audited: its cohort, and what was asked."""
+"""A Problem as the files of a job, so that a plan made in Python can be audited."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _DIRECTIONS = {1: "up", -1: "down"}
 
 
 def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> dict[str, Path]:
-    """cohort.parquet and job.toml into the folder; where the plan's inputs lie."""
+    """Write job.toml and the cohort's files into the folder; return the paths of the plan's inputs."""
     if not isinstance(problem.classifier, TorchClassifier):
         raise InputError("model: a job knows no Ensemble and no Tempered. Save the plan without `model`.")
     files = CohortFiles(problem)
     goal, limits = _goal(problem, files), _limits(problem, files)
     tables: dict[str, dict[str, Any]] = {
-        "cohort": files.table(),  # when all columns are there
+        "cohort": files.table(),  # after all columns were added
         "model": {"file": relative_path(folder, model), **_model(problem)},
         "goal": goal,
         "solver": _solver(plan),
@@ -66,18 +66,18 @@ def _solver(plan: Plan) -> dict[str, Any]:
 
 
 def _unsaid(plan: Plan) -> str:
-    """A comment on options that TOML has no value for; summary.json has them."""
+    """A comment on options that are None, for which TOML has no value."""
     none = [name for name, value in plan.solver.options.items() if value is None]
     return f"# Options of the solver that are None stand in summary.json alone: {', '.join(none)}.\n" if none else ""
 
 
 def relative_path(folder: Path, path: Path) -> str:
-    """ "../x" leads out of the folder that a link leads to, not out of the one where the link stands."""
+    """With links resolved: "../x" leads out of a link's target, not out of the folder with the link."""
     return Path(os.path.relpath(path.parent.resolve() / path.name, folder.resolve())).as_posix()
 
 
 def _model(problem: Problem) -> dict[str, Any]:
-    """A .skops says it itself, and so does a network for sequences, but for other names of its classes."""
+    """Output and classes; a .skops and a network for sequences state them, except other names of classes."""
     classifier, names = problem.classifier, problem.classifier.classes
     if isinstance(classifier, SklearnClassifier) or problem.cohort.ragged is not None:
         return {} if names is None else {"classes": list(names)}
@@ -109,8 +109,8 @@ def _limits(problem: Problem, files: CohortFiles) -> dict[str, dict[str, Any]]:
             continue
         limit = _side("min", problem.limits.lower[:, i], feature, files)
         limit |= _side("max", problem.limits.upper[:, i], feature, files)
-        if way := _DIRECTIONS.get(int(problem.limits.direction[i])):
-            limit["direction"] = way
+        if direction := _DIRECTIONS.get(int(problem.limits.direction[i])):
+            limit["direction"] = direction
         if limit:
             found[feature] = limit
     return found
@@ -130,7 +130,7 @@ def _key(name: str) -> str:
 
 
 def _toml(value: Any) -> str:
-    """On one line. A text of JSON is one of TOML, but for a character that JSON leaves bare."""
+    """The value on one line. JSON strings are TOML strings, except for DEL, which TOML requires to be escaped."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_key(k)} = {_toml(v)}" for k, v in value.items()) + "}"
     if isinstance(value, np.generic):

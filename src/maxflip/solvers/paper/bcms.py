@@ -10,7 +10,7 @@ import torch
 
 from maxflip.problem.problem import Problem
 from maxflip.solvers.base import Proposal, Run
-from maxflip.solvers.paper.chance import CHANCE_CHOICES, CHANCE_NUMBERS, ChanceAlgorithm, Chances, Drawn
+from maxflip.solvers.paper.chance import CHANCE_CHOICES, CHANCE_NUMBERS, ChanceAlgorithm, Chances, Selections
 from maxflip.solvers.paper.details import DETAILS
 from maxflip.solvers.paper.loop import Setting, run_loops
 from maxflip.solvers.paper.options import check_options, preset
@@ -28,7 +28,7 @@ class BCMS(Chances):
 
         L = sum_j pi_j (v_j - mu_j h_j) + sum_r lambda_r (1/N sum_n P(sum_j v_nj a_jr - B_r) - (1 - epsilon))
 
-        Inner iteration: N draws v_nj = sigmoid((logit pi_j + logistic noise) / omega);
+        Inner iteration: N selections v_nj = sigmoid((logit pi_j + logistic noise) / omega);
         Pi <- min{1, (Pi + alpha grad_Pi L)^+},  X <- X + beta grad_X L. Outer: gradient descent on lambda and mu.
         v_j: worth / mean worth (1 if all are equal)   h: hinge of the confidence constraint
         a: consumption   P: soft indicator
@@ -44,13 +44,13 @@ class BCMS(Chances):
 
     @classmethod
     def paper(cls, **options: Any) -> BCMS:
-        """The paper's own settings, all of its iterations included; options given replace them."""
+        """The settings of the paper, including its numbers of iterations; options replace them."""
         return preset(cls, {"outer": 10, "inner": 100, "patience": None}, options)
 
     @classmethod
     def scale_free(cls, **options: Any) -> BCMS:
-        """Settings that do not depend on the units of features and budgets, with multipliers to match; options given
-        replace them."""
+        """Settings that do not depend on the units of features and budgets, with multipliers to match; options replace
+        them."""
         return preset(cls, {"units": "standard", "indicator": "relative", "start_lambda": 0.1}, options)
 
     def propose(self, problem: Problem, run: Run) -> Proposal:
@@ -60,5 +60,5 @@ class BCMS(Chances):
         pi = torch.full_like(setting.search.worth, DETAILS.first_probability)
         return ChanceAlgorithm(self, setting, pi, self._draw, into_unit_interval)
 
-    def _draw(self, pi: torch.Tensor, noise: Callable[[], torch.Generator]) -> Drawn:
-        return Drawn(bernoulli(pi, self.omega, self.draws, noise()), picked=pi)
+    def _draw(self, pi: torch.Tensor, noise: Callable[[], torch.Generator]) -> Selections:
+        return Selections(bernoulli(pi, self.omega, self.draws, noise()), picked=pi)

@@ -1,4 +1,4 @@
-"""What BCMS and CCMS share: chance constraints on the budgets, by samples of a relaxed random selection.
+"""Shared by BCMS and CCMS: chance constraints on the budgets, estimated from relaxed random selections.
 
     Pr_r = Pr(sum_j z_j a_jr <= B_r)  ~  1/N sum_n P(x_nr),      x_nr = sum_j v_nj a_jr - B_r
 
@@ -26,16 +26,16 @@ Indicator = Literal["raw", "relative"]
 
 @dataclass(frozen=True, kw_only=True)
 class Chances(Loops):
-    """Options that BCMS and CCMS share, beside those of Loops.
+    """Options of BCMS and CCMS, besides those of Loops.
 
     Args:
-        alpha: length of the steps of Pi.
+        alpha: step length of Pi.
         kappa: steepness of the soft indicator.
-        tau: its midpoint: what may be spent beyond a budget at P = 1/2.
+        tau: its midpoint: the overspending at which P = 1/2.
         indicator: "raw" (the paper): tau in a budget's own units; "relative": in percent of each budget.
-        omega: temperature of the relaxed selection; towards 0 it becomes hard.
-        draws: N, selections drawn per inner iteration.
-        epsilon: with what chance a budget may be overspent (the paper does not say).
+        omega: temperature of the relaxed selection, which becomes hard as omega tends to 0.
+        draws: N, random selections per inner iteration.
+        epsilon: probability with which a budget may be overspent (not stated in the paper).
     """
 
     alpha: float = 0.05
@@ -58,15 +58,15 @@ CHANCE_CHOICES: dict[str, tuple[str, ...]] = CHOICES | {"indicator": ("raw", "re
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
-    """Selections v (N, n), what each sample counts in the objective (n,), and which part of v is cut off at 1."""
+class Selections:
+    """Random selections v (N, n)   picked (n,): weights of samples in the objective   saturated: part of v cut at 1"""
 
     v: torch.Tensor
     picked: torch.Tensor
     saturated: float | None = None
 
 
-Draw = Callable[[torch.Tensor, Callable[[], torch.Generator]], Drawn]
+Select = Callable[[torch.Tensor, Callable[[], torch.Generator]], Selections]
 
 
 class ChanceAlgorithm:
@@ -74,7 +74,7 @@ class ChanceAlgorithm:
 
     p_j: pi_j (Bernoulli) or the mean of v_nj (Categorical)   v_j: worth
 
-    Inner iteration: fresh noise; Pi and X go up their gradients of L, both taken at the same point; Pi is projected.
+    Inner iteration: new noise; gradient ascent on Pi and X, with both gradients at the same point; projection of Pi.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class ChanceAlgorithm:
         solver: Chances,
         setting: Setting,
         pi: torch.Tensor,
-        draw: Draw,
+        draw: Select,
         project: Callable[[torch.Tensor], torch.Tensor],
     ) -> None:
         self.solver, self.search, self.multipliers, self.u = solver, setting.search, setting.multipliers, setting.u
@@ -90,7 +90,7 @@ class ChanceAlgorithm:
         self.ascent = Ascent(solver.beta, solver.optimizer)
 
     def begin(self) -> None:
-        """Nothing is kept from one inner loop to the next but Pi and X."""
+        """Nothing to reset: Pi and X continue."""
 
     def iterate(self, t: int, k: int) -> bool:
         of_pi, of_u = self.uphill(t, k)
@@ -99,7 +99,7 @@ class ChanceAlgorithm:
         return True
 
     def uphill(self, t: int, k: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """The gradients of L by Pi (n,) and by u (n, A), with the noise of inner iteration k"""
+        """The gradients of L in Pi (n,) and in u (n, A), with the noise of inner iteration k"""
         h, slope = hinge(*self.search.shortfall(self.u))
         leaves = [part.detach().clone().requires_grad_(True) for part in (self.pi, self.search.consumption(self.u), h)]
         with torch.enable_grad():
@@ -112,21 +112,21 @@ class ChanceAlgorithm:
 
     def lagrangian(
         self, pi: torch.Tensor, a: torch.Tensor, h: torch.Tensor, t: int, k: int
-    ) -> tuple[torch.Tensor, torch.Tensor, Drawn]:
-        """pi (n,), a (n, m), h (n,) -> L, the chances Pr_r (m,), and what was drawn"""
-        drawn = self.draw(pi, lambda: self.streams.torch("paper.noise", t, k, device=pi.device))
-        x = beyond(drawn.v @ a, self.search.amounts, self.solver.indicator == "relative")
+    ) -> tuple[torch.Tensor, torch.Tensor, Selections]:
+        """pi (n,), a (n, m), h (n,) -> L, the probabilities Pr_r (m,), and the selections"""
+        selected = self.draw(pi, lambda: self.streams.torch("paper.noise", t, k, device=pi.device))
+        x = beyond(selected.v @ a, self.search.amounts, self.solver.indicator == "relative")
         chance = soft_indicator(x, self.solver.kappa, self.solver.tau).mean(dim=0)
         gain = self.search.worth - self.multipliers.of_samples * h
         kept = self.multipliers.of_budgets @ (chance - (1.0 - self.solver.epsilon))
-        return drawn.picked @ gain + kept, chance, drawn
+        return selected.picked @ gain + kept, chance, selected
 
     def slopes(self, t: int) -> Slopes:
-        """With noise of its own."""
+        """The multipliers' gradients, with separate noise."""
         h = self.search.shortfall_only(self.u).clamp_min(0.0)
         with torch.no_grad():
-            value, chance, drawn = self.lagrangian(self.pi, self.search.consumption(self.u), h, t, 0)
-        more = {"picked": float(drawn.picked.sum())}
-        if drawn.saturated is not None:
-            more["saturated"] = drawn.saturated
-        return Slopes(float(value), chance - (1.0 - self.solver.epsilon), -drawn.picked * h, more)
+            value, chance, selected = self.lagrangian(self.pi, self.search.consumption(self.u), h, t, 0)
+        more = {"picked": float(selected.picked.sum())}
+        if selected.saturated is not None:
+            more["saturated"] = selected.saturated
+        return Slopes(float(value), chance - (1.0 - self.solver.epsilon), -selected.picked * h, more)

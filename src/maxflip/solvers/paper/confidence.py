@@ -1,9 +1,9 @@
-"""The prediction confidence constraint of each sample, signed and as a hinge.
+"""The confidence constraint of each sample, signed and as a hinge.
 
     s_j = max_{u unwanted} f_u - max_{y wanted} f_y + delta      s_j <= 0 where the sample passes     (KL)
     h_j = max{0, s_j}                                            the paper's h-bar        (MS, BCMS, CCMS)
 
-With a threshold t instead of a margin: s_j = t - sum_{y wanted} f_y. Of several models the least confident one counts.
+With a threshold t instead of a margin: s_j = t - sum_{y wanted} f_y. Of several models, the least confident counts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from maxflip.problem.goal import Goal
 def signed(goal: Goal, p: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
     """p (n, M, k), wanted (n, k) -> s (n,).
 
-    `Goal.confidence` in a form whose gradient is the paper's subgradient: in ties of classes or members, the first.
+    -`Goal.confidence` plus the required one, in a form whose gradient is the paper's subgradient: of tied classes or
+    members, the first counts.
     """
     mask = wanted[:, None]
     if goal.is_threshold:
@@ -37,8 +38,8 @@ def hinge(s: torch.Tensor, slope: torch.Tensor) -> tuple[torch.Tensor, torch.Ten
 def divergence(log_p: torch.Tensor, wanted: torch.Tensor, label: torch.Tensor | None) -> torch.Tensor:
     """log_p (n, M, k) -> KL(label || f) (n,), the mean over models.
 
-    label (n, k): distributions, where the problem gives them. Otherwise the label is any distribution over the wanted
-    classes, and the divergence to the nearest of them is -log sum_{y wanted} f_y; for one class, -log f_y.
+    label (n, k): distributions, if the problem states them. Otherwise the distribution over the wanted classes that is
+    nearest to f, whose divergence is -log sum_{y wanted} f_y.
     """
     if label is None:
         return -torch.where(wanted[:, None], log_p, -torch.inf).logsumexp(dim=2).mean(dim=1)

@@ -1,4 +1,4 @@
-"""The constants of the paper's four algorithms that are no options: one frozen dataclass, and the one that is used.
+"""The constants of the paper's four algorithms that are no options: a frozen dataclass and its instance.
 
 Every comment ends with where the value comes from:
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class PaperDetails:
-    """What MS, BCMS, CCMS and KL need beyond their options. As a whole: docs/results/paper_solvers.md."""
+    """Constants of MS, BCMS, CCMS and KL. As a whole: docs/results/paper_solvers.md."""
 
     # BCMS: first probability of every sample. (algorithms, "First values")
     first_probability: float = 0.5
@@ -23,13 +23,13 @@ class PaperDetails:
     multiplier_noise: float = 0.1
     # Standard deviations of the noise on the samples from which the search starts. (algorithms, "First values")
     start_noise: float = 0.01
-    # What confidence lacks where the model has no answer. (not tuned)
+    # Shortfall s if the model's output is not finite. (not tuned)
     worst_lack: float = 2.0
-    # Where its logarithm is taken, a probability keeps this far from 0 (and, for Bernoulli, from 1). (float64)
+    # Least distance of a probability from 0 (for Bernoulli, from 1 too) before its logarithm is taken. (float64)
     least_probability: float = 1e-6
-    # Numbers of Categorical noise made at a time: 32 MiB. (not tuned)
+    # Numbers of Categorical noise generated at a time: 32 MiB. (not tuned)
     noise_block: int = 2**22
-    # Up to so many (1 GiB) are kept from a value to its gradient; more are made again. (not tuned)
+    # Numbers, at most, that are kept for the gradient (1 GiB); more are generated again. (not tuned)
     noise_kept: int = 2**27
     # Adam: decay of the mean of gradients ... (standard)
     adam_mean: float = 0.9
@@ -37,7 +37,7 @@ class PaperDetails:
     adam_squares: float = 0.999
     # Adam: added to the root of the squares; below the usual 1e-8, so that saturated samples still move. (not tuned)
     adam_floor: float = 1e-12
-    # Times that an inner loop tells its progress. (not tuned)
+    # Progress reports per inner loop. (not tuned)
     told: int = 20
 
 

@@ -1,12 +1,12 @@
-"""The smooth stand-in for the indicator of a kept budget, 1{x <= 0}.
+"""The smooth approximation of the indicator of a kept budget, 1{x <= 0}.
 
-    P(x) = 1 / (1 + exp(-kappa (x - tau) / (1 - tau)))         x: what is spent beyond the budget
+    P(x) = 1 / (1 + exp(-kappa (x - tau) / (1 - tau)))         x: overspending
 
-Needs tau > 1: then 1 - tau < 0 and P falls as x grows. Its midpoint is x = tau, not 0, and as kappa grows it tends to
+Requires tau > 1: then 1 - tau < 0 and P falls as x grows. P = 1/2 at x = tau, not 0, and as kappa grows P tends to
 1{x < tau}: it tolerates tau units of overspending. P(0) = 0.888 for kappa = 2, tau = 30.
 
     raw        x = spend - B, in the budget's own units (the paper)
-    relative   x = 100 (spend - B) / B, in percent of the budget: no unit matters, and tau = 30 tolerates 30 %
+    relative   x = 100 (spend - B) / B, in percent of the budget: independent of units; tau = 30 tolerates 30 %
 """
 
 from __future__ import annotations

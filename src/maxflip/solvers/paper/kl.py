@@ -1,4 +1,4 @@
-"""KL, Algorithm 4: the paper's benchmark, everyone as near to the wanted label as the multipliers allow."""
+"""KL, Algorithm 4, the paper's benchmark: all samples as near to the wanted label as the multipliers allow."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from maxflip.solvers.paper.steps import Ascent
 
 @dataclass(frozen=True, kw_only=True)
 class KL(Loops):
-    """KL of the paper: move everyone towards the wanted label; who passes is selected at the end.
+    """KL of the paper: move all samples towards the wanted label; in the end, select from those that pass.
 
         min_X sum_j v_j l_j   s.t.  sum_j a_jr <= B_r,   s_j <= 0
         l_j = KL(label_j || f(x^_j)) + a |x^_j - x_j|^2
 
         L = sum_j v_j l_j + sum_r lambda_r (sum_j a_jr - B_r) + sum_j mu_j s_j
 
-        Inner iteration: a step of X against grad_X L. Outer: lambda and mu up their gradients.
+        Inner iteration: X <- X - beta grad_X L. Outer iteration: gradient ascent on lambda and mu.
         v: worth (1, as a part of the mean worth)   s: signed confidence constraint, so that mu can fall
         a_jr: consumption
 
-    Nobody is selected, so budgets that count people play no part; budgets of inf have no lambda.
+    Without a selection, count budgets are ignored; unlimited budgets have no lambda.
 
     Args:
         a: weight of the squared distance (in `units`).
         steps: gradient steps per inner iteration.
-        residual: "raw" (the paper): lambda_r prices units of a budget; "relative": parts of it, a / B and 1.
+        residual: "raw" (the paper): lambda_r is the price of a unit; "relative": of the whole budget (a / B, 1).
 
     All other options: see `maxflip.solvers.paper.settings.Loops`.
     """
@@ -50,13 +50,13 @@ class KL(Loops):
 
     @classmethod
     def paper(cls, **options: Any) -> KL:
-        """The paper's own settings, all of its iterations included; options given replace them."""
+        """The settings of the paper, including its numbers of iterations; options replace them."""
         return preset(cls, {"outer": 10, "inner": 5_000, "patience": None}, options)
 
     @classmethod
     def scale_free(cls, **options: Any) -> KL:
-        """Settings under which no unit of any feature or budget matters, and multipliers to match; options given
-        replace them."""
+        """Settings that do not depend on the units of features and budgets, with multipliers to match; options replace
+        them."""
         return preset(cls, {"units": "standard", "residual": "relative", "start_lambda": 0.1}, options)
 
     def propose(self, problem: Problem, run: Run) -> Proposal:
@@ -70,7 +70,7 @@ class KLAlgorithm:
         self.unit = self.search.amounts if solver.residual == "relative" else torch.ones_like(self.search.amounts)
 
     def begin(self) -> None:
-        """Nothing is kept from one inner loop to the next but X."""
+        """Nothing to reset: X continues."""
 
     def iterate(self, t: int, k: int) -> bool:  # noqa: ARG002
         for _ in range(self.solver.steps):

@@ -1,4 +1,4 @@
-"""The two loops of all four algorithms: what every one does around its own inner iteration."""
+"""The two loops that all four algorithms share; each has its own inner iteration."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from maxflip.solvers.paper.solution import Finisher, Solution
 
 
 class Diverged(Exception):
-    """A number of the algorithm is none any more."""
+    """A number of the algorithm is no longer finite."""
 
 
 @dataclass(frozen=True, eq=False)
 class Slopes:
-    """L at the end of an inner loop, its gradients by the multipliers (m,), (n,), and more for the trace."""
+    """L at the end of an inner loop, its gradients in the multipliers (m,), (n,), and more entries of the trace."""
 
     value: float
     of_lambda: torch.Tensor
@@ -39,7 +39,7 @@ class Slopes:
 
 
 class Algorithm(Protocol):
-    """What is particular to each of the four."""
+    """The part that differs between the four algorithms."""
 
     u: torch.Tensor
 
@@ -48,7 +48,7 @@ class Algorithm(Protocol):
         ...
 
     def iterate(self, t: int, k: int) -> bool:
-        """One inner iteration; False where the loop is to be left."""
+        """One inner iteration; False if the loop is to end."""
         ...
 
     def slopes(self, t: int) -> Slopes: ...
@@ -56,7 +56,7 @@ class Algorithm(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What an algorithm is made of."""
+    """The arguments of an algorithm."""
 
     search: Search
     multipliers: Multipliers
@@ -78,7 +78,7 @@ def run_loops(
     is_max: bool,
     counts: bool = True,
 ) -> Proposal:
-    """is_max: whether the multipliers make L large (KL) instead of small   counts: see Search"""
+    """is_max: whether L is maximised in the multipliers (KL) instead of minimised   counts: see Search"""
     wanted = run.candidates_wanted(problem)
     low, high = problem.box(wanted)
     stuck = ((low == 0) & (high == 0)).all(axis=1)
@@ -96,7 +96,7 @@ def run_loops(
         rows=best.rows,
         changes=best.changes,
         unreachable=wanted[stuck],
-        unusable=no_rows() if told else lost,  # whoever ran away may well be usable
+        unusable=no_rows() if told else lost,  # after divergence, outputs that are not finite prove nothing
         notices=told or _lost_ones(solver, lost),
         trace=trace,
     )
@@ -132,7 +132,7 @@ class _Loop:
         return f"Searching with {type(self.solver).__name__}"
 
     def go(self) -> tuple[Solution, dict[str, list[Any]], tuple[str, ...]]:
-        """The best final solution, the trace, and what is to be told: that the algorithm diverged, if so."""
+        """The best final solution, the trace, and a notice if the algorithm diverged."""
         solver, watch = self.solver, self.run.watch
         self.left = solver.outer * solver.inner
         watch(Started(self.stage, self.left))
@@ -163,7 +163,7 @@ class _Loop:
         return best, trace, told
 
     def _inner_loop(self, t: int) -> int:
-        """Iterations made. All that are left out count as done for the progress."""
+        """Run the inner loop; return the number of iterations. Skipped ones count as done for the progress."""
         inner = self.solver.inner
         every = max(1, inner // DETAILS.told)
         self.algorithm.begin()
@@ -181,7 +181,7 @@ class _Loop:
             self.left -= steps
 
     def _is_done(self, best: Solution, stale: int) -> bool:
-        """Whether nobody is left to win, or long enough nobody more was won."""
+        """Whether all samples are won, or `patience` outer iterations brought no better solution."""
         patience = self.solver.patience
         if patience is None:
             return False
@@ -206,7 +206,7 @@ class _Loop:
         solution: Solution,
         seconds: tuple[float, float],
     ) -> None:
-        """The multipliers are those under which the inner loop ran."""
+        """Add a row to the trace, with the multipliers of the inner loop."""
         row: dict[str, Any] = {
             "outer": t,
             "inner": k,

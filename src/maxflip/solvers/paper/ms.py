@@ -18,20 +18,20 @@ from maxflip.solvers.paper.steps import Ascent
 
 @dataclass(frozen=True, kw_only=True)
 class MS(Loops):
-    """MS of the paper: select and move by turns, under multipliers for the budgets and for each sample.
+    """MS of the paper: alternately select and move samples, with multipliers for the budgets and for each sample.
 
         max_{z, X} sum_j v_j z_j   s.t.  sum_j z_j a_jr <= B_r,   z_j h_j <= 0,   z in {0, 1}
 
         L = sum_j c_j z_j + sum_r lambda_r B_r,    c_j = v_j - sum_r lambda_r a_jr - mu_j h_j
 
-        Inner iteration: leave if z = 0; a step of X along grad_X L; z_j = 1 where c_j >= 0.
-        Outer: lambda, mu, and z = 1.
+        Inner iteration: end the loop if z = 0; X <- X + beta grad_X L; z_j = 1 where c_j >= 0.
+        Outer iteration: gradient descent on lambda and mu, then z = 1.
         v: worth (1, as a part of the mean worth)   h: hinge of the confidence constraint   a: consumption
 
     Args:
         steps: gradient steps per inner iteration (the paper's argmax is one).
-        keep_moving: whether samples with z_j = 0 go on moving; in the paper they rest until the next outer iteration.
-        residual: "raw" (the paper): lambda_r prices units of a budget; "relative": parts of it, a / B and 1.
+        keep_moving: whether samples with z_j = 0 go on moving; in the paper they pause until the next outer iteration.
+        residual: "raw" (the paper): lambda_r is the price of a unit; "relative": of the whole budget (a / B, 1).
 
     All other options: see `maxflip.solvers.paper.settings.Loops`.
     """
@@ -48,13 +48,13 @@ class MS(Loops):
 
     @classmethod
     def paper(cls, **options: Any) -> MS:
-        """The paper's own settings, all of its iterations included; options given replace them."""
+        """The settings of the paper, including its numbers of iterations; options replace them."""
         return preset(cls, {"outer": 10, "inner": 10_000, "patience": None}, options)
 
     @classmethod
     def scale_free(cls, **options: Any) -> MS:
-        """Settings under which no unit of any feature or budget matters, and multipliers to match; options given
-        replace them."""
+        """Settings that do not depend on the units of features and budgets, with multipliers to match; options replace
+        them."""
         return preset(cls, {"units": "standard", "residual": "relative", "start_lambda": 0.1}, options)
 
     def propose(self, problem: Problem, run: Run) -> Proposal:

@@ -17,7 +17,7 @@ class Multipliers:
 
     lambda <- (lambda - gamma / sqrt(t) grad_lambda L)^+        mu <- (mu - eta / sqrt(t) grad_mu L)^+
 
-    and with + for -, where L is to be made large in them (KL).
+    and with + instead of - if L is maximised in them (KL).
     """
 
     of_budgets: torch.Tensor
@@ -30,12 +30,12 @@ class Multipliers:
     def first(
         cls, sizes: tuple[int, int], values: tuple[float, float], rates: tuple[float, float], streams: Streams
     ) -> Multipliers:
-        """(m, n), (lambda, mu) and (gamma, eta). The values get white noise and are clipped at 0."""
-        drawn = []
+        """sizes (m, n)   values: (lambda, mu), which get white noise and are clipped at 0   rates: (gamma, eta)"""
+        noisy = []
         for size, value, name in zip(sizes, values, ("paper.lambda", "paper.mu"), strict=True):
             noise = torch.randn(size, dtype=torch.float64, generator=streams.torch(name))
-            drawn.append((value + DETAILS.multiplier_noise * value * noise).clamp_min(0))
-        return cls(drawn[0], drawn[1], *rates)
+            noisy.append((value + DETAILS.multiplier_noise * value * noise).clamp_min(0))
+        return cls(noisy[0], noisy[1], *rates)
 
     def to(self, device: torch.device) -> Multipliers:
         return Multipliers(self.of_budgets.to(device), self.of_samples.to(device), self.gamma, self.eta, self.t)

@@ -1,4 +1,4 @@
-"""Legal values of options, and faults of illegal ones."""
+"""Valid values of options, and faults of invalid ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Interval:
-    """Numbers between low and high; an end is inside where it is closed. `why` ends the sentence about a wrong one."""
+    """Numbers between low and high, with each end if it is closed.   why: appended to the fault of a wrong number"""
 
     low: float
     high: float
@@ -51,7 +51,7 @@ def check_options(
     choices: Mapping[str, tuple[str, ...]],
     flags: Iterable[str] = (),
 ) -> None:
-    """Every option against what it may be; one InputError with a fault for each that is not."""
+    """Raise one InputError with a fault for each invalid option."""
     kind = type(solver).__name__
     faults = []
     value: Any
@@ -76,5 +76,5 @@ def check_options(
 
 
 def preset(kind: Callable[..., T], settings: Mapping[str, Any], options: Mapping[str, Any]) -> T:
-    """kind(...) with these settings, of which the options replace some."""
+    """kind(...) with these settings, some replaced by the options."""
     return kind(**{**settings, **options})

@@ -1,7 +1,4 @@
-"""The samples that are searched, as tensors: what they consume, how confident the model is of them, and slopes of both.
-
-A group of rows with its own part of the budgets is another Search.
-"""
+"""The samples that are searched, as tensors: their consumption, shortfall of confidence, and gradients of both."""
 
 from __future__ import annotations
 
@@ -34,16 +31,16 @@ class Search:
     The search moves u (n, A) with change d = unit u: unit = 1 ("raw", the paper) or a standard deviation of each
     feature over these samples ("standard"). Everything is float64, on the model's device.
 
-    a_jr(d) = sum_i squared_ri d_ji^2 + absolute_ri |d_ji| + count_r, or what a function says of x_j and x_j + d_j
+    a_jr(d) = sum_i squared_ri d_ji^2 + absolute_ri |d_ji| + count_r, or a budget function of x_j and x_j + d_j
 
-    Decision values may have any size: what confidence lacks is counted in the largest lack at the start, so that it
-    is at most about 1, as it is for probabilities.
+    Decision values may have any size: their shortfall is divided by the largest one at the start, so that it is at most
+    about 1, as for probabilities.
     """
 
     problem: Problem
     rows: Rows
     units: Units
-    counts: bool = True  # whether budgets that count people take part: they do not depend on u
+    counts: bool = True  # whether count budgets, which do not depend on u, are included
     gradients: int = 0  # samples evaluated with a gradient
 
     def __post_init__(self) -> None:
@@ -76,7 +73,7 @@ class Search:
         self.wanted = problem.goal.wanted_for(self.rows, device)
         labels = problem.goal.distributions
         self.labels = None if labels is None else tensor(labels[self.rows])
-        # Which samples gave an output that is not finite: ever, and when they were last asked for a gradient.
+        # Samples whose output was not finite: ever, and at the last gradient.
         self.broken = torch.zeros(len(self.rows), dtype=torch.bool, device=device)
         self.fallen = self.broken.clone()
         self.size = 1.0
@@ -84,8 +81,8 @@ class Search:
             self.size = max(float(self.shortfall_only(torch.zeros_like(self.low)).max()), problem.guard)
 
     def _sizes(self) -> Floats:
-        """(A,): the spread of each feature over these samples; where all are 0, the change of everyone that would use
-        up a budget, or 1"""
+        """(A,): the spread of each feature over these samples. If all its values are 0: the change that, made for all
+        samples, would use up a budget, or 1."""
         columns, ledger, n = self.problem.actionable, self.problem.ledger, len(self.rows)
         some = self.problem.start[np.ix_(self.rows, columns)].any(axis=0)
         amounts = ledger.amounts[self.budgets, None] / n
@@ -96,7 +93,7 @@ class Search:
         return np.where(some, self.problem.spread_over(self.rows), np.where(np.isfinite(largest), largest, 1.0))
 
     def start(self, run: Run) -> torch.Tensor:
-        """u (n, A): white noise, but where an earlier plan moves a sample of the same id, that change."""
+        """u (n, A): the earlier plan's changes for samples that it flips, white noise for all others."""
         generator = run.streams.torch("paper.start")
         noise = torch.randn(self.low.shape, dtype=torch.float64, generator=generator).to(self.unit.device)
         u = DETAILS.start_noise * torch.tensor(self.spread, device=self.unit.device) / self.unit * noise
@@ -110,7 +107,7 @@ class Search:
         return self.inside(u)
 
     def inside(self, u: torch.Tensor) -> torch.Tensor:
-        """The nearest point that limits and directions allow; of a sample without a finite output, its start."""
+        """The nearest point that limits and directions allow; the start for samples without a finite output."""
         return torch.where(self.fallen[:, None], 0.0, torch.minimum(torch.maximum(u, self.low), self.high))
 
     def changes(self, u: torch.Tensor) -> Floats:
@@ -129,7 +126,7 @@ class Search:
         return drawn
 
     def consumption_slope(self, u: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        """(n, A): the gradient by u of sum_jr weight_jr a_jr; weight (n, m), or (m,) for all alike"""
+        """(n, A): the gradient in u of sum_jr weight_jr a_jr; weight (n, m), or (m,) if equal for all samples"""
         d = self.unit * u
         by_change = 2.0 * d * (weight @ self.squared) + d.sign() * (weight @ self.absolute)
         for r, function in self.functions:
@@ -140,13 +137,13 @@ class Search:
         return self.unit * by_change
 
     def _given(self, function: FunctionCost, u: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """What a function is given, (n, k) twice: its features before and after"""
+        """The arguments of a budget function: its features before and after the change, (n, k) each"""
         before = torch.tensor(self.problem.start[self.rows])
         after = before.index_add(1, torch.as_tensor(self.problem.actionable), (self.unit * u).cpu())
         return before[:, function.columns], after[:, function.columns]
 
     def shortfall(self, u: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """s (n,), what confidence lacks, and its gradient by u (n, A)"""
+        """The shortfall s (n,) of confidence, and its gradient in u (n, A)"""
 
         def lacks(moved: torch.Tensor, at: At) -> tuple[torch.Tensor, torch.Tensor]:
             s = signed(self.problem.goal, self._asked(scores, moved, at), self.wanted[at]) / self.size
@@ -167,9 +164,9 @@ class Search:
     def divergence_and_shortfall(
         self, u: torch.Tensor, mu: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """KL(label || f) (n,), s (n,), and the gradient by u (n, A) of worth_j KL_j + mu_j s_j
+        """KL(label || f) (n,), s (n,), and the gradient in u (n, A) of worth_j KL_j + mu_j s_j
 
-        Decision values are taken for logits where a divergence is asked.
+        For the divergence, decision values are taken as logits.
         """
 
         def both(moved: torch.Tensor, at: At) -> tuple[torch.Tensor, torch.Tensor]:
@@ -185,9 +182,9 @@ class Search:
         return values[:, 0], values[:, 1], slope
 
     def _asked(self, model: Callable[[Classifier, Given], torch.Tensor], u: torch.Tensor, at: At) -> torch.Tensor:
-        """u (b, A) -> (b, M, k): of every member, and with Uptake of every share that may be carried out
+        """u (b, A) -> scores (b, M, k) of every member, and with Uptake of every share of the change
 
-        With Rounded the model sees rounded values; the gradient is that of values as they are (straight-through).
+        With Rounded, the model gets rounded values, and the gradient ignores the rounding (straight-through).
         """
         d, scenarios = self.unit * u, self.problem.scenarios
         if scenarios.step is not None:
@@ -200,11 +197,11 @@ class Search:
     def _through_model(
         self, u: torch.Tensor, terms: Callable[[torch.Tensor, At], tuple[torch.Tensor, torch.Tensor]]
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """terms(u, at) -> (what is differentiated (b,), what is told (b, c)); -> told (n, c), gradient (n, A)
+        """terms(u, at) -> (function to differentiate (b,), values (b, c))   returns values (n, c), gradient (n, A)
 
-        A sample whose output or gradient is not finite counts as unconfident as can be, and has gradient 0.
+        A sample whose output or gradient is not finite gets the shortfall `DETAILS.worst_lack` and the gradient 0.
         """
-        told, slopes = u.new_empty(len(u), 0), torch.empty_like(u)
+        found, slopes = u.new_empty(len(u), 0), torch.empty_like(u)
         for at in self.inputs.batches(self.everyone):
             leaf = u[at].detach().clone().requires_grad_(True)
             with torch.enable_grad():
@@ -214,12 +211,12 @@ class Search:
             bad = ~torch.isfinite(values).all(dim=1) | ~torch.isfinite(slope).all(dim=1)
             self.broken[at] |= bad
             self.fallen[at] = bad
-            if not told.shape[1]:
-                told = u.new_empty(len(u), values.shape[1])
-            told[at] = torch.where(bad[:, None], DETAILS.worst_lack, values)
+            if not found.shape[1]:
+                found = u.new_empty(len(u), values.shape[1])
+            found[at] = torch.where(bad[:, None], DETAILS.worst_lack, values)
             slopes[at] = torch.where(bad[:, None], 0.0, slope)
         self.gradients += len(u)
-        return told, slopes
+        return found, slopes
 
     def _usable(self, s: torch.Tensor) -> torch.Tensor:
         bad = ~torch.isfinite(s)

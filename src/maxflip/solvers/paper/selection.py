@@ -1,6 +1,6 @@
-"""Relaxed random selections: who is picked, as a number between 0 and 1 that can be differentiated by Pi.
+"""Relaxed random selections: numbers between 0 and 1 per sample, differentiable in Pi.
 
-Gumbel noise is g = -log E with E exponential; a difference of two is logistic. As omega tends to 0, draws become hard.
+Gumbel noise is g = -log E with E exponential; the difference of two is logistic. As omega tends to 0, v becomes 0/1.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import torch
 
 from maxflip.solvers.paper.details import DETAILS
 
-Block = tuple[slice, torch.Tensor, torch.Tensor]  # draws, w (c, kappa, n) and its sums over n
+Block = tuple[slice, torch.Tensor, torch.Tensor]  # selections, w (selections, choices, n) and its sums over n
 
 
 def bernoulli(pi: torch.Tensor, omega: float, draws: int, generator: torch.Generator) -> torch.Tensor:
@@ -21,7 +21,7 @@ def bernoulli(pi: torch.Tensor, omega: float, draws: int, generator: torch.Gener
     v_nj = e^((log pi_j + g1)/omega) / (e^((log pi_j + g1)/omega) + e^((log(1 - pi_j) + g2)/omega))
          = sigmoid((logit pi_j + g1 - g2) / omega)
     """
-    # In place: fresh memory for every operation would make large cohorts dearer per sample than small ones.
+    # In place: with new memory for every operation, large cohorts would be slower per sample than small ones.
     v = torch.rand(draws, len(pi), dtype=pi.dtype, device=pi.device, generator=generator)
     tiny = torch.finfo(pi.dtype).eps
     v = v.clamp_(tiny, 1.0 - tiny).logit_().add_(torch.logit(_inside(pi, 1.0 - DETAILS.least_probability)))
@@ -31,7 +31,7 @@ def bernoulli(pi: torch.Tensor, omega: float, draws: int, generator: torch.Gener
 def categorical(
     pi: torch.Tensor, omega: float, draws: int, choices: int, noise: Callable[[], torch.Generator]
 ) -> torch.Tensor:
-    """pi (n,) -> sums (N, n) of K = `choices` relaxed Categorical choices; `hits` makes selections of them:
+    """pi (n,) -> sums (N, n) over K = `choices` relaxed Categorical choices; `hits` turns them into selections:
 
     sum_xi  e^((log pi_j + g_j,xi)/omega) / sum_k e^((log pi_k + g_k,xi)/omega)
     """
@@ -40,13 +40,13 @@ def categorical(
 
 
 def hits(summed: torch.Tensor) -> torch.Tensor:
-    """v = min(1, sum over the K choices); no gradient where that is 1."""
+    """v = min(1, sum over the K choices), with gradient 0 where v = 1."""
     return summed.clamp(max=1.0)
 
 
 def _inside(pi: torch.Tensor, most: float) -> torch.Tensor:
-    """pi, kept between `least_probability` and `most`. Its gradient is that of the nearest point inside, so a
-    probability of 0 can rise again."""
+    """pi clamped to [`least_probability`, `most`], with the gradient of the identity, so that a probability of 0 can
+    rise again."""
     return pi + (pi.clamp(DETAILS.least_probability, most) - pi).detach()
 
 
@@ -84,7 +84,7 @@ class _Categorical(torch.autograd.Function):
 
 
 def _blocks(pi: torch.Tensor, omega: float, draws: int, choices: int, generator: torch.Generator) -> Iterator[Block]:
-    """Some choices of some draws at a time, cut by size alone."""
+    """Blocks of some choices of some selections. Their sizes depend on the shapes alone."""
     n = max(1, len(pi))
     at_once = max(1, min(choices, DETAILS.noise_block // n))
     side_by_side = max(1, min(draws, DETAILS.noise_block // (n * at_once))) if at_once == choices else 1

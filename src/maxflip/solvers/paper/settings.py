@@ -1,4 +1,4 @@
-"""Options that all four algorithms have, and what each may be."""
+"""Options of all four algorithms, and their valid values."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ RESIDUALS: tuple[Residual, ...] = ("raw", "relative")
 
 @dataclass(frozen=True, kw_only=True)
 class Loops:
-    """Options that all four have.
+    """Options of all four algorithms.
 
     Args:
-        outer: changes of the multipliers.
-        inner: steps between two of them.
-        beta: length of the steps of the samples.
-        gamma: steps of lambda, divided by the square root of the outer iteration.
-        eta: steps of mu, likewise.
-        start_lambda: where lambda starts, before 10 % white noise.
-        start_mu: where mu starts, likewise.
+        outer: outer iterations; each changes the multipliers once.
+        inner: inner iterations in each, at most.
+        beta: step length of the samples.
+        gamma: step length of lambda, divided by the square root of the outer iteration.
+        eta: step length of mu, likewise.
+        start_lambda: first value of lambda, before 10 % white noise.
+        start_mu: first value of mu, likewise.
         optimizer: "sgd" (the paper), or "adam": steps of about beta in every feature, however flat the model.
-        units: in what steps are counted: "raw" (the paper) or "standard" deviations of each feature.
-        patience: stop when so many outer iterations brought no better plan, or nobody is left to win; None: never.
+        units: units of steps: "raw" (the paper) or "standard" deviations of each feature.
+        patience: stop after so many outer iterations without a better plan, or if all samples are won; None: never.
     """
 
     outer: int

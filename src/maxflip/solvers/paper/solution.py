@@ -1,6 +1,6 @@
-"""The paper's final solution, taken after every outer iteration; the best of them is kept, all are recorded.
+"""The paper's final solution, made after every outer iteration. The best is kept; all are recorded in the trace.
 
-1. Keep the samples that pass the confidence test (as the judge has it: limits too).
+1. Keep the samples that pass (by the judge, which checks limits too).
 2. max sum_s worth_s z_s   s.t.  sum_s a_rs z_s <= B_r for every budget r,  z in {0, 1}
 """
 
@@ -24,7 +24,7 @@ from maxflip.solvers.base import Run
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What one iterate gives: candidates that pass, which of them are chosen, and numbers for the trace."""
+    """The solution of one iterate: the candidates that pass, their choice's worth, and numbers for the trace."""
 
     rows: Rows
     changes: Floats
@@ -34,16 +34,16 @@ class Solution:
 
     @property
     def rank(self) -> tuple[int, float]:
-        """By what must be picked, then by worth."""
+        """First by the number of picked samples that must be picked, then by worth."""
         return self.musts, self.worth
 
 
 class Finisher:
     """Makes final solutions of iterates.
 
-    Two laws of the house that the paper does not know:
-    - Twins, samples that are alike in what may change, in limits and goal and to the model, share their cheapest flip,
-      so that of equals those whose ids come first are picked. Where no two are alike, nothing happens.
+    Two rules are not in the paper:
+    - Twins share their cheapest flip, so that ties are broken by id. (Twins: equal start values, limits, wanted classes
+      and confidence.)
     - Samples that must be picked (`include`) also offer their cheapest flip at prices 1 / amount.
     """
 
@@ -59,12 +59,12 @@ class Finisher:
         alike = np.column_stack([*parts, wanted, confidence])
         self.kind = np.unique(alike, axis=0, return_inverse=True)[1].reshape(-1)
         self.has_twins = self.kind.max(initial=-1) + 1 < len(rows)
-        self.found = np.zeros(len(rows), dtype=bool)  # who ever passed
+        self.found = np.zeros(len(rows), dtype=bool)  # whether each has ever passed
         flips = cheapest_flips(problem, np.intersect1d(rows, self.must), FeaturePrices.at(problem, self.prices))
         self.extra_rows, self.extra_changes = flips.rows[flips.found], flips.changes[flips.found]
 
     def finish(self, changes: Floats) -> Solution:
-        """changes (n, F) of `rows`, as they may be stored"""
+        """The solution of the changes (n, F) of `rows`, as they may be stored"""
         problem, ledger = self.problem, self.problem.ledger
         passing = judge.admissible(problem, self.rows, changes)
         confident = int(passing.sum())
@@ -91,13 +91,13 @@ class Finisher:
         must = self.must[np.isin(self.must, rows)]
         try:
             return choose(self.problem, rows, changes, must, thrifty=False)
-        except ProblemError:  # not with these flips; a later iterate may have cheaper ones, and the pipeline asks again
+        except ProblemError:  # they do not fit with these flips; a later iterate may have cheaper ones
             return np.empty(0, dtype=np.int64)
 
     def _shared(self, changes: Floats, passing: Mask) -> tuple[Floats, Mask]:
-        """Everyone's change, or that of the twin whose flip draws the smallest part of the budgets."""
+        """Changes and whether they pass, with twins' changes replaced by their cheapest flip at prices 1 / amount."""
         found = np.flatnonzero(passing)
-        with np.errstate(over="ignore", invalid="ignore"):  # what is beyond float64 comes last
+        with np.errstate(over="ignore", invalid="ignore"):  # overflows become inf and come last
             squares = (changes[found] ** 2).sum(axis=1)
             cost = self.problem.bill(self.rows[found], changes[found]).consumption @ self.prices
         order = found[np.lexsort((found, squares, cost, self.kind[found]))]
@@ -112,7 +112,7 @@ class Finisher:
         return shared, passes
 
     def _gap(self, rows: Rows, changes: Floats, chosen: Rows) -> float:
-        """Mean distance between the best and the second best score of the chosen; of several models, their mean."""
+        """Mean difference of the two highest scores, over the chosen samples and all models."""
         if not len(chosen):
             return math.nan
         best = judge.scores_after(self.problem, rows[chosen], changes[chosen]).topk(2, dim=2).values

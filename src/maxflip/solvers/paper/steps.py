@@ -1,4 +1,4 @@
-"""Steps of gradient ascent, and projections onto where probabilities live."""
+"""Steps of gradient ascent, and projections onto the sets of probabilities."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OPTIMIZERS: tuple[Optimizer, ...] = ("sgd", "adam")
 class Ascent:
     """sgd:  u <- u + beta g          adam:  u <- u + beta m^ / (sqrt(s^) + floor)
 
-    with m^, s^ the decaying means of g and g^2 without their bias towards 0. Each sample counts its own steps.
+    with m^, s^ the bias-corrected decaying means of g and g^2. Steps are counted per sample.
     """
 
     beta: float
@@ -27,7 +27,7 @@ class Ascent:
     taken: torch.Tensor | None = None  # (n, 1)
 
     def step(self, u: torch.Tensor, g: torch.Tensor, moves: torch.Tensor | None = None) -> torch.Tensor:
-        """u, g (n, A) -> u (n, A); samples that `moves` (n,) leaves out stand still"""
+        """u, g (n, A) -> u (n, A).   moves (n,): the samples that change; None: all"""
         if self.optimizer == "sgd":
             there = u + self.beta * g
             return there if moves is None else torch.where(moves[:, None], there, u)

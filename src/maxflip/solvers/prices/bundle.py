@@ -1,12 +1,12 @@
-"""Prices for linear models where costs have kinks: the least D by cutting planes in a box.
+"""Prices for linear models with kinked costs: D minimised by cutting planes in a box.
 
     D(lambda) >= D(lambda_k) + (B - A_k) . (lambda - lambda_k)          for every k
 
-A_k is the total draw of the samples picked at lambda_k. Absolute costs make D a polyhedron, or nearly one. Several
-features are equally cheap at the prices that clear the budgets. Flips jump there, so smooth methods stall.
+A_k is the total draw of the samples picked at lambda_k. With absolute costs D is nearly piecewise linear: at prices
+that clear the budgets several features are equally cheap, and flips jump between them. Smooth methods stall there.
 
-The largest of the planes is a model of D from below. Its minimum in a box around the best prices is tried next. The box
-shrinks after a step that does not lower D enough (a null step of a bundle method).
+The maximum of the planes is a lower approximation of D. Its minimum in a box around the best prices is tried next. The
+box shrinks after a step that does not lower D enough (a null step of a bundle method).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Dual = Callable[[Floats], tuple[float, Floats]]
 
 
 def minimise(evaluate: Dual, start: Floats) -> tuple[Floats, Floats]:
-    """(K, m), (K, m): the prices tried, the best ones first, and what is drawn at them, A_k / B.
+    """(K, m), (K, m): the q tried, the best first, and the shares drawn at them, A_k / B.
 
-    evaluate: prices q (m,), what all of each budget is worth -> D, and its slope 1 - A / B (m,)   start (m,): q
+    q_r = price_r amount_r.   evaluate: q (m,) -> D, and its slope 1 - A / B (m,)   start (m,): first q
     """
     center, width = start, PLANES.width
     value, slope = evaluate(center)
@@ -73,7 +73,7 @@ def _model_minimum(
 
 
 def weights(share: Floats, worth_all: Floats) -> Floats:
-    """(K,): theta, with which the average of what is drawn exceeds the budgets least.
+    """(K,): the weights theta with which the average draw exceeds the budgets least.
 
     min  sum_r q_r s_r    s.t.  sum_k theta_k share_kr <= 1 + s_r,   sum_k theta_k = 1,   theta, s >= 0
 

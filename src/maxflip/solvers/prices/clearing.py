@@ -1,10 +1,11 @@
-"""Clear the market: Newton's method for the prices at which the modelled dual is least.
+"""Clear the market: Newton's method for the prices at which the predicted dual is least.
 
     D(lambda) = sum_r lambda_r B_r + sum_j max(0, v_j - C_j(lambda)),      lambda >= 0
 
-D is convex in the prices. Its gradient is B minus what is bought. The kinks of max(0, .) are smoothed to
-T log(1 + e^(u / T)); T, the softness, is a falling part of each worth. The curvature of every C_j is known in closed
-form. So Newton's method needs about a dozen evaluations, for any number of samples.
+C_j is predicted by the tangent plane of each sample. D is convex in the prices; its gradient is B minus the total draw.
+The kink of max(0, u) is smoothed to T log(1 + e^(u / T)); T, the softness, is a decreasing part of each worth. The
+second derivatives of C_j have a closed form. So Newton's method needs about a dozen evaluations, for any number of
+samples.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from maxflip.solvers.prices.settings import CLEARING
 
 @dataclass(frozen=True, eq=False)
 class DualPart:
-    """The smoothed dual of some samples, without what the budgets are worth:
+    """The smoothed dual of some samples, without the term sum_r lambda_r B_r:
 
     sum_j T log(1 + e^((v_j - C_j) / T))    and its derivatives in the prices: gradient (m,), hessian (m, m)
     """
@@ -32,7 +33,7 @@ class DualPart:
 
     @classmethod
     def total(cls, parts: list[DualPart], m: int) -> DualPart:
-        """Added up in the order of the parts."""
+        """The sum of the parts, in their order."""
         value, gradient, hessian = 0.0, np.zeros(m), np.zeros((m, m))
         for part in parts:
             value, gradient, hessian = value + part.value, gradient + part.gradient, hessian + part.hessian
@@ -41,7 +42,7 @@ class DualPart:
 
 @dataclass(frozen=True, eq=False)
 class Cleared:
-    """prices (m,)   value: D there, without smoothing   curvature (m, m): of the smoothed D"""
+    """prices (m,)   value: D at these, without smoothing   curvature (m, m): Hessian of the smoothed D"""
 
     prices: Floats
     value: float
@@ -60,17 +61,16 @@ def clear(
     patience: int = CLEARING.small_gains,
 ) -> Cleared:
     """evaluate(prices (m,), softness) -> DualPart   amounts (m,)   start (m,): prices of 0 stay 0
-    patience: halved steps in a row that may lower D by next to nothing
+    patience: consecutive halved steps that hardly lower D, after which Newton's method has stalled
 
-    If demand stays far from the budgets at one softness, the step from the softness before was too long: one between
-    is inserted.
+    If demand stays far from the budgets at one softness, a softness between this one and the one before is inserted.
     """
     traded = start > 0
     prices = np.zeros(len(amounts))
     lowest = CLEARING.lowest * typical_worth
 
     def at(q: Floats, softness: float) -> DualPart:
-        """The whole dual as a function of q_r = price_r amount_r, what all of a budget is worth."""
+        """The whole dual as a function of q_r = price_r amount_r."""
         prices[traded] = q / amounts[traded]
         dual = evaluate(prices, softness)
         scale = 1.0 / amounts[traded]
@@ -95,7 +95,7 @@ def clear(
 
 @dataclass(frozen=True, eq=False)
 class _Reached:
-    """converged: False if Newton's method stalled while demand was far from the budgets"""
+    """q (m,)   converged: False if Newton's method stalled while demand was far from the budgets"""
 
     q: Floats
     dual: DualPart
@@ -123,7 +123,7 @@ def _descended(
 
 
 def _imbalance(q: Floats, here: DualPart, lowest: float) -> float:
-    """Length (L1) of a projected gradient step of size D / m; 0 where the market clears."""
+    """L1 length of a projected gradient step of size D / m; 0 if the market clears."""
     step = here.gradient * max(here.value, 0.0) / len(q)
     return float(np.abs(np.maximum(q - step, lowest) - q).sum())
 
@@ -133,8 +133,8 @@ def _newton_step(
 ) -> tuple[Floats, DualPart, bool] | None:
     """A step that lowers D, and whether it was halved; None if there is none.
 
-    Steps are taken in log q, so that no price reaches 0 or moves far in one step. D is not convex in log q: its Hessian
-    is Q H Q + diag(g q). With |g q| / 2 in place of g q it is positive definite, and exact where the market clears.
+    Steps are taken in log q, so that no price reaches 0 or changes much in one step. D is not convex in log q: its
+    Hessian is Q H Q + diag(g q). |g q| / 2 in place of g q makes it positive definite, and exact at the solution.
     """
     free = (q > lowest) | (here.gradient < 0)
     slope = here.gradient * q

@@ -1,13 +1,13 @@
 """Column generation: close the gap between the best mixture of known flips and the dual D, then dive to whole samples.
 
-The columns of a linear program are the flips seen. Its solution is the best mixture of them, worth at most D. If it is
-worth less, columns are missing. The program's dual prices tell where to search for them.
+The columns of a linear program are the known flips. Its solution is their best mixture, worth at most D. If it is worth
+less, columns are missing; they are searched at the program's dual prices.
 
 A mixture takes some samples in part. Diving fixes these one after another, each time with new prices, until the
 fractional rest is worth less than one sample. Then flips are searched with which the fixed samples draw least.
 
-If several flips of one sample are mixed, their average draws no more than the mixture. It often passes too, and then
-becomes a column.
+If several flips of one sample are mixed, their average draws no more than the mixture. If it passes, it becomes a
+column.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from maxflip.solvers.prices.shard import FlipSet
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """The best mixture of some columns.   parts (c,): of each flip   worth: of all   prices (m,): of the budgets"""
+    """The best mixture of some columns.   parts (c,): taken of each flip   worth: total   prices (m,): dual prices"""
 
     columns: FlipSet
     parts: Floats
@@ -38,7 +38,7 @@ class Mixture:
 
     @cached_property
     def samples(self) -> tuple[Rows, Floats]:
-        """Rows of which it takes something, ascending, and how much of each."""
+        """The rows of which it takes a part, ascending, and the part taken of each."""
         some = self.parts > COLUMNS.least_part
         rows, place = np.unique(self.columns.rows[some], return_inverse=True)
         taken = np.bincount(place, weights=self.parts[some], minlength=len(rows))
@@ -56,14 +56,14 @@ class Mixture:
 
 @dataclass(eq=False)
 class ColumnGeneration:
-    """The columns of a market and what was made of them.
+    """Column generation for a market.
 
     added: columns that no shard found: averages, and flips searched here
     used: columns of the best mixture
     picked: the best selection so far
-    left (m,): what it leaves of each budget, if it draws as little as known flips allow
+    left (m,): what it leaves of each budget, with the known flips that draw least
     gap: upper limit of a selection's worth minus the mixture's worth
-    step: part of the way to the program's prices that the next search goes (dual price smoothing)
+    step: part of the way from the best prices to the dual prices, for the next search (dual price smoothing)
     """
 
     market: Market
@@ -75,7 +75,7 @@ class ColumnGeneration:
     step: float = COLUMNS.half_way
 
     def run(self, nearly: float = 0.0, rounds: int = COLUMNS.rounds) -> None:
-        """Generate columns until the gap is closed or below `nearly` x D, or a few rounds bring no progress."""
+        """Generate columns until the gap is closed or below `nearly` x D, or a few rounds make no progress."""
         market = self.market
         closed = COLUMNS.closed_gap_tiny if self.tiny else COLUMNS.closed_gap
         close = max(closed * market.typical_worth, nearly * market.value)
@@ -96,8 +96,8 @@ class ColumnGeneration:
     def _follow(self, prices: Floats) -> None:
         """Search flips at smoothed prices, between the best known ones and the program's dual prices.
 
-        The dual prices oscillate while columns are missing. All prices move by the same part of the way. It is halved
-        after a step that does not lower D, since the least D on the way may be far from both ends.
+        The dual prices oscillate while columns are missing. The step is halved if it does not lower D, since the least
+        D may lie far from both ends.
         """
         best = self.market.prices
         steps = COLUMNS.rough_descents if self.gap > COLUMNS.rough_gap * self.market.most else SHARD.descents
@@ -132,7 +132,7 @@ class ColumnGeneration:
     def draw_less(self, rows: Rows) -> None:
         """Search flips with which these samples together draw less. The search is at the dual prices of
 
-        min  sum_c t_c x_c    s.t.  sum_c a_rc x_c <= B_r,   every sample whole          t_c: shares of the budgets
+        min  sum_c t_c x_c    s.t.  sum_c a_rc x_c <= B_r,   sum_c x_c = 1 for each sample     t_c: total draw of flip c
         """
         problem, traded, weights = self.market.problem, self.market.traded, self._thrift_prices
         if not self.few:
@@ -155,7 +155,7 @@ class ColumnGeneration:
 
     @property
     def _thrift_prices(self) -> Floats:
-        """(m,): at which the cost of a change is its weighted sum of budget shares"""
+        """(m,): thrift weight / amount, at which the cost of a change is its total draw"""
         traded = self.market.traded
         return np.where(traded, self.market.problem.thrift_weights / np.where(traded, self.market.amounts, 1.0), 0.0)
 
@@ -165,8 +165,8 @@ class ColumnGeneration:
         self.add(FlipSet.all(found))
 
     def fill(self, rounds: int) -> None:
-        """Search flips that fit into what a selection leaves over, as long as that wins something. Then search flips
-        with which the selection draws less. An earlier selection stays if it is worth more."""
+        """Search flips that fit into what a selection leaves, as long as that wins something. Then search flips with
+        which the selection draws less. An earlier selection stays if it is worth more."""
         problem, market = self.market.problem, self.market
         before, won = self.picked, -1.0
         for _ in range(rounds):
@@ -188,17 +188,16 @@ class ColumnGeneration:
         if self.picked is not None:
             self.left = market.amounts - problem.ledger.spent(self.picked.changes)
             self.draw_less(np.unique(self.picked.rows))
-            if market.is_capped and market.weighs:  # others may take their places and draw less
+            if market.is_capped and market.weighs:  # other samples may draw less
                 if not market.has_spent(STAGES.unspent):
                     self.add(market.nearest(self._thrift_prices))
                 else:
                     self._search_at(self._thrift_prices, problem.cohort.order)
 
     def _selected(self) -> FlipSet | None:
-        """The selection that `choose`, the choice of `solve` itself, makes of the candidates. It costs time only: the
-        solver returns candidates, and `solve` chooses again.
+        """The selection that `choose` makes of the candidates. `solve` chooses again in the end.
 
-        None if the samples that must be picked do not fit with these flips; with others they may.
+        None if the samples that must be picked do not fit with the flips known so far.
         """
         problem, candidates = self.market.problem, self.candidates()
         candidates = candidates.of(admissible(problem, candidates.rows, candidates.changes))
@@ -210,10 +209,10 @@ class ColumnGeneration:
         return FlipSet(candidates.rows[chosen], candidates.changes[chosen])
 
     def _fitting(self, left: Floats, taken: Rows) -> FlipSet:
-        """Flips of others that fit into `left` (m,).
+        """Flips of samples outside `taken` that fit into `left` (m,).
 
-        At prices of 1 / (m left_r) a flip that fits costs at most 1. If none fits, look at the flips that come nearest
-        to fitting. Budgets that these overdraw least become cheaper, so the others become relatively dearer.
+        At prices of 1 / (m left_r) a flip that fits costs at most 1. If none fits, the budgets that are exceeded least
+        by the flips nearest to fitting become cheaper, and the search is repeated.
         """
         problem, traded = self.market.problem, self.market.traded
         prices = np.zeros(len(left))
@@ -233,13 +232,13 @@ class ColumnGeneration:
 
     @property
     def outcome(self) -> tuple[Floats, float]:
-        """What the selection leaves of each budget, (m,), and its worth; zeros if there is no selection."""
+        """What the selection leaves of each budget, (m,), and its worth; zeros without a selection."""
         if self.picked is None or self.left is None:
             return np.zeros(len(self.market.amounts)), 0.0
         return self.left, float(self.market.problem.worth[self.picked.rows].sum())
 
     def add(self, flips: FlipSet) -> None:
-        """Add flips to the columns. The market's D counts them too."""
+        """Add flips to the columns and to the known flips of the shards, which determine D."""
         self.added.append(flips)
         self.market.held.ask(lambda shard: shard.tell(flips))
 
@@ -259,7 +258,7 @@ class ColumnGeneration:
 
     @property
     def tiny(self) -> bool:
-        """Whether samples are so few that every flip seen stays a column."""
+        """Whether every known flip stays a column."""
         return self.samples <= COLUMNS.tiny
 
     @property
@@ -272,15 +271,13 @@ class ColumnGeneration:
         return FlipSet.all([*parts, *self.added])
 
     def _mixture(self, columns: FlipSet, kept: Rows | None = None, *, thrifty: bool = False) -> Mixture | None:
-        """The mixture of greatest worth that takes all samples in `kept` whole; None if that is infeasible.
-
-        thrifty: the mixture that draws least instead
-        """
+        """The mixture of greatest worth, or of least total draw if `thrifty`, that takes all samples in `kept` whole;
+        None if that is infeasible."""
         if not len(columns.rows):
             return None
         problem, traded = self.market.problem, self.market.traded
         amounts = self.market.amounts[traded]
-        # People are counted exactly.
+        # Counts are exact.
         used = np.where(problem.ledger.count[traded] > 0, 1.0, COLUMNS.used_share)
         share = problem.ledger.consumption(columns.changes)[:, traded] / (amounts * used)
         sample = in_order_of_appearance(columns.rows)
@@ -299,8 +296,8 @@ class ColumnGeneration:
         return Mixture(columns, best.x, unit * best.bound, prices)
 
     def _average(self, mixture: Mixture) -> None:
-        """Average the flips that are mixed for one sample. Lengthen each average until it passes, and add it to the
-        columns. Averages that pass at no factor are dropped."""
+        """Add the average of the flips that are mixed for each sample to the columns, lengthened until it passes.
+        Averages that pass at none of the factors are dropped."""
         columns, part = mixture.columns, mixture.parts
         some = np.flatnonzero((part > COLUMNS.least_part) & (part < 1 - COLUMNS.least_part))
         sample = in_order_of_appearance(columns.rows[some])

@@ -1,4 +1,4 @@
-"""Market: all shards and the budgets' prices; rounds of finding flips and letting the modelled market clear."""
+"""Market: all shards and the budgets' prices. Rounds alternate between searching flips and clearing the market."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from maxflip.solvers.prices.shard import FlipSet, Shard
 
 
 def traded(problem: Problem) -> NDArray[np.bool_]:
-    """(m,): budgets that have a price. Empty ones, and those without a limit or as good as, have none."""
+    """(m,): budgets that have a price. Empty ones and (nearly) unlimited ones have none."""
     amounts = problem.ledger.amounts
     return np.asarray((amounts > 0) & (amounts < PRICING.largest_budget))
 
 
 def per_budget(problem: Problem) -> Floats:
-    """(m,): prices at which every budget is worth 1; 0 for those that are not traded"""
+    """(m,): prices 1 / amount; 0 for budgets that are not traded"""
     return np.where(
         traded(problem), 1.0 / np.clip(problem.ledger.amounts, PRICING.smallest_budget, PRICING.largest_budget), 0.0
     )
 
 
 def prices_of_nearest(problem: Problem) -> tuple[Floats, Floats]:
-    """(m,) each: those of Nearest(prices="unit") and of Nearest(prices="budgets")"""
+    """(m,) each: the prices of Nearest(prices="unit") and of Nearest(prices="budgets")"""
     return np.ones(len(problem.ledger.names)), per_budget(problem)
 
 
 @dataclass(frozen=True, eq=False)
 class Tried:
-    """prices (K, m): the best first   weights (K,): with which what is drawn at them fits the budgets on average"""
+    """prices (K, m): the best first   weights (K,): with these, the average draw at the prices keeps the budgets"""
 
     prices: Floats
     weights: Floats
@@ -56,11 +56,11 @@ class Market:
     """All samples, in shards, and the prices of the budgets.
 
     prices (m,): the best so far
-    part: the part of each budget that the samples held may use
-    value: D at these prices, by the flips known
+    part: the part of each budget that these samples may use
+    value: D at these prices, with the known flips
     last: the last clearing
-    spent: gradients per sample that the estimate of the first prices took
-    effort: every limit on gradients is multiplied by it
+    spent: gradients per sample spent on the estimate of the first prices
+    effort: factor of every limit on gradients
     """
 
     problem: Problem
@@ -77,7 +77,7 @@ class Market:
     began: float = field(default_factory=time.monotonic)
 
     def open(self, *, scaled: bool, polished: bool, led: bool) -> None:
-        """First flips.   scaled: only ratios of the start prices are known; scale them so that half of all can pay"""
+        """Search first flips.   scaled: scale the prices, of which only the ratios are known, so that half can pay"""
         stage = "Finding first flips"
         again = prices_of_nearest(self.problem)
         self.held.ask(
@@ -89,7 +89,7 @@ class Market:
         self._note("first flips")
 
     def reopen(self, flips: FlipSet, lost: Rows) -> None:
-        """With flips that are known; only those of `lost` are searched."""
+        """Start from known flips; search only for the samples `lost`."""
         prices = self.prices
         self.held.ask(lambda shard: shard.begin_with(flips, prices))
         self.held.ask(lambda shard: shard.explore(lost), stage="Finding flips", watch=self.run.watch)
@@ -98,15 +98,15 @@ class Market:
         self._note("known flips")
 
     def clear_again(self) -> None:
-        """Let the market clear, from prices that were right for other budgets."""
+        """Clear the market, from prices that cleared other budgets."""
         self.visit(self._cleared(CLEARING.near).prices, MARKET.picked)
 
     def nearest(self, prices: Floats) -> FlipSet:
-        """The flips of `Nearest` at these prices, searched from nothing."""
+        """The flips that `Nearest` finds at these prices."""
         return FlipSet.all(self.held.ask(lambda shard: shard.nearest(prices)))
 
     def tried(self) -> Tried:
-        """Prices at which D is nearly least, and those tried before, by cutting planes. For linear models."""
+        """Minimise D by cutting planes, for linear models. Returns the best prices and all others tried."""
         traded, amounts = self.traded, self.amounts[self.traded]
 
         def at(q: Floats) -> Floats:
@@ -125,16 +125,17 @@ class Market:
         return Tried(np.array([at(q) for q in worths]), theta)
 
     def blended(self, tried: Tried) -> FlipSet:
-        """For each sample the average of its flips at the prices tried, with weights by which all samples together
-        draw about what the budgets hold."""
+        """For each sample, the weighted average of its flips at the prices tried. Together these draw about the whole
+        budgets."""
         some = tried.weights > 0
         return FlipSet.all(self.held.ask(lambda shard: shard.average_at(tried.prices[some], tried.weights[some])))
 
     def equilibrate(self, rounds: int) -> None:
-        """Clear the modelled market, search flips at the new prices, and repeat until the model promises nothing more.
+        """Clear the market as the planes predict it, search flips at the new prices, and repeat while the planes
+        predict a lower D.
 
-        The model is exact where it was made and D is convex. So a step that does not lower D is shortened. The first
-        step is always taken: even if D is nearly least, demand may still be far from the budgets.
+        The planes are exact at the prices of their search, and D is convex. So a step that does not lower D is
+        shortened. The first step is always taken: even if D is nearly least, demand may be far from the budgets.
         """
         length = 0.0
         for _ in range(rounds):
@@ -147,11 +148,11 @@ class Market:
             length = 0.0 if self.visit(here * ratio**length) else length * MARKET.shorter
 
     def visit(self, prices: Floats, reach: float = MARKET.reach, steps: int = SHARD.descents) -> bool:
-        """Search flips at these prices, by so many descents each. Returns whether D is lower there."""
+        """Search flips at these prices, with `steps` descents each. If D is lower there, move there and return True."""
         self.rounds += 1
         stage = f"Following the prices, round {self.rounds}"
         self.held.ask(lambda shard: shard.reprice(prices, reach, steps), stage=stage, watch=self.run.watch)
-        self.value = self.dual(self.prices)  # new cheaper flips may raise it
+        self.value = self.dual(self.prices)  # new, cheaper flips may raise it
         value = self.dual(prices)
         better = value < self.value
         if better:
@@ -161,7 +162,7 @@ class Market:
 
     @cached_property
     def amounts(self) -> Floats:
-        """(m,) for sale. Clip tiny budgets so that 1 / amount stays finite; the bound stays valid."""
+        """(m,): offered. Tiny budgets are clipped so that 1 / amount stays finite; the bound stays valid."""
         amounts = self.part * self.problem.ledger.amounts
         return np.where(amounts > 0, np.maximum(amounts, PRICING.smallest_budget), 0.0)
 
@@ -171,18 +172,18 @@ class Market:
 
     @property
     def most(self) -> float:
-        """Upper limit of a selection's worth: the smaller of D and the worth of all samples with a flip (of the most
-        valuable ones, if a count budget caps their number)."""
+        """Upper limit of a selection's worth: the smaller of D and the worth of all samples with a flip, or of the most
+        valuable ones that a count budget allows."""
         return min(self.value, self._all_worth)
 
     @property
     def is_open(self) -> bool:
-        """Whether more may be won than an earlier plan wins here."""
+        """Whether a plan may be worth more than the earlier one."""
         return self.most - self.run.won >= self.least_worth * (1 - 1e-9)
 
     @property
     def is_capped(self) -> bool:
-        """Whether cheaper flips win nothing: D has reached the worth of all samples that may be picked."""
+        """Whether D has reached the worth of all samples that may be picked, so that cheaper flips win nothing."""
         return self.value >= self._all_worth * (1 - MARKET.enough)
 
     @property
@@ -214,17 +215,17 @@ class Market:
         return float(np.median(worth)) if len(worth) else 1.0
 
     def follow(self) -> None:
-        """Try the directions of those who are picked, for everyone."""
+        """Try the directions of picked samples' flips, for all samples."""
         prices = self.prices
         self._mend("Following others", lambda shard: shard.follow(prices, MARKET.picked))
 
     def touch_up(self) -> None:
-        """Mend the flips of those who are picked at the present prices."""
+        """Improve the flips of the samples that are picked at the present prices."""
         prices = self.prices
         self._mend("Polishing flips", lambda shard: shard.touch_up(prices, MARKET.picked, GRADIENT.touch_up))
 
     def finish(self) -> None:
-        """The same by longer walks, for prices that will hardly change any more."""
+        """The same by longer walks, for prices that are nearly final."""
         prices = self.prices
         self._mend("Finishing flips", lambda shard: shard.touch_up(prices, MARKET.picked, GRADIENT.finish))
 
@@ -236,24 +237,24 @@ class Market:
 
     @property
     def gradients_per_sample(self) -> float:
-        """So far, on average."""
+        """Gradients evaluated so far, per sample."""
         counts = self.held.ask(lambda shard: (shard.evaluations.gradients, len(shard.rows)))
         return self.spent + sum(gradients for gradients, _ in counts) / sum(samples for _, samples in counts)
 
     def has_spent(self, limit: float) -> bool:
-        """Whether more gradients per sample were evaluated than this limit, times the effort asked for."""
+        """Whether more gradients per sample were evaluated than limit x effort."""
         return self.gradients_per_sample > self.effort * limit
 
     def close(self) -> None:
-        """The value at the prices as they are, by all flips found since."""
+        """Update D at the present prices with all flips found since."""
         self.value = self.dual(self.prices)
         self._note("end")
 
     def scarce_prices(self, left: Floats, won: float) -> Floats:
-        """(m,): prices at which the market clears, 0 for budgets that hold nothing back.
+        """(m,): the prices, set to 0 for budgets that do not limit the plan.
 
-        Where D is nearly flat in a price, rounds end before the price reaches 0. So prices are set to 0 for as many
-        budgets as possible, those with the largest unused share first. Condition: D, minimised over the other prices,
+        If D is nearly flat in a price, rounds end before the price reaches 0. So prices are set to 0 for as many
+        budgets as possible, those with the largest unused share first, as long as D, minimised over the other prices,
         exceeds the plan's worth by less than one sample, or hardly exceeds the present D.
 
         left (m,): what the plan leaves of each budget   won: its worth
@@ -279,7 +280,7 @@ class Market:
         return best if low else prices
 
     def _cleared_from(self, prices: Floats) -> Cleared:
-        """Budgets without a price keep having none."""
+        """Clear from these prices; prices of 0 stay 0."""
         if prices.any():
             return clear(
                 self._evaluate,
@@ -293,14 +294,14 @@ class Market:
 
     @property
     def _counts(self) -> NDArray[np.bool_]:
-        """Which of the traded budgets have a price clearly above the lowest one that `clear` gives."""
+        """Of the traded budgets: whether the price is clearly above the lower limit of `clear`."""
         worth_all = self.prices[self.traded] * self.amounts[self.traded]
         return np.asarray(worth_all > CLEARING.low * CLEARING.lowest * self.typical_worth)
 
     def ranges(self) -> dict[str, tuple[float, float]]:
-        """By budget: between which amounts its price moves by at most a tenth, as far as the model's curvature knows.
+        """By budget: the range of amounts in which its price changes by at most 10 %, predicted by the curvature of D.
 
-        Where the market clears, B = what is bought at the prices; so d prices = -H^-1 d B, H the curvature of D.
+        When the market clears, B = demand(prices), so d prices = -H^-1 d B with the Hessian H of D.
         """
         if self.last is None or not np.isfinite(self.last.curvature).all():
             return {}
@@ -313,22 +314,22 @@ class Market:
             steady, slope = MARKET.steady * float(self.prices[r]), float(inverse[place, place])
             amount = float(self.problem.ledger.amounts[r])
             if steady > slope * amount:
-                continue  # curvature of a few samples only: no range is known
+                continue  # the curvature of only a few samples gives no range
             reach = steady / slope
             found[names[r]] = (max(0.0, amount - reach), amount + reach)
         return found
 
     def dual(self, prices: Floats) -> float:
-        """D(prices), by the flips known"""
+        """D(prices), with the known flips"""
         spent = float(prices[prices > 0] @ self.amounts[prices > 0])
         return spent + math.fsum(self.held.ask(lambda shard: shard.value(prices)))
 
     def ceiling(self) -> Ceiling:
-        """What no plan is worth more than, at any budgets: D with lower bounds for C_j where there are any, else with
-        the flips known.
+        """D as a function of the budgets, an upper limit of every plan's worth: with proved lower bounds of C_j if
+        there are any, else with the known flips.
 
-        Any prices prove a bound. Next to others, a price of almost nothing can spoil the lower bounds, so bounds are
-        also proved without such prices, and the lower one is taken.
+        Any prices prove a bound. Prices near 0 can make the lower bounds of C_j inaccurate, so the bound is also proved
+        with these set to 0, and the lower one is taken.
         """
         found = self._ceiling_at(self.prices)
         without = self.prices.copy()
@@ -344,7 +345,7 @@ class Market:
         gains = [g.tolist() for g in self.held.ask(lambda shard: shard.proved_gains(prices)) if g is not None]
         if gains:
             parts = [*chain.from_iterable(gains)]
-            # Every part may be off by a rounding error of its own; fsum adds none.
+            # Each part has its own rounding error; fsum adds none.
             rest = math.fsum(parts) + ROUNDING * math.fsum(map(abs, parts))
         else:
             rest = math.fsum(self.held.ask(lambda shard: shard.value(prices)))
@@ -360,13 +361,13 @@ class Market:
         return self.last
 
     def _contested(self) -> float:
-        """The multiple of the prices at which half of the samples cost more than they are worth.
+        """The factor of the prices at which half of the samples cost more than they are worth.
 
-        Where everybody can pay, or nobody, the dual is a straight line and tells nothing of where prices should go.
+        If all samples can pay, or none, D is linear and shows nothing about better prices.
         """
         prices = self.prices
         relative = np.concatenate([np.empty(0), *self.held.ask(lambda shard: shard.relative_costs(prices))])
-        paid = relative[relative > 0]  # where features are free some flips cost nothing at any prices
+        paid = relative[relative > 0]  # with free features, some flips cost nothing at any prices
         return 1.0 / float(np.median(paid)) if len(paid) else 1.0
 
     def _note(self, step: str) -> None:

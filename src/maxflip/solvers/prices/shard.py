@@ -1,8 +1,7 @@
-"""Shard: some of the samples, the flips known of each, and a plane as model of each surface.
+"""Shard: some of the samples, the known flips of each, and a plane for each sample.
 
-The model of a sample's surface is the tangent plane near its flip, g . d = r. By this model its cheapest flip at any
-prices is known without asking the classifier. So is what that flip draws from the budgets, and how the draw changes
-with the prices.
+The plane g . d = r approximates the sample's surface near its flip. It predicts the cheapest flip at any prices, its
+draw on the budgets and the derivative of the draw in the prices, without calling the classifier.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from maxflip.solvers.prices.settings import CLEARING, SHARD
 
 @dataclass(frozen=True, eq=False)
 class FlipSet:
-    """Some flips: rows (c,), the sample of each   changes (c, F), as they may be stored. A sample may have several."""
+    """Flips: rows (c,), the sample of each   changes (c, F), as they may be stored. A sample may have several."""
 
     rows: Rows
     changes: Floats
@@ -42,18 +41,18 @@ class FlipSet:
 
     @property
     def once(self) -> FlipSet:
-        """Without flips that equal an earlier one."""
+        """Without duplicates."""
         first = first_of_each(self.rows, self.changes)
         return self if len(first) == len(self.rows) else FlipSet(self.rows[first], self.changes[first])
 
 
 def has_kinks(problem: Problem) -> bool:
-    """Whether some feature draws on absolute budgets alone. The cost of a change then has a kink at 0."""
+    """Whether some feature draws on absolute budgets alone, so that the cost of a change has a kink at 0."""
     return bool(_kinks(problem).any())
 
 
 def _kinks(problem: Problem) -> Floats:
-    """(m, A): absolute draws per spread of the features that draw on absolute budgets alone; 0 elsewhere"""
+    """(m, A): absolute weights / spread, for features that draw on absolute budgets alone; 0 for others"""
     ledger, slots = problem.ledger, problem.actionable
     finite = np.isfinite(ledger.amounts)[:, None]
     alone = ~((ledger.squared[:, slots] > 0) & finite).any(axis=0)
@@ -63,7 +62,7 @@ def _kinks(problem: Problem) -> Floats:
 class Shard:
     def __init__(self, problem: Problem, rows: Rows, prices: Floats) -> None:
         self.problem, self.rows = problem, rows
-        self.forms = problem.linear if linear.applies(problem.linear, problem.goal) else None  # where flips are exact
+        self.forms = problem.linear if linear.applies(problem.linear, problem.goal) else None  # None if not exact
         self.surface = Surface(problem, rows, FeaturePrices.at(problem, prices))
         device, ledger, slots = self.surface.low.device, problem.ledger, problem.actionable
         self.worth = torch.tensor(problem.worth[rows], device=device)
@@ -79,7 +78,7 @@ class Shard:
         self.r = torch.zeros_like(self.worth)
         self.seen: list[tuple[torch.Tensor, torch.Tensor]] = []
         self.told: list[tuple[torch.Tensor, torch.Tensor]] = []  # flips that were not found here
-        self.followed = 0  # searches from others' flips, where costs have kinks
+        self.followed = 0  # number of calls of `follow`, if costs have kinks
 
     @property
     def has_kinks(self) -> bool:
@@ -90,9 +89,9 @@ class Shard:
         return self.surface.evaluations
 
     def first_flips(self, again: tuple[Floats, ...], *, polished: bool, led: bool) -> None:
-        """A first flip of each sample.   again: prices at which a few samples without one are searched once more
-        polished: searched until it is about the cheapest   led: directions of others are tried, which decides for good
-        where later searches begin"""
+        """Search a first flip for each sample.   again: prices at which samples without one, if few, are searched again
+        polished: refine flips until they are about the cheapest   led: try other samples' directions; later searches
+        start from the flips found here"""
         everyone = torch.arange(len(self.rows), device=self.worth.device)
         if self.forms is not None:
             exact, self.unreachable = linear.search_and_prove(self.surface, self.forms)
@@ -113,7 +112,7 @@ class Shard:
         self._keep(self.surface, best, everyone[best.found])
 
     def _explore_again(self, best: gradient.Best, prices: Floats) -> None:
-        """Samples without a flip are searched at these prices too, unless they are many."""
+        """Search samples without a flip at these prices too, unless they are many."""
         lost = torch.nonzero(~best.found).flatten()
         if not 0 < len(lost) <= SHARD.lost * len(self.rows):
             return
@@ -124,13 +123,13 @@ class Shard:
         best.record(at, other.change[at], price, torch.zeros_like(price))
 
     def begin_with(self, flips: FlipSet, prices: Floats) -> None:
-        """Begin with known flips instead of a search. Of each sample the cheapest at these prices is taken."""
+        """Begin with known flips instead of a search; each sample takes its cheapest one at these prices."""
         self.tell(flips)
         best = self._best(self._at(prices))
         self.change, self.found = best.change, best.found
 
     def nearest(self, prices: Floats) -> FlipSet:
-        """The cheapest flips at these prices, searched from nothing."""
+        """The cheapest flips at these prices, searched without known flips."""
         surface = self.surface.repriced(FeaturePrices.at(self.problem, prices))
         if self.forms is not None:
             exact = linear.search_and_prove(surface, self.forms)[0]
@@ -142,7 +141,7 @@ class Shard:
         return self._as_flips([self.rows[at.cpu().numpy()]], [change[at]])
 
     def lay_planes(self, prices: Floats, reach: float) -> None:
-        """Model the surfaces of the samples whose flip costs at most `reach` times their worth."""
+        """Compute the planes of the samples whose flip costs at most `reach` times their worth."""
         if self.forms is not None:
             self.reprice(prices, reach)
             return
@@ -150,7 +149,7 @@ class Shard:
         self._model(surface, self._competitive(self._cost(surface), prices, reach))
 
     def explore(self, rows: Rows) -> None:
-        """First flips of these rows, of samples that have none."""
+        """Search first flips for these rows, which have none."""
         at = torch.as_tensor(np.flatnonzero(np.isin(self.rows, rows)), device=self.worth.device)
         if not len(at):
             return
@@ -165,7 +164,7 @@ class Shard:
         self._keep(self.surface, best, at[best.found[at]])
 
     def reprice(self, prices: Floats, reach: float, steps: int = SHARD.descents) -> None:
-        """The cheapest flips at these prices, of samples that would cost at most `reach` times their worth."""
+        """Search the cheapest flips at these prices, for samples whose flip costs at most `reach` times their worth."""
         surface = self._at(prices)
         if self.forms is not None:
             self._keep_exact(linear.search(surface, self.forms, torch.nonzero(self.found).flatten()))
@@ -181,7 +180,7 @@ class Shard:
         without: torch.Tensor | None = None,
         steps: int = SHARD.descents,
     ) -> tuple[gradient.Best, torch.Tensor]:
-        """Descend from the flips that the planes predict.   without (B,): samples that are not searched"""
+        """Descend from the flips that the planes predict.   without (B,): samples to skip"""
         expected = cheapest_into_halfspace(self.g, self.r, surface.squared, surface.absolute, surface.low, surface.high)
         has_plane = (self.g != 0).any(dim=1)
         start = torch.where(has_plane[:, None], expected.change, self.change)
@@ -194,7 +193,7 @@ class Shard:
         return best, at
 
     def flips_at(self, prices: Floats, reach: float, taken: Rows) -> FlipSet:
-        """The flips that `reprice` would find, without those of the rows `taken`; the shard keeps none of them."""
+        """The flips that `reprice` would find, except for the rows `taken`. They are not stored."""
         surface = self._at(prices)
         without = torch.as_tensor(np.isin(self.rows, taken), device=self.worth.device)
         if self.forms is not None:
@@ -214,7 +213,7 @@ class Shard:
         return self._as_flips([self.rows[at.cpu().numpy()]], [exact.change[at]])
 
     def gain_and_draws(self, prices: Floats) -> tuple[float, Floats]:
-        """What these samples add to D, and the draw of those that are picked, (m,)."""
+        """sum_j max(0, v_j - C_j) over these samples, and the draw of those with v_j > C_j, (m,)."""
         flips, gain, picked = self._picked_at(prices)
         drawn = self.problem.ledger.consumption(flips.changes[picked])
         return float(gain[picked].sum()), drawn.sum(axis=0)
@@ -224,7 +223,7 @@ class Shard:
         all prices, if it is never picked.
 
         If the weighted draws of those picked fit the budgets, so does a mixture of averages, which is worth as much.
-        Where the accepted side of the surface is convex, as that of a linear model, an average of flips is a flip.
+        The flips of a linear model form a convex set, so the average is a flip.
         """
         parts = [self._picked_at(prices) for prices in tried]
         rows = parts[0][0].rows
@@ -242,8 +241,8 @@ class Shard:
         return flips, gain, (gain > 0) | np.isin(flips.rows, self.problem.include)
 
     def follow(self, prices: Floats, reach: float) -> None:
-        """Search cheaper flips along the directions of samples whose flip costs at most `reach` times their worth. If
-        samples are many, a few try first, and all follow if that pays."""
+        """Search cheaper flips in the directions of samples whose flip costs at most `reach` times their worth. If
+        samples are many, some try first, and all follow if that wins enough."""
         surface, best, among = self._known(prices, reach)
         if self.has_kinks:
             straight = self._at(prices, softness=0.0)
@@ -265,7 +264,7 @@ class Shard:
         self._keep(surface, best, torch.nonzero(changed).flatten())
 
     def touch_up(self, prices: Floats, reach: float, gait: Gait) -> None:
-        """Flips that are cheaper at these prices, close to the present ones."""
+        """Search cheaper flips at these prices, close to the present ones."""
         surface, best, at = self._known(prices, reach)
         if self.has_kinks:
             straight = self._at(prices, softness=0.0)
@@ -285,7 +284,7 @@ class Shard:
         return surface, best, self._competitive(best.cost, prices, reach)
 
     def dual_part(self, prices: Floats, softness: float) -> DualPart:
-        """The modelled dual's part of these samples."""
+        """The part of these samples in the smoothed dual, as their planes predict it."""
         surface = self._at(prices, softness)
         s, l = surface.squared, surface.absolute  # noqa: E741
         squared = self.squared + SHARD.bend * softness * self.bent
@@ -311,8 +310,8 @@ class Shard:
     def _bend(self, p: torch.Tensor, y: torch.Tensor, s: torch.Tensor, squared: torch.Tensor) -> torch.Tensor:
         """-sum_j p_j (second derivative of C_j in the prices), (m, m).
 
-        On the features i that are free to move, y_i = (nu |g_i| - l_i) / (2 s_i) with sum_i |g_i| y_i = r. When prices
-        change by dlambda, the price of one more unit of y_i changes by e_i = (E dlambda)_i = dl_i + 2 y_i ds_i, and
+        For the features i that are free to move, y_i = (nu |g_i| - l_i) / (2 s_i) with sum_i |g_i| y_i = r. If prices
+        change by dlambda, the marginal price of y_i changes by e_i = (E dlambda)_i = dl_i + 2 y_i ds_i, and
         d2C = -sum_i e_i^2 / (2 s_i) + (sum_i |g_i| e_i / (2 s_i))^2 / sum_i g_i^2 / (2 s_i).
         """
         cap = torch.where(self.g > 0, self.surface.high, -self.surface.low)
@@ -328,13 +327,13 @@ class Shard:
         return own - shared.T @ (part[:, None] * shared)
 
     def gains(self, prices: Floats) -> Floats:
-        """(B,) v_j - C_j at these prices, by all flips known; -inf where there is none"""
+        """(B,): v_j - C_j at these prices, with all known flips; -inf without one"""
         return self.problem.worth[self.rows] - self.costs(prices)
 
     def costs(self, prices: Floats) -> Floats:
-        """(B,) C_j at these prices, by all flips known; inf where there is none
+        """(B,): C_j at these prices, with all known flips; inf without one
 
-        Free features cost nothing here. (Searches give them a tiny price, so that they end.)
+        Free features cost nothing here. (Searches give them a tiny price, so that changes stay finite.)
         """
         ledger, slots = self.problem.ledger, self.problem.actionable
         plain = FeaturePrices(prices @ ledger.squared[:, slots], prices @ ledger.absolute[:, slots])
@@ -342,26 +341,26 @@ class Shard:
         return np.asarray((best.cost + float(prices @ ledger.count)).cpu().numpy())
 
     def value(self, prices: Floats) -> float:
-        """sum_j max(0, v_j - C_j), without the max for those who must be picked"""
+        """sum_j max(0, v_j - C_j); v_j - C_j for samples that must be picked"""
         gain = self.gains(prices)
         must = self.must.cpu().numpy() & np.isfinite(gain)
         return float(np.where(must, gain, np.maximum(gain, 0.0)).sum())
 
     def relative_costs(self, prices: Floats) -> Floats:
-        """C_j / v_j of the samples that have a flip and a worth"""
+        """C_j / v_j of the samples with a flip and a positive worth"""
         costs, worth = self.costs(prices), self.problem.worth[self.rows]
         some = np.isfinite(costs) & (worth > 0)
         return costs[some] / worth[some]
 
     def proved_gains(self, prices: Floats) -> Floats | None:
-        """(B,): upper bounds of max(0, v_j - C_j), from lower bounds of C_j; None where nothing can be proved."""
+        """(B,): proved upper bounds of max(0, v_j - C_j), from lower bounds of C_j; None if nothing can be proved."""
         if self.forms is None or not linear.provable(self.forms):
             return None
         surface = self._at(prices, softness=0.0)
         at = torch.nonzero(~self.unreachable).flatten()
         lower = torch.full_like(self.worth, torch.inf)
         lower[at] = linear.lower_bounds(surface, self.forms, at)
-        # A feature with only unlimited budgets has price 0, but the search gives it a tiny one: subtract its part.
+        # Searches give a feature with price 0 a tiny one instead: subtract the cost that this adds.
         free = torch.as_tensor((prices @ (self.problem.ledger.squared + self.problem.ledger.absolute)) == 0)
         floor = torch.where(free[self.surface.columns.cpu()].to(lower.device), surface.squared, 0.0)
         furthest = torch.maximum(surface.low.abs(), surface.high.abs())
@@ -384,8 +383,8 @@ class Shard:
     def offered(
         self, prices: Floats, band: float, most: float, latest: int = SHARD.latest, dearest: float = np.inf
     ) -> FlipSet:
-        """Candidates at these prices: each sample's cheapest flip; its cheapest at bent prices, since these together
-        draw what the market cleared; and alternatives from the first and the latest searches.
+        """Candidates at these prices: each sample's cheapest flip; its cheapest at bent prices, whose total draw is
+        what the market cleared; and alternatives from the first and the latest searches.
 
         Alternatives are kept for samples whose net gain lies in [-band, most] x worth. They cost at most band x worth
         more than the cheapest flip. Samples whose net gain is below -dearest x worth offer nothing.
@@ -422,10 +421,10 @@ class Shard:
         return FlipSet(every, filled(stored, (len(every), width)))
 
     def _at(self, prices: Floats, softness: float = CLEARING.final) -> Surface:
-        """The surface at these prices, with absolute prices smoothed (bent) as in the market's model of that softness.
+        """The surface at these prices, with absolute prices smoothed ("bent") as in the dual of that softness.
 
-        Flips are searched at bent prices too, so that their total demand is what the market cleared. At straight prices
-        everyone would move only the feature that is cheapest.
+        Flips are searched at bent prices too, so that their total draw is what the market cleared. At straight prices
+        all samples would move only the cheapest feature.
         """
         plain = FeaturePrices.at(self.problem, prices)
         bend = SHARD.bend * softness * (prices @ self.bent.cpu().numpy())
@@ -439,20 +438,20 @@ class Shard:
         return self._cheapest(self._costs(surface))
 
     def tell(self, flips: FlipSet) -> None:
-        """Add flips that were found elsewhere; those of other shards' samples are ignored."""
+        """Add known flips; those of other shards' samples are ignored."""
         row_at = np.argsort(self.rows, kind="stable")
         own = np.flatnonzero(np.isin(flips.rows, self.rows))
         at = row_at[np.searchsorted(self.rows, flips.rows[own], sorter=row_at)]
         changes = flips.changes[own][:, self.problem.actionable]
         device = self.worth.device
-        # A sample may have several of them: split them into parts with at most one per sample.
+        # Split them into parts with at most one flip per sample.
         turn = _turns(at)
         for k in range(int(turn.max(initial=-1)) + 1):
             part = turn == k
             self.told.append((torch.as_tensor(at[part], device=device), torch.as_tensor(changes[part], device=device)))
 
     def _costs(self, surface: Surface) -> list[torch.Tensor]:
-        """Of all flips known."""
+        """Costs of all known flips."""
         return [cost(change, surface.squared, surface.absolute) for _, change in (*self.seen, *self.told)]
 
     def _cheapest(self, costs: list[torch.Tensor]) -> gradient.Best:
@@ -466,16 +465,16 @@ class Shard:
         return torch.nonzero(self.found & (self.must | affordable)).flatten()
 
     def _contested(self, price: torch.Tensor, prices: Floats) -> torch.Tensor:
-        """Samples for whom a cheaper flip may decide whether they are picked, or make room for others: those whose flip
-        costs next to nothing are left out, and those who cost far more than they are worth."""
+        """Samples for which a cheaper flip may matter: those whose flip is neither very cheap nor much dearer than
+        their worth."""
         charged = self._charged(price, prices)
         dear = SHARD.dear_later if self.followed > 1 else SHARD.dear
         some = (charged >= SHARD.cheap * self.worth) & (charged <= dear * self.worth)
         return torch.nonzero(self.found & (self.must | some)).flatten()
 
     def _charged(self, price: torch.Tensor, prices: Floats) -> torch.Tensor:
-        """Cost of flips of this price, count budgets included. Where every feature is free, the price is only the tiny
-        one that makes searches end, and is not charged."""
+        """Cost of flips with this price, count budgets included. If all features are free, the price is only the tiny
+        one of searches, and is not charged."""
         ledger, slots = self.problem.ledger, self.problem.actionable
         is_free = not (prices @ (ledger.squared + ledger.absolute)[:, slots]).any()
         at_all = torch.where(torch.isfinite(price), 0.0, price) if is_free else price
@@ -489,15 +488,15 @@ class Shard:
         self._model(surface, at)
 
     def _on_grid(self, surface: Surface, best: gradient.Best, at: torch.Tensor) -> tuple[gradient.Best, torch.Tensor]:
-        """The best of the flips known so far and of those on the grid of Rounded near best.change[at]; and those of
-        `at` that have one."""
+        """Move the flips best.change[at] to the grid of Rounded. Returns the best known flips, these included, and
+        which of `at` have one."""
         change, found = onto_grid(surface, best.change[at], at)
         known = self._best(surface)
         known.record(at, change, cost(change, surface.squared, surface.absolute), torch.where(found, 0.0, -1.0))
         return known, at[known.found[at]]
 
     def _model(self, surface: Surface, at: torch.Tensor) -> None:
-        """Model each surface near its sample's flip by a plane, g . d = r."""
+        """Compute the planes g . d = r at the flips of `at`."""
         here = self.change[at]
         m, g = surface.margin_and_gradient(here, at)
         self.g[at] = _supporting(surface, at, here, g)
@@ -511,7 +510,7 @@ class Shard:
 
 
 def _turns(at: Rows) -> Rows:
-    """(c,): how many earlier entries equal each one"""
+    """(c,): number of earlier entries equal to each one"""
     order = np.argsort(at, kind="stable")
     begins = np.flatnonzero(np.append(True, at[order][1:] != at[order][:-1])[: len(at)])
     turn = np.empty(len(at), dtype=np.int64)
@@ -522,8 +521,8 @@ def _turns(at: Rows) -> Rows:
 def _supporting(surface: Surface, at: torch.Tensor, d: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
     """(b, A): the surface's normal at the cheapest flips d (b, A).
 
-    That is the gradient g of m, unless m has a kink there (two classes tie): then the flip is the cheapest because the
-    normal is that of its cost, 2 s_i d_i + l_i sign d_i where d_i is free to move; elsewhere g is all that is known.
+    This is the gradient g of m, unless m has a kink there because two classes tie. Then optimality implies the gradient
+    of the cost, 2 s_i d_i + l_i sign d_i, for the d_i that are free to move; for the others g is used.
     """
     normal = 2 * surface.squared * d + surface.absolute * d.sign()
     free = (d != 0) & (d > surface.low[at]) & (d < surface.high[at]) & (surface.squared > 0)

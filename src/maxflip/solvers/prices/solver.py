@@ -1,9 +1,9 @@
-"""Prices: everyone's cheapest flip at prices at which the budgets clear.
+"""Prices: each sample's cheapest flip, at prices at which the budgets clear.
 
     OPT <= D(lambda) = sum_r lambda_r B_r + sum_j max(0, v_j - C_j(lambda))        for every lambda >= 0
 
-C_j(lambda) is the cost of the cheapest flip of sample j at these prices. Each round finds flips at the present prices,
-models each surface by its tangent plane, minimises the modelled D over the prices, and moves to that minimum.
+C_j(lambda) is the cost of the cheapest flip of sample j at these prices. Each round searches flips at the present
+prices, approximates each surface by its tangent plane, minimises the D that the planes predict, and moves there.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from maxflip.solvers.prices.shard import FlipSet, Shard, has_kinks
 
 @dataclass(frozen=True, kw_only=True)
 class Prices:
-    """Everyone's cheapest flip, at budget prices under which demand equals supply.
+    """Each sample's cheapest flip, at budget prices at which demand equals supply.
 
     Args:
-        rounds: at most so many price changes, before the flips are polished.
+        rounds: number of price changes, at most, before flips are improved at nearly final prices.
         chunk: samples searched at a time.
         effort: 1 allows about 100 gradients per sample, 3 about 300. More effort finds cheaper flips of networks, above
-            all with absolute budgets (docs/results/kinds.md says what it wins).
+            all with absolute budgets (measured in docs/results/kinds.md).
     """
 
     rounds: int = 12
@@ -116,7 +116,7 @@ class Prices:
         )
 
     def _search(self, market: Market, generation: ColumnGeneration, *, exact: bool) -> None:
-        """Flips and prices from nothing."""
+        """Search flips and prices without an earlier plan."""
         if not market.traded.any():
             return
         market.equilibrate(self.rounds)
@@ -131,8 +131,8 @@ class Prices:
         generation.fill(STAGES.fills)
 
     def _cut(self, market: Market, generation: ColumnGeneration) -> None:
-        """Prices by cutting planes, where column generation found none that are right. The program's dual prices are 0
-        for a budget that no known flip draws on; at such prices everybody would draw on it."""
+        """Prices by cutting planes, if column generation has left a gap. The program's dual prices are 0 for a budget
+        that no known flip draws on; at such prices all samples would draw on it."""
         tried = market.tried()
         market.visit(tried.prices[0])
         generation.add(market.blended(tried))
@@ -149,10 +149,10 @@ class Prices:
             market.equilibrate(self.rounds)
 
     def _mend(self, market: Market, generation: ColumnGeneration) -> None:
-        """Cheaper flips at prices that are about right."""
+        """Search cheaper flips at nearly final prices."""
 
         def won_at(gap: float, mended: Callable[[], None]) -> float:
-            """By how much the cheaper flips raise D at unchanged prices: the possible gain."""
+            """The rise of D by cheaper flips at unchanged prices: the possible gain."""
             generation.run(gap)
             before = market.value
             mended()
@@ -191,8 +191,8 @@ class Prices:
         return market
 
     def _reopened(self, problem: Problem, run: Run, rows: Rows, pool: Pool, start: Floats) -> tuple[Market, FlipSet]:
-        """A market that starts from an earlier plan's flips; and these flips. Samples without one are searched. If they
-        are many, those for which the earlier plan found none are skipped."""
+        """A market that starts from an earlier plan's flips, and these flips. Samples without a flip are searched. If
+        they are many, those that were `not_found` in the earlier plan are skipped."""
         held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), problem.chunks(rows, self.chunk))
         market = Market(problem, held, run, start, effort=self.effort)
         flips = FlipSet(pool.rows, pool.changes)
@@ -204,8 +204,8 @@ class Prices:
         return market, flips
 
     def _tried_on_some(self, problem: Problem, run: Run, rows: Rows, start: Floats, *, scaled: bool) -> Tried:
-        """Prices tried on some evenly spaced samples of a linear model. They begin where a market of fewer samples
-        clears, as far as it does."""
+        """Prices tried by cutting planes on some evenly spaced samples of a linear model. They begin at the prices of a
+        market of fewer samples."""
         prices = start
         for size, begins in ((COLUMNS.few, True), (STAGES.some_exact, False)):
             some = rows[:: -(-len(rows) // size)]
@@ -220,7 +220,7 @@ class Prices:
         self, problem: Problem, run: Run, rows: Rows, start: Floats, *, scaled: bool
     ) -> tuple[Floats, float]:
         """Prices estimated on some evenly spaced samples, with all budgets scaled down in proportion; and the gradients
-        this took, per sample of all."""
+        evaluated for this, per sample of all."""
         kinked = has_kinks(problem)
         wanted = min(STAGES.some, int(STAGES.part_kinked * len(rows))) if kinked else STAGES.some
         some = rows[:: len(rows) // wanted]
@@ -238,8 +238,8 @@ class Prices:
 
 
 def _jumps(problem: Problem, *, exact: bool) -> bool:
-    """Whether flips jump from feature to feature where budgets clear, and are found at little cost: beyond one plane,
-    with kinked costs."""
+    """Whether cutting planes suit the problem: a single half-space, where flips are cheap to compute, and kinked costs,
+    with which flips jump between features at the prices that clear the budgets."""
     return exact and problem.linear is not None and linear.is_one_half_space(problem.linear) and has_kinks(problem)
 
 
@@ -254,7 +254,7 @@ def _refuse_functions(problem: Problem) -> None:
 
 
 def _earlier_prices(problem: Problem, run: Run, traded: NDArray[np.bool_]) -> Floats | None:
-    """Prices at which the plan to start from was found. (It shows 0 for budgets that it leaves unused.)"""
+    """The prices at which the earlier plan was found. (Its own `prices` are 0 for budgets that it leaves unused.)"""
     if run.start is None or not run.start.prices:
         return None
     known = run.start.ceilings[0].prices if run.start.ceilings else run.start.prices
@@ -262,7 +262,7 @@ def _earlier_prices(problem: Problem, run: Run, traded: NDArray[np.bool_]) -> Fl
     amounts = np.where(traded, np.clip(problem.ledger.amounts, PRICING.smallest_budget, PRICING.largest_budget), 1.0)
     worth_all = np.where(traded, prices * amounts, 0.0)
     # Lower limit, so that a price of 0 can rise again: the whole budget at a millionth of the most valuable budget, or
-    # of the largest worth where no budget holds the plan back.
+    # of the largest worth if all prices are 0.
     low = STAGES.lowest * (worth_all.max() or problem.worth.max()) / amounts
     return np.where(traded, np.maximum(prices, low), 0.0) if low.max() > 0 else None
 
@@ -285,7 +285,7 @@ def _is_near(problem: Problem, run: Run, rows: Rows, pool: Pool) -> bool:
 
 
 def _nothing_to_trade(problem: Problem, rows: Rows) -> Proposal:
-    """Nothing can change, or nobody may be picked."""
+    """The proposal if nothing can change or nobody may be picked."""
     fixed = rows if not len(problem.actionable) else rows[:0]
     none = np.empty((0, problem.width))
     return Proposal(rows=rows[:0], changes=none, unreachable=fixed, bound=0.0)
