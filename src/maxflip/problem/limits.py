@@ -82,7 +82,7 @@ def read_limits(limits: Any, directions: Any, cohort: Cohort, weighed: Collectio
     n, features = len(cohort), cohort.features
     faults: list[Fault] = []
     given: Mapping[str, Any] = {}
-    if isinstance(limits, str) and limits == "observed":
+    if are_observed(limits):
         given = {name: "observed" for name in features if name in weighed}
     elif isinstance(limits, Mapping):
         given = limits
@@ -115,6 +115,11 @@ def read_limits(limits: Any, directions: Any, cohort: Cohort, weighed: Collectio
         i = features.index(name)
         lower[:, i], upper[:, i] = low, high
     return Limits(read_only(lower), read_only(upper), read_only(direction)), faults
+
+
+def are_observed(limits: Any) -> bool:
+    """Whether the argument asks for the cohort's own range of all features that may change."""
+    return isinstance(limits, str) and limits == "observed"
 
 
 def _unknown(where: str, name: object, features: tuple[str, ...], weighed: Collection[str]) -> Fault | None:

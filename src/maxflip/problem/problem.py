@@ -36,7 +36,7 @@ from maxflip.problem.budgets import Bill, Budget, Ledger
 from maxflip.problem.describe import html_of
 from maxflip.problem.facts import Facts
 from maxflip.problem.goal import Goal
-from maxflip.problem.limits import Limits, read_limits
+from maxflip.problem.limits import Limits, are_observed, read_limits
 from maxflip.problem.must_hold import Requirement, Scenarios, read_must_hold, scenarios_of
 from maxflip.problem.sanity import input_notices
 from maxflip.problem.terms import Terms, read_terms, with_replaced
@@ -91,6 +91,7 @@ class Problem(Frozen):
     ledger: Ledger
     functions: tuple[FunctionCost, ...]  # of the budgets `ledger.functions`
     limits: Limits
+    observed: bool  # limits are "observed" for all features that draw on a budget, whichever these are
     worth: Floats
     thrift: Mapping[str, float]  # by budget; 1 where it is not named
     include: Rows
@@ -151,6 +152,7 @@ class Problem(Frozen):
         settle("slots", slots)
         settle("steps", people.layout.steps_in_words(steps))
         settle("limits", slots.by_slot(boundaries))
+        settle("observed", are_observed(limits))
         settle("worth", read_only(values))
         settle("include", read_only(picked))
         settle("exclude", read_only(barred))
@@ -171,7 +173,7 @@ class Problem(Frozen):
         """The same question with these budgets replaced, or another margin or threshold. The model is not probed again.
 
         A budget keeps its cost and what uses it where only a number is given. What is new is checked as in a new
-        Problem.
+        Problem. Limits that are "observed" for all are those of the features that draw on the new budgets.
         """
         if margin is None and threshold is None:
             required = self.goal.required
@@ -190,9 +192,15 @@ class Problem(Frozen):
             for name in sorted(terms.drawing)
             if not self.slots.has_room_for(self.cohort.features.index(name))
         ]
+        limits = self.limits
+        if self.observed:
+            boundaries, more = read_limits("observed", None, self.cohort, terms.drawing)
+            faults += more
+            limits = replace(self.slots.by_slot(boundaries), direction=limits.direction)
         if faults:
             raise ProblemError(faults)
         other = self._copy()
+        object.__setattr__(other, "limits", limits)
         other._settle_terms(terms, self.goal, [])
         return other
 
