@@ -336,6 +336,26 @@ def test_settled_changes_never_leave_their_limits_by_one_bit(
         assert not np.signbit(d[d == 0]).any()
 
 
+@pytest.mark.parametrize(
+    ("n", "words"),
+    [
+        (1, "limits.x0: row 1: min is above max."),
+        (2, "limits.x0: min is above max for 2 samples: row 1, row 2. Swap them there."),
+        (5, "limits.x0: min is above max for 5 samples: row 1, row 2, row 3, row 4, row 5. Swap them there."),
+        (
+            2000,
+            "limits.x0: min is above max for 2,000 samples: row 1, row 2, row 3, row 4, row 5 and 1,995 more. "
+            "Swap them there.",
+        ),
+    ],
+)
+def test_crossed_limits_are_one_fault_however_many_samples_have_them(n: int, words: str) -> None:
+    low = np.where(np.arange(2500) < n, 2.0, 0.0)
+    with pytest.raises(ProblemError) as caught:
+        linear_problem([1.0], np.zeros((2500, 1)), [1.0], limits={"x0": (low, np.ones(2500))})
+    assert caught.value.problems == (words,)
+
+
 def test_limits_per_sample_and_observed() -> None:
     p = problem(limits={"a": (np.array([0.0, 1.0, -5.0]), None), "b": "observed"})
     low, high = p.box(np.arange(3))

@@ -17,6 +17,7 @@ from maxflip._util.types import Floats
 from maxflip.data.cohort import Cohort, in_cohort_order, real_numbers
 
 DIRECTIONS = {"up": 1, "down": -1}
+NAMED = 5  # samples with crossed limits that a message names
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +159,17 @@ def _pair(name: str, pair: Any, cohort: Cohort) -> tuple[tuple[Any, Any], list[F
     crossed = np.flatnonzero(np.broadcast_to(np.asarray(low) > np.asarray(high), (len(cohort),)))
     if len(crossed) and np.ndim(low) == np.ndim(high) == 0:
         return (low, high), [about(place, f"min {low} is above max {high}. Swap them.")]
-    return (low, high), [about(place, f"{cohort.where(j)}: min is above max.") for j in crossed.tolist()]
+    return (low, high), [about(place, _min_above_max(crossed, cohort))] if len(crossed) else []
+
+
+def _min_above_max(rows: NDArray[np.int64], cohort: Cohort) -> str:
+    """The first few samples are named, the others counted."""
+    where = [cohort.where(j) for j in rows[:NAMED].tolist()]
+    if len(rows) == 1:
+        return f"{where[0]}: min is above max."
+    rest = len(rows) - NAMED
+    named = ", ".join(where) + (f" and {rest:,} more" if rest > 0 else "")
+    return f"min is above max for {len(rows):,} samples: {named}. Swap them there."
 
 
 def _contradictions(sides: Mapping[str, tuple[Any, Any]], direction: NDArray[np.int8], cohort: Cohort) -> list[Fault]:
