@@ -103,7 +103,8 @@ def complete(job: dict[str, Any], loaded: Loaded | Network) -> dict[str, Any]:
         if given != (own if isinstance(own, list) else given) or len(given) != loaded.size("static"):
             raise Broken(f"the network has the static features {own}; the job names {given}")
         if len(features) != loaded.size("inputs"):
-            raise Broken(f"the network takes {loaded.size('inputs')} features; the job names {len(features)}")
+            takes = f"{size} feature" if (size := loaded.size("inputs")) == 1 else f"{size} features"
+            raise Broken(f"the network takes {takes}; the job names {len(features)}")
     if missing := {"output", "classes"} - model.keys():
         raise Unreadable(f"job.toml: model: {sorted(missing)} must be given, as the model file does not say it")
     given, own = model["classes"], says.get("classes", model["classes"])

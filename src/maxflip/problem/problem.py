@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from maxflip._util.faults import Fault, about, wrong
 from maxflip._util.frozen import Frozen, read_only
+from maxflip._util.messages import counted
 from maxflip._util.parallel import filled
 from maxflip._util.types import Floats, Rows
 from maxflip.data.cohort import Cohort, as_cohort
@@ -194,8 +195,8 @@ class Problem(Frozen):
         ]
         limits = self.limits
         if self.observed:
-            boundaries, more = read_limits("observed", None, self.cohort, terms.drawing)
-            faults += more
+            boundaries, unmeasured = read_limits("observed", None, self.cohort, terms.drawing)
+            faults += unmeasured
             limits = replace(self.slots.by_slot(boundaries), direction=limits.direction)
         if faults:
             raise ProblemError(faults)
@@ -243,7 +244,8 @@ class Problem(Frozen):
         settle("notices", (*self.lasting_notices, *chain(*own)))
 
     def __repr__(self) -> str:
-        size = f"{len(self)} {self.cohort.layout.noun}s x {len(self.cohort.features)} features"
+        people = counted(len(self), self.cohort.layout.noun)
+        size = f"{people} x {counted(len(self.cohort.features), 'feature')}"
         return f"Problem({size}, budgets: {', '.join(self.budgets)})"
 
     def _repr_html_(self) -> str:

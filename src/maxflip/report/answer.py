@@ -189,6 +189,8 @@ def _note(plan: Plan) -> str:
         among = ""
     elif picked is None:
         among = f"; {who} may be among the {whole(plan.count)} picked"
+    elif plan.below_margin == 1:
+        among = "; this one was not picked"
     else:
         among = f"; {whole(picked)} of them {_were(picked)} picked"
     return (

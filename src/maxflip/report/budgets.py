@@ -79,6 +79,7 @@ def _used(plan: Plan, name: str) -> float:
 def _row(plan: Plan, name: str, fewest: int) -> Row:
     budget, spent = plan.budgets[name], plan.spend[name]
     limited = math.isfinite(budget.amount)
+    counted = number(budget.amount if limited else spent)
     return Row(
         name=isolated(name),
         pays_for=_pays_for(name, budget, plan.units),
@@ -86,7 +87,7 @@ def _row(plan: Plan, name: str, fewest: int) -> Row:
         share=percent(spent, budget.amount),
         spent=number(spent),
         amount=number(budget.amount) if limited else "no limit",
-        unit=unit_of(name, budget, plan.units),
+        unit=unit_of(name, budget, plan.units, one=counted == "1"),
         price=_price(plan, name),
         tenth=_tenth(plan, name),
         holds=_holds(plan, name),
@@ -164,8 +165,9 @@ def _holds(plan: Plan, name: str) -> Markup:
     takes = 1 / price
     if has_worths(plan) or plan.budgets[name].cost == "count" or plan.budgets[name].amount + takes > high:
         return valid
-    unit = unit_of(name, plan.budgets[name], plan.units)
-    return Markup("one more person for about {} {}; {}").format(number(takes, 2), unit or "units", valid)
+    is_one = (shown := number(takes, 2)) == "1"
+    unit = unit_of(name, plan.budgets[name], plan.units, one=is_one) or ("unit" if is_one else "units")
+    return Markup("one more person for about {} {}; {}").format(shown, unit, valid)
 
 
 def _scarce(plan: Plan, names: Sequence[str]) -> Markup:

@@ -16,7 +16,7 @@ import numpy as np
 
 from maxflip._util.events import Watch
 from maxflip._util.faults import Fault, Place, about, missing, wrong
-from maxflip._util.messages import listed
+from maxflip._util.messages import counted, listed
 from maxflip._util.types import Floats, Scores
 from maxflip.data.cohort import Cohort
 from maxflip.errors import InputError, MaxflipError, ModelError, ProblemError
@@ -238,7 +238,9 @@ class Job:
             limits = {name: _sides(limit, reading) for name, limit in self.limits.items()}
             directions = {name: limit.direction for name, limit in self.limits.items() if limit.direction is not None}
         if self.groups is not None and self.groups > len(people):
-            fault = wrong(("solver", "groups"), self.groups, f"there are only {len(people)} sequences to divide.")
+            are = "is" if len(people) == 1 else "are"
+            says = f"there {are} only {counted(len(people), 'sequence')} to divide."
+            fault = wrong(("solver", "groups"), self.groups, says)
             raise ProblemError([told(fault, self.source, self.lines)])
         try:
             return Problem(
