@@ -34,6 +34,7 @@ from maxflip.report import is_report
 from maxflip.report.page import check_people, page
 from maxflip.study.insight import Insight, People
 
+BLOCK = 1 << 20  # bytes that are hashed at a time
 INSIGHT = "insight.json"
 POOL = "pool.parquet"
 FILES = ("summary.json", "plan.parquet", "fates.parquet", "trace.parquet", "report.html")
@@ -344,7 +345,10 @@ def _origins(paths: Mapping[str, Path]) -> dict[str, Origin]:
     found = {}
     for name, path in paths.items():
         with open_file(path, str(path)) as file:
-            found[name] = Origin(path, hashlib.file_digest(file, "sha256").hexdigest())
+            digest = hashlib.sha256()
+            while block := file.read(BLOCK):
+                digest.update(block)
+        found[name] = Origin(path, digest.hexdigest())
     return found
 
 
