@@ -22,7 +22,7 @@ from maxflip.problem.budgets import Budget
 from maxflip.problem.question import Question
 from maxflip.report import render
 from maxflip.report.answer import headline
-from maxflip.study.insight import QUANTILES, Insight, Plausibility
+from maxflip.study.insight import QUANTILES, Insight, People, Plausibility
 from tests.report.plans import ATTRIBUTES, HOSTILE, TAGS, Page, make, read
 
 # The answer
@@ -260,6 +260,34 @@ def test_nothing_is_said_of_one_as_of_many(count: int, fates: dict[Fate, int], b
     insight = Insight(plausibility=near, judges=(Judged("b.pt2", 1, 1),))
     text = Page(render(plan, insight)).text
     assert not (found := re.findall(rf"(?<![\d.,−])1 {MANY}.*?\w+", text)), found
+
+
+def test_budgets_too_small_for_any_flip_are_named() -> None:
+    def said(people: People = "full", **given: Any) -> str:
+        budgets = {"bp": Budget(1e-9, {"bp": 1.0}), "bmi": Budget(5.0, {"bmi": 1.0}, "absolute")}
+        plan = make([], budgets=budgets, **{"others": {Fate.LEFT_OUT: 3}, **given})
+        text = Page(render(plan, None, people)).text
+        return text.split("Where the budgets went")[1].split("Each budget")[0].strip()
+
+    words = "Nobody can be picked: even the cheapest change that is known takes"
+    none = {"bp": 0.0, "bmi": 0.0}
+    assert said(prices=none, needs={"bp": 12.25}) == f"{words} 12.3 squared mmHg of bp (there is 1 × 10⁻⁹)."
+    assert said(needs={"bp": 12.25}) == f"{words} 12.3 squared mmHg of bp (there is 1 × 10⁻⁹)."
+    both = f"{words} 1 squared mmHg of bp (there is 1 × 10⁻⁹) and 6 kg/m² of bmi (there is 5)."
+    assert said(prices=none, needs={"bp": 1.0, "bmi": 6.0}) == both
+    assert said(prices={"bp": 2.0, "bmi": 0.0}, needs={"bp": 1.0}).endswith(
+        "The limiting budget is bp. More of bmi alone would not help."
+    )
+    # Amounts that are one person's stay off a page without people.
+    assert said("none", prices=none, needs={"bp": 1.0}) == f"{words} more than there is of bp."
+    # Of a plan saved before this was kept, and of groups with parts of the budgets, less is known.
+    assert said(prices=none) == "The budgets do not pay for any change that is known to move somebody."
+    assert said(prices=none, others={Fate.NOT_FOUND: 3}).startswith("By their prices, no single budget")
+    page = read(make([], prices=none, needs={"bp": 1.0})).split("Where the budgets went")[1].split("Which features")[0]
+    assert page.count("nothing more") == 1  # nothing is known of a first unit of bp
+    assert page.count("not known") == 1
+    places = {"people": Budget(0.0, None, "count")}
+    assert f"{words} a place of people (there is none)." in read(make([], budgets=places, needs={"people": 1.0}))
 
 
 def test_one_of_a_budget_is_one_person() -> None:

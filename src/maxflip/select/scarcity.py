@@ -1,4 +1,5 @@
-"""Which budgets hold a plan back: a budget of which enough is left has the price 0."""
+"""Which budgets hold a plan back: a budget of which enough is left has the price 0, and one may be too small for any
+flip."""
 
 from __future__ import annotations
 
@@ -35,6 +36,26 @@ def true_prices(problem: Problem, prices: Floats, offered: Pool, picked: Pool) -
         left >= SCARCITY.samples_left * _needed(problem, prices, others)
     )
     return np.where(ample | unused, 0.0, prices)
+
+
+def needs(problem: Problem, known: Pool) -> dict[str, float]:
+    """{budget: draw} of the known flip that comes nearest to fitting, for the budgets of which it draws more than there
+    is. Empty if a known flip fits, or none is known.
+
+    How near a flip comes: its largest draw as a multiple of the amount. A budget that all known flips exceed is
+    always among these.
+    """
+    if not len(known):
+        return {}
+    amounts = problem.ledger.amounts
+    drawn = problem.bill(known.rows, known.changes).consumption
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(drawn > 0, drawn / amounts, 0.0).max(axis=1)
+    nearest = int(share.argmin())
+    over = drawn[nearest] > amounts
+    if not np.isfinite(drawn[nearest][over]).all():
+        return {}
+    return {problem.ledger.names[r]: float(drawn[nearest, r]) for r in np.flatnonzero(over).tolist()}
 
 
 def _needed(problem: Problem, prices: Floats, others: Pool) -> Floats:
