@@ -146,7 +146,7 @@ class Job:
                 return load_sequence_classifier(
                     self.model_file, features=people.features, static_features=people.static_features, **says
                 )
-            return load_classifier(self.model_file, watch=watch, **says)
+            return load_classifier(self.model_file, watch=watch, named=self.goal.names_classes, **says)
         except ProblemError as error:
             raise ProblemError([f"{self.source}: {sentence}" for sentence in error.problems]) from error
 
@@ -158,7 +158,7 @@ class Job:
         """The cohort, and the columns of targets, worths and limits that the job names."""
         extra: list[Extra] = []
         if self.goal.target_column is not None:
-            extra.append(Label(self.goal.target_column, self.classes or ()))
+            extra.append(Label(self.goal.target_column, self.classes))
         if self.goal.worth_column is not None:
             extra.append(Amount(self.goal.worth_column))
         tables = self.limits.values() if not isinstance(self.limits, str) else ()
@@ -229,9 +229,7 @@ class Job:
         from maxflip.problem.problem import Problem
 
         people, goal = reading.cohort, self.goal
-        per_sample = (
-            None if goal.target_column is None else reading.columns[Label(goal.target_column, self.classes or ())]
-        )
+        per_sample = None if goal.target_column is None else reading.columns[Label(goal.target_column, self.classes)]
         limits: Any = "observed"
         directions: dict[str, str] = {}
         if not isinstance(self.limits, str):

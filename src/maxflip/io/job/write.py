@@ -77,12 +77,13 @@ def relative_path(folder: Path, path: Path) -> str:
 
 
 def _model(problem: Problem) -> dict[str, Any]:
-    """A .skops says it itself, and so does a network for sequences, but for other names of its classes."""
+    """A .skops says it itself, and so does a network for sequences, but for other names of its classes. Classes without
+    names get none: made-up ones could not be told from real ones."""
     classifier, names = problem.classifier, problem.classifier.classes
+    named = {} if names is None else {"classes": list(names)}
     if isinstance(classifier, SklearnClassifier) or problem.cohort.ragged is not None:
-        return {} if names is None else {"classes": list(names)}
-    output = classifier.output if isinstance(classifier, TorchClassifier) else None
-    return {"output": output, "classes": list(names or map(str, range(problem.goal.wanted.shape[1])))}
+        return named
+    return {"output": classifier.output if isinstance(classifier, TorchClassifier) else None, **named}
 
 
 def _goal(problem: Problem, files: CohortFiles) -> dict[str, Any]:
