@@ -57,6 +57,8 @@ def same(one: Problem, other: Problem) -> None:
     for name in ("amounts", "squared", "absolute", "count", "draws"):
         np.testing.assert_array_equal(getattr(one.ledger, name), getattr(other.ledger, name))
     np.testing.assert_array_equal(one.actionable, other.actionable)
+    for name in ("lower", "upper", "direction"):
+        np.testing.assert_array_equal(getattr(one.limits, name), getattr(other.limits, name))
     np.testing.assert_array_equal(one.spread, other.spread)
     assert (one.linear is None) == (other.linear is None)
 
@@ -80,6 +82,45 @@ def test_a_changed_problem_is_the_one_that_would_be_made(make: Callable[..., Pro
     goal["threshold"] = changed.goal.required if changed.goal.is_threshold else None
     same(changed, make(budgets=made, **goal))
     same(before, make())
+
+
+BOTH = Budget(9.0, {"x0": 1.0, "x1": 1.0, "x2": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ({"x0": 2.0}, {"x0": BOTH}),  # x1 and x2 begin to draw
+        ({"x0": 2.0}, {"x1": Budget(3.0)}),
+        ({"x0": BOTH}, {"x0": Budget(2.0)}),  # x1 and x2 draw no more
+        ({"x0": 2.0}, {"x0": 5.0}),
+    ],
+)
+def test_observed_limits_are_those_of_the_features_that_draw_now(first: dict[str, Any], then: dict[str, Any]) -> None:
+    """A feature that begins to draw on a budget has the limits that a problem written so from the start gives it."""
+    ways = {"x0": "up"}
+    changed = asked(budgets=first, limits="observed", directions=ways).changed(budgets=then)
+    made = {name: Budget(b.amount, b.uses, b.cost) for name, b in changed.budgets.items()}
+    fresh = asked(budgets=made, limits="observed", directions=ways)
+    same(changed, fresh)
+    one, other = solve(changed, Nearest()), solve(fresh, Nearest())
+    np.testing.assert_array_equal(one.selected, other.selected)
+    np.testing.assert_array_equal(one.moves, other.moves)
+    assert one.question == other.question
+    assert one.answers(fresh)
+
+
+def test_limits_given_by_name_stay() -> None:
+    problem = asked(budgets={"x0": 2.0}, limits={"x0": "observed"})
+    np.testing.assert_array_equal(problem.changed(budgets={"x1": Budget(3.0)}).limits.lower, problem.limits.lower)
+    for limits in ({"x0": (-1.0, None)}, None):
+        assert not asked(budgets={"x0": 2.0}, limits=limits).observed
+
+
+def test_observed_limits_of_sequences_follow_too() -> None:
+    before = of_sequences(limits="observed")
+    both = Budget(1.0, {"x0": 1.0, "x1": 1.0})
+    same(before.changed(budgets={"x0": both}), of_sequences(limits="observed", budgets={"x0": both, "x1": 3.0}))
 
 
 @pytest.mark.parametrize("margin", [0.2, 50.0, 1e6])

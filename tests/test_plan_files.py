@@ -393,3 +393,14 @@ def test_a_signal_while_the_folder_is_replaced_leaves_the_old_plan(
 def test_inputs_are_all_or_none(plan: Plan, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="all three"):
         plan.save(tmp_path / "p", inputs={"cohort": tmp_path / "x.csv"})
+
+
+@pytest.mark.parametrize("name", ["cohort", "model", "job"])
+def test_a_file_that_is_gone_is_named_as_it_was_given(plan: Plan, tmp_path: Path, name: str) -> None:
+    inputs = {key: tmp_path / f"my_{key}" for key in ("cohort", "model", "job")}
+    for key in inputs.keys() - {name}:
+        inputs[key].write_text("here")
+    with pytest.raises(InputError) as caught:
+        plan.save(tmp_path / "p", inputs=inputs)
+    assert str(caught.value).startswith(f"{inputs[name]}: no such file in {tmp_path}.")
+    assert not (tmp_path / "p").exists()

@@ -21,6 +21,7 @@ from torch import nn
 
 from maxflip import Budget, Cohort, InputError, Nearest, Problem, ProblemError, TorchClassifier, solve
 from maxflip._util.engine import Local
+from maxflip.plan.pool import Pool
 from tests.examples import linear_net, linear_problem, small_net
 
 X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [-1.0, 0.0, 2.0]])
@@ -334,6 +335,33 @@ def test_settled_changes_never_leave_their_limits_by_one_bit(
         assert ((x + d >= lower) & (x + d <= upper)).all()
         assert (d * way >= 0).all()
         assert not np.signbit(d[d == 0]).any()
+
+
+@pytest.mark.parametrize(
+    ("n", "words"),
+    [
+        (1, "limits.x0: row 1: min is above max."),
+        (2, "limits.x0: min is above max for 2 samples: row 1, row 2. Swap them there."),
+        (5, "limits.x0: min is above max for 5 samples: row 1, row 2, row 3, row 4, row 5. Swap them there."),
+        (
+            2000,
+            "limits.x0: min is above max for 2,000 samples: row 1, row 2, row 3, row 4, row 5 and 1,995 more. "
+            "Swap them there.",
+        ),
+    ],
+)
+def test_crossed_limits_are_one_fault_however_many_samples_have_them(n: int, words: str) -> None:
+    low = np.where(np.arange(2500) < n, 2.0, 0.0)
+    with pytest.raises(ProblemError) as caught:
+        linear_problem([1.0], np.zeros((2500, 1)), [1.0], limits={"x0": (low, np.ones(2500))})
+    assert caught.value.problems == (words,)
+
+
+def test_one_sample_of_one_feature_is_said_so() -> None:
+    p = linear_problem([1.0], [[0.0]], [1.0])
+    assert repr(p) == "Problem(1 sample x 1 feature, budgets: x0)"
+    assert "1 sample of 1 feature<" in p._repr_html_()
+    assert repr(Pool(np.zeros(1, np.int64), np.zeros((1, 1)))) == "Pool(1 flip of 1 sample)"
 
 
 def test_limits_per_sample_and_observed() -> None:

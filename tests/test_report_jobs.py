@@ -412,7 +412,7 @@ def test_one_that_was_changed_is_refused(tmp_path: Path) -> None:
         (["frontier", 0, "scale"], 4.0, "wanted at least one, ascending"),
         (["frontier"], [], "wanted at least one, ascending"),
         (["frontier"], 3, "frontier = 3"),
-        (["plausibility", "after"], [1.0], "plausibility: has 1 samples; the plan has"),
+        (["plausibility", "after"], [1.0], "plausibility: has 1 sample; the plan has"),
         (["plausibility", "after", 0], "<script>", "is no insight of a plan: plausibility.after.0"),
         (["plausibility", "typical"], {"0.5": 1.0}, "plausibility.typical: has the quantiles ['0.5']"),
         (["groups", "groups", 0, "picked"], 10**9, "groups: their picked add up to"),

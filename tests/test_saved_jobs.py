@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 import maxflip_verify
+import maxflip_wall
 from maxflip import (
     KL,
     MS,
@@ -168,6 +171,65 @@ def test_a_plan_of_another_question_is_saved_with_that_question(model: Path, tmp
             plan.save(tmp_path / "plan", problem=other, model=model)
     plan.save(tmp_path / "plan", problem=problem.changed(budgets=more, margin=0.05), model=model)
     assert maxflip_verify.audit(tmp_path / "plan").passed
+
+
+UNNAMED: dict[str, dict[str, Any]] = {
+    name: CASES[name] for name in ("plain", "any of two", "one for each", "distributions")
+}
+
+
+@pytest.mark.parametrize("case", UNNAMED)
+@pytest.mark.parametrize("names", [None, ["0", "1", "2"]], ids=["without", "named by numbers"])
+def test_no_names_of_classes_are_made_up(case: str, names: Any, model: Path, tmp_path: Path) -> None:
+    """What a plan folder says of names can be told from real ones, and the job asks the same question again."""
+    net = TorchClassifier(small_net(4, 3, seed=1), output="logits", classes=names)
+    problem = posed(classifier=net, **UNNAMED[case])
+    plan = solve(problem, Nearest(), seed=3)
+    plan.save(tmp_path / "plan", problem=problem, model=model)
+    assert ("classes = " in (tmp_path / "plan" / "job.toml").read_text()) == (names is not None)
+    wanted = json.loads((tmp_path / "plan" / "summary.json").read_text())["question"]["wanted"]
+    assert all(isinstance(one, int if names is None else str) for one in wanted)
+    assert maxflip_verify.audit(tmp_path / "plan").passed
+    again = invoke("solve", tmp_path / "plan" / "job.toml", "--out", tmp_path / "again")
+    assert again.exit_code == 0, again.output
+    assert Plan.load(tmp_path / "again").question == plan.question == Plan.load(tmp_path / "plan").question
+    told = "“1”" in (tmp_path / "again" / "report.html").read_text()
+    assert told == (names is not None and case == "plain")
+
+
+def test_a_folder_with_made_up_names_is_read_as_before(model: Path, tmp_path: Path) -> None:
+    """As folders were written until now: the names of columns as those of classes."""
+    problem = posed()
+    plan = solve(problem, Nearest(), seed=3)
+    plan.save(tmp_path / "plan", problem=problem, model=model)
+    job, summary = tmp_path / "plan" / "job.toml", tmp_path / "plan" / "summary.json"
+    text = job.read_text()
+    before = hashlib.sha256(text.encode()).hexdigest()
+    text = text.replace('output = "logits"\n', 'output = "logits"\nclasses = ["0", "1", "2"]\n')
+    job.write_text(text)
+    summary.write_text(summary.read_text().replace(before, hashlib.sha256(text.encode()).hexdigest()))
+    audit = maxflip_verify.audit(tmp_path / "plan")
+    assert audit.passed, audit.findings
+    assert Plan.load(tmp_path / "plan").question == plan.question
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("[9]", "9 is no output column; the model has columns 0 to 2"),
+        ('["low"]', "model.classes is missing, and net.pt2 does not say it"),
+    ],
+)
+def test_a_job_without_names_asks_by_columns(target: str, words: str, model: Path, tmp_path: Path) -> None:
+    problem = posed()
+    solve(problem, Nearest()).save(tmp_path / "plan", problem=problem, model=model)
+    job = tmp_path / "plan" / "job.toml"
+    job.write_text(job.read_text().replace("target = [1]", f"target = {target}"))
+    done = invoke("solve", job, "--out", tmp_path / "again")
+    assert done.exit_code == 2
+    assert words in done.output
+    with pytest.raises(maxflip_wall.Unreadable, match="goal: target"):
+        maxflip_verify.audit(tmp_path / "plan")
 
 
 def test_the_job_names_the_wanted_classes(model: Path, tmp_path: Path) -> None:

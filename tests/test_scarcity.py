@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from maxflip import Budget, Fate, Plan, Problem, TorchClassifier, resolve, solve
+from maxflip import Budget, Fate, Nearest, Plan, Prices, Problem, TorchClassifier, resolve, solve
+from maxflip.io.summary import summary_table
+from maxflip.report.budgets import budgets
 from maxflip.select import choose as chooser
 from tests.conftest import LONG
 from tests.examples import linear_problem, small_net
@@ -117,3 +120,51 @@ def test_a_cap_with_a_place_left_has_no_price() -> None:
     assert plan.prices is not None
     assert plan.prices["people"] == 0.0
     assert plan.prices["x0"] > 0.0
+
+
+def test_a_budget_so_small_that_all_flips_avoid_it_keeps_its_price() -> None:
+    """With more of x0 alone more people are moved."""
+    x = np.random.default_rng(0).normal(size=(60, 2)) - 2.0
+    problem = linear_problem([1.0, 1.0], x, {"x0": 1e-9, "x1": 50.0})
+    plan = solve(problem)
+    assert resolve(problem, plan, budgets={"x0": 5.0}).count > plan.count
+    assert plan.prices is not None
+    assert plan.prices["x0"] > 0.0
+
+
+@pytest.mark.parametrize("solver", [Prices(), Nearest()])
+def test_a_budget_too_small_for_any_flip_is_known_with_what_it_would_take(solver: Any, tmp_path: Path) -> None:
+    """x0 >= 2 artanh(0.1) = 0.2007 is asked: the samples lack 1.2007, 2.2007 and 3.2007 in x0."""
+    lack = 1.0 + 2 * math.atanh(0.1)
+    amounts: dict[str, Any] = {"x0": 50.0, "hours": Budget(1e-9, {"x0": 2.0}, "absolute")}
+    problem = linear_problem([1.0], [[-1.0], [-2.0], [-3.0], [1.0]], amounts)
+    plan = solve(problem, solver)
+    assert plan.count == 0
+    assert dict(plan.needs) == {"hours": pytest.approx(2 * lack, rel=1e-3)}
+    assert "hours (there is 1 × 10⁻⁹)" in scarce(plan)
+    assert "no single budget" not in scarce(plan)
+    plan.save(tmp_path / "plan")
+    again = Plan.load(tmp_path / "plan")
+    assert again.needs == plan.needs
+    assert scarce(again) == scarce(plan)
+    enough = resolve(problem, plan, budgets={"hours": 2 * lack * 1.01}, solver=solver)
+    assert (enough.count, dict(enough.needs)) == (1, {})
+    assert "needs" not in summary_table(enough, None)
+
+
+def test_two_budgets_that_are_both_too_small_are_both_named() -> None:
+    tiny = {"x0": 1e-9, "hours": Budget(1e-9, {"x0": 1.0}, "absolute"), "ample": Budget(1e9, {"x0": 1.0})}
+    plan = solve(linear_problem([1.0], [[-1.0], [-2.0]], tiny))
+    assert list(plan.needs) == ["x0", "hours"]
+    assert plan.needs["x0"] == pytest.approx(plan.needs["hours"] ** 2)
+
+
+def test_nothing_is_too_small_where_nobody_needs_a_flip_or_none_is_known() -> None:
+    assert solve(linear_problem([1.0], [[1.0], [2.0]], {"x0": 1e-9})).needs == {}
+    away = linear_problem([1.0], [[-1.0], [-2.0]], {"x0": 1e-9}, limits={"x0": (-5.0, 0.0)})
+    plan = solve(away)
+    assert (plan.fate_counts()[Fate.UNREACHABLE], dict(plan.needs)) == (2, {})
+
+
+def scarce(plan: Plan) -> str:
+    return str(budgets(plan).scarce.striptags())

@@ -34,7 +34,7 @@ from maxflip.problem.problem import Problem
 from maxflip.problem.question import Question
 from maxflip.problem.sanity import outcome_notices
 from maxflip.select.choose import choice, choose
-from maxflip.select.scarcity import true_prices
+from maxflip.select.scarcity import needs, true_prices
 from maxflip.select.twins import evened, in_order
 from maxflip.solvers import Grouped, Prices, Proposal, Run, Solver, read_groups
 
@@ -352,6 +352,7 @@ def _plan(problem: Problem, run: Run, proposal: Proposal, selection: _Selection,
         include=problem.include,
         exclude=problem.exclude,
         ceilings=proposal.ceilings,
+        needs={} if len(selected) else needs(problem, pool),
         pool=pool,
         must_hold=problem.scenarios.requirements,
     )
@@ -397,6 +398,7 @@ def _with_shared(problem: Problem, plan: Plan, pool: Pool, ceilings: Sequence[Ce
         fates=fates,
         pool=pool,
         ceilings=shared,
+        needs={} if plan.count else needs(problem, pool),
         bound=bound if is_bound or bound == plan.worth else None,
         estimate=None if plan.estimate is None else max(plan.worth, plan.estimate),
         status=_status(plan.worth, bound, is_known=is_bound or plan.estimate is not None),

@@ -103,9 +103,13 @@ def complete(job: dict[str, Any], loaded: Loaded | Network) -> dict[str, Any]:
         if given != (own if isinstance(own, list) else given) or len(given) != loaded.size("static"):
             raise Broken(f"the network has the static features {own}; the job names {given}")
         if len(features) != loaded.size("inputs"):
-            raise Broken(f"the network takes {loaded.size('inputs')} features; the job names {len(features)}")
-    if missing := {"output", "classes"} - model.keys():
-        raise Unreadable(f"job.toml: model: {sorted(missing)} must be given, as the model file does not say it")
+            takes = f"{size} feature" if (size := loaded.size("inputs")) == 1 else f"{size} features"
+            raise Broken(f"the network takes {takes}; the job names {len(features)}")
+    if "output" not in model:
+        raise Unreadable("job.toml: model: output must be given, as the model file does not say it")
+    if "classes" not in model and not isinstance(loaded, Network):  # without names they are called by their columns
+        with reading("the model, on a row of zeros"):
+            model |= {"classes": [str(i) for i in range(loaded.outputs(np.zeros((1, len(features)))).shape[1])]}
     given, own = model["classes"], says.get("classes", model["classes"])
     moved = [name for name, its in zip(given, own, strict=False) if name != its and name in own]
     if moved or len(given) != len(own) or model["output"] != says.get("output", model["output"]):

@@ -212,6 +212,11 @@ def test_an_integer_label_is_an_output_column_unless_it_is_a_name(tmp_path: Path
     by_column, by_name = Label("wanted", ("a", "b")), Label("wanted", ("1", "0"))
     assert read(path, extra=[by_column]).columns[by_column].tolist() == [1, 0, 1]
     assert read(path, extra=[by_name]).columns[by_name].tolist() == [0, 1, 0]
+    unnamed = Label("wanted", None)
+    assert read(path, extra=[unnamed]).columns[unnamed].tolist() == [1, 0, 1]
+    odd = faults(parquet(tmp_path, {**PEOPLE, "wanted": ["1", "-1", "a"]}), extra=[unnamed])
+    assert [("wanted an output column, 0 or more: the classes have no names" in one) for one in odd] == [True, True]
+    path = parquet(tmp_path, {**PEOPLE, "wanted": [1, 0, 1]})
     for kind in (pa.float64(), pa.float32(), pa.float16()):
         floats = parquet(tmp_path, {**PEOPLE, "wanted": pa.array(np.array([1, 0, 1], kind.to_pandas_dtype()), kind)})
         assert read(floats, extra=[by_column]).columns[by_column].tolist() == [1, 0, 1]

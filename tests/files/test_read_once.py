@@ -125,7 +125,15 @@ def test_a_plan_whose_files_are_gone_or_worse_is_withheld(
     meddle(monkeypatch, file.unlink if later is None else lambda: file.write_bytes(later))
     with pytest.raises(VerifyError, match="withheld") as caught:
         run_job(job, job.parent / "plan", overwrite=False, watch=silent)
-    assert name in str(caught.value)
+    assert ".partial-" not in str(caught.value)
+    first, remedy = caught.value.problems
+    assert f"withheld: {file}: " in first
+    done, way = (
+        ("deleted or moved", "Put it back, and run it again.")
+        if later is None
+        else (*("changed", "Run it again when nobody writes to it."),)
+    )
+    assert remedy == f"{file}: was {done} while the job was solved. {way}"
     assert not (job.parent / "plan").exists()
 
 

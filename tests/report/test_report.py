@@ -13,13 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from maxflip._util.frozen import FrozenMap
 from maxflip.plan.bracket import Ceiling
+from maxflip.plan.holds import Holds, Judged
 from maxflip.plan.plan import Fate, Places, Plan, Status
 from maxflip.plan.used import SolverUsed
 from maxflip.problem.budgets import Budget
 from maxflip.problem.question import Question
 from maxflip.report import render
 from maxflip.report.answer import headline
+from maxflip.study.insight import QUANTILES, Insight, People, Plausibility
 from tests.report.plans import ATTRIBUTES, HOSTILE, TAGS, Page, make, read
 
 # The answer
@@ -228,6 +231,100 @@ def test_what_holds_the_plan_back_is_said_as_far_as_prices_are_known() -> None:
     assert said(bmi=1.0, bp=0.0) == "The limiting budget is bmi. More of bp alone would not help."
     assert said(bmi=0.0, bp=0.0).startswith("By their prices, no single budget limits the plan")
     assert said(bmi=0.0) == ""
+
+
+MANY = (
+    r"(people|persons|samples|places|units|squared units|flips|features|rounds|groups|budgets|values|seconds"
+    r"|were|are|have|others|more (?!person|place|feature change\b)\w+s\b|still pass\b|of them pass\b)"
+)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+@pytest.mark.parametrize("fates", [{}, {Fate.LEFT_OUT: 1}, dict.fromkeys(set(Fate) - {Fate.FLIPPED}, 1)])
+@pytest.mark.parametrize("below_margin", [0, 1])
+def test_nothing_is_said_of_one_as_of_many(count: int, fates: dict[Fate, int], below_margin: int) -> None:
+    budgets = {
+        "bp": Budget(10.0, {"bp": 1.0}, "absolute"),
+        "one": Budget(1.0, {"bmi": 1.0}, "absolute"),
+        "free": Budget(math.inf, None, "count"),
+        "people": Budget(1.0, None, "count"),
+    }
+    held = FrozenMap({1.0: count, 0.9: min(count, 1), 0.8: min(count, 1), 0.5: 0})
+    plan = make(
+        [(-0.5, 0.0), (-0.5, 2.0)][:count],
+        others=fates,
+        budgets=budgets,
+        units={},
+        spend={"bp": 1.0, "one": 0.5, "free": 1.0, "people": 1.0},
+        prices={"bp": 1.0, "one": 0.0, "free": 0.0, "people": 0.5},
+        price_ranges={"bp": (5.0, 20.0)},
+        holds=Holds(held, min(count, 1), FrozenMap({f"x{i}": 0 for i in range(13)})),
+        bound=count + 1.0,
+        below_margin=below_margin,
+        seconds=1.0,
+    )
+    near = Plausibility(
+        np.array([1.0, math.nan][:count]), np.array([1.0, math.nan][:count]), {q: q for q in QUANTILES}, 1, "a.csv", "x"
+    )
+    insight = Insight(plausibility=near, judges=(Judged("b.pt2", 1, 1),))
+    text = Page(render(plan, insight)).text
+    assert not (found := re.findall(rf"(?<![\d.,−])1 {MANY}.*?\w+", text)), found
+
+
+def test_budgets_too_small_for_any_flip_are_named() -> None:
+    def said(people: People = "full", **given: Any) -> str:
+        budgets = {"bp": Budget(1e-9, {"bp": 1.0}), "bmi": Budget(5.0, {"bmi": 1.0}, "absolute")}
+        plan = make([], budgets=budgets, **{"others": {Fate.LEFT_OUT: 3}, **given})
+        text = Page(render(plan, None, people)).text
+        return text.split("Where the budgets went")[1].split("Each budget")[0].strip()
+
+    words = "Nobody can be picked: even the cheapest change that is known takes"
+    none = {"bp": 0.0, "bmi": 0.0}
+    assert said(prices=none, needs={"bp": 12.25}) == f"{words} 12.3 squared mmHg of bp (there is 1 × 10⁻⁹)."
+    assert said(needs={"bp": 12.25}) == f"{words} 12.3 squared mmHg of bp (there is 1 × 10⁻⁹)."
+    both = f"{words} 1 squared mmHg of bp (there is 1 × 10⁻⁹) and 6 kg/m² of bmi (there is 5)."
+    assert said(prices=none, needs={"bp": 1.0, "bmi": 6.0}) == both
+    assert said(prices={"bp": 2.0, "bmi": 0.0}, needs={"bp": 1.0}).endswith(
+        "The limiting budget is bp. More of bmi alone would not help."
+    )
+    # Amounts that are one person's stay off a page without people.
+    assert said("none", prices=none, needs={"bp": 1.0}) == f"{words} more than there is of bp."
+    # Of a plan saved before this was kept, and of groups with parts of the budgets, less is known.
+    assert said(prices=none) == "The budgets do not pay for any change that is known to move somebody."
+    assert said(prices=none, others={Fate.NOT_FOUND: 3}).startswith("By their prices, no single budget")
+    page = read(make([], prices=none, needs={"bp": 1.0})).split("Where the budgets went")[1].split("Which features")[0]
+    assert page.count("nothing more") == 1  # nothing is known of a first unit of bp
+    assert page.count("not known") == 1
+    places = {"people": Budget(0.0, None, "count")}
+    assert f"{words} a place of people (there is none)." in read(make([], budgets=places, needs={"people": 1.0}))
+
+
+def test_one_of_a_budget_is_one_person() -> None:
+    def said(places: float) -> str:
+        question = Question(("stable",), "margin", 0.1)
+        return read(make(budgets={"people": Budget(places, None, "count")}, question=question))
+
+    assert "Budgets people 1 person " in said(1.0).replace("Budgetspeople", "Budgets people")
+    assert "Budgets people 3 people " in said(3.0).replace("Budgetspeople", "Budgets people")
+    assert "2 of 1 person" in said(1.0)
+    assert "one more person for about 1 unit; valid" in read(
+        make(
+            units={},
+            budgets={"bp": Budget(20.0, {"bp": 1.0}, "absolute")},
+            prices={"bp": 1.0},
+            price_ranges={"bp": (9, 99)},
+        )
+    )
+
+
+@pytest.mark.parametrize(("before", "words"), [(1, "this one was not picked."), (2, "0 of them were picked.")])
+def test_one_below_the_margin_is_no_them(before: int, words: str) -> None:
+    confidence = np.full(5, -0.25)
+    confidence[3 : 3 + before] = 0.05
+    question = Question(("stable",), "margin", 0.1)
+    text = read(make(below_margin=before, confidence_before=confidence, question=question))
+    assert words in text
+    assert ("This one is counted under its own fate" in text) is (before == 1)
 
 
 def test_a_tenth_more_of_a_budget_promises_no_more_than_the_bound() -> None:

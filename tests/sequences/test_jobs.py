@@ -341,11 +341,19 @@ def test_classes_and_output_may_be_given_but_must_agree(tmp_path: Path) -> None:
     assert "the classes of model.safetensors are 'worse', 'stable'. Leave it out" in text
 
 
-def test_a_network_without_names_is_called_by_numbers(tmp_path: Path) -> None:
-    path = write_stays(tmp_path, edited(('target = "stable"', "target = 1")))
+@pytest.mark.parametrize("target", ["target = 1", 'target = "1"'])
+def test_the_classes_of_a_network_without_names_are_told_by_numbers(tmp_path: Path, target: str) -> None:
+    path = write_stays(tmp_path, edited(('target = "stable"', target)))
     save_network(network(inputs=2, classes=2, static=1), tmp_path / "model.safetensors")
     released = run_job(path, tmp_path / "plan", overwrite=False, watch=silent)
     assert released.plan.count > 3
+    assert released.plan.question is not None
+    assert released.plan.question.wanted == (1,)  # a number, and no name that nobody gave
+    assert "“1”" not in (tmp_path / "plan" / "report.html").read_text()
+    path.write_text(path.read_text().replace("[model]", '[model]\nclasses = ["0", "1"]'))
+    named = run_job(path, tmp_path / "named", overwrite=False, watch=silent).plan
+    assert named.question is not None
+    assert named.question.wanted == ("1",)
 
 
 # The folder

@@ -240,6 +240,12 @@ def nothing_flipped(good: GoodPlan) -> None:
     good.summary |= {"count": 0, "worth": 0, "left_out": 5}
 
 
+def nothing_affordable(good: GoodPlan) -> None:
+    """Nobody is picked, and the summary says what the cheapest flip takes."""
+    nothing_flipped(good)
+    good.summary["needs"] = {"a": 12.5}
+
+
 def optimal(good: GoodPlan) -> None:
     good.summary |= {"bound": good.summary["worth"], "status": "optimal"}
 
@@ -277,6 +283,7 @@ GOOD: list[Edit] = [
     exactly_at_a_limit,
     larger_than_a_batch,
     nothing_flipped,
+    nothing_affordable,
     optimal,
     replace('target = "stable"', "target = 1"),
     replace('target = "stable"', 'target = ["stable"]'),

@@ -58,12 +58,13 @@ def listed(names: Iterable[str], most: int = 10) -> str:
     return ", ".join(quoted[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str, many: str | None = None) -> str:
+    """many: the plural, where it is not the noun and an s
+
+    >>> counted(1, "sample"), counted(2000, "sample"), counted(2, "class", "classes")
+    ('1 sample', '2,000 samples', '2 classes')
     """
-    >>> counted(1, "sample"), counted(2000, "sample")
-    ('1 sample', '2,000 samples')
-    """
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+    return f"{number:,} {noun if number == 1 else many or noun + 's'}"
 
 
 def first_line(error: BaseException) -> str:

@@ -16,6 +16,7 @@ from maxflip._util.events import Finished, Notice, Started, Watch
 from maxflip.cli.demo import is_demo, write_demo_inputs
 from maxflip.errors import InputError, MaxflipError, OutputError, Terminated, VerifyError
 from maxflip.io.job.read import Job, read_job
+from maxflip.io.job.write import relative_path
 from maxflip.io.plan_folder import check_target, staged, write_plan
 from maxflip.plan.plan import Plan
 from maxflip.problem.problem import Problem
@@ -132,7 +133,8 @@ def _written(
     try:
         audit = maxflip_verify.audit(stage)
     except (maxflip_wall.Refused, maxflip_wall.Unreadable) as error:  # Refused: another file than was solved
-        raise VerifyError(f"The auditor cannot read what the plan was made from, so it is withheld: {error}") from error
+        withheld = "The auditor cannot read what the plan was made from, so it is withheld"
+        raise VerifyError([f"{withheld}: {_as_named(str(error), job, stage)}", *_gone(job)]) from error
     watch(Finished("Auditing the plan"))
     if not audit.passed:
         reason = "\n".join(audit.findings) + "\n"
@@ -146,10 +148,38 @@ def _written(
     return audit
 
 
+def _as_named(sentence: str, job: Job, stage: Path) -> str:
+    """What the auditor says of a file, with the path that the job gives it: the auditor comes to it from the stage."""
+    for origin in job.origins.values():
+        sentence = sentence.replace(str(stage / relative_path(stage, origin.path)), str(origin.path))
+    return sentence
+
+
+def _gone(job: Job) -> list[str]:
+    """A sentence for each file that the job names and that is no longer what was solved."""
+    found = []
+    for origin in job.origins.values():
+        try:
+            same = hashlib.sha256(maxflip_wall.read(origin.path)).hexdigest() == origin.sha256
+        except maxflip_wall.Unreadable:
+            same = False
+        if not origin.path.exists():
+            found.append(
+                f"{origin.path}: was deleted or moved while the job was solved. Put it back, and run it again."
+            )
+        elif not same:
+            found.append(_MEDDLED.format(origin.path))
+    return found
+
+
+_LOST = "{}: was deleted or moved while the job was solved. Put it back, and run it again."
+_MEDDLED = "{}: was changed while the job was solved. Run it again when nobody writes to it."
+
+
 def _changed(job: Job, audit: maxflip_verify.Audit) -> list[str]:
     """A sentence for each file that is another one by now: the plan states what was solved, the auditor reads anew."""
     return [
-        f"{origin.path}: was changed while the job was solved. Run it again when nobody writes to it."
+        _MEDDLED.format(origin.path)
         for name, origin in job.origins.items()
         if any(finding.startswith(f"summary.json: inputs: {name}: ") for finding in audit.findings)
     ]

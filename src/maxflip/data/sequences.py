@@ -245,7 +245,8 @@ def _static(
         return fixed, (), [f"static: has the shape {fixed.shape}; wanted ({n}, static features)."]
     given = tuple(names) if names is not None else tuple(f"s{i}" for i in range(fixed.shape[1]))
     if len(given) != fixed.shape[1]:
-        return fixed, given, [f"static_features: {len(given)} names for {fixed.shape[1]} columns of `static`."]
+        held = counted(fixed.shape[1], "column")
+        return fixed, given, [f"static_features: {counted(len(given), 'name')} for {held} of `static`."]
     faults = _first(
         np.argwhere(~np.isfinite(fixed)),
         lambda at: (

@@ -26,7 +26,7 @@ from maxflip.errors import InputError, OutputError, VerifyError, as_ours
 from maxflip.io.changes import changes_table, pool_table, pooled, slotted
 from maxflip.io.insight_file import insight_bytes, parse_insight
 from maxflip.io.job.write import relative_path, write_job
-from maxflip.io.opening import Origin, missing_file
+from maxflip.io.opening import Origin, missing_file, open_file, read_file
 from maxflip.io.summary import FORMAT, read_summary, summary_table
 from maxflip.plan.plan import Fate, Plan
 from maxflip.problem.problem import Problem
@@ -34,6 +34,7 @@ from maxflip.report import is_report
 from maxflip.report.page import check_people, page
 from maxflip.study.insight import Insight, People
 
+BLOCK = 1 << 20  # bytes that are hashed at a time
 INSIGHT = "insight.json"
 POOL = "pool.parquet"
 FILES = ("summary.json", "plan.parquet", "fates.parquet", "trace.parquet", "report.html")
@@ -71,10 +72,11 @@ def save_plan(
         _refuse_functions(plan, "inputs")
     target = Path(folder)
     check_target(target, overwrite=overwrite)
+    paths = {name: Path(path) for name, path in (inputs or {}).items()}
+    job = read_file(given, str(given)).data if (given := paths.pop("job", None)) is not None else None
+    origins = _origins(paths)
     with staged(target, overwrite=overwrite) as stage:
-        paths = {name: Path(path) for name, path in (inputs or {}).items()}
-        job = paths.pop("job").read_bytes() if paths else None
-        write_plan(plan, stage, _origins(paths), insight, people, job=job, pool=pool)
+        write_plan(plan, stage, origins, insight, people, job=job, pool=pool)
 
 
 def save_asked(
@@ -343,8 +345,11 @@ def _origins(paths: Mapping[str, Path]) -> dict[str, Origin]:
     """The files as they are on disk now: for a plan made in Python, nothing else is known."""
     found = {}
     for name, path in paths.items():
-        with path.open("rb") as file:
-            found[name] = Origin(path, hashlib.file_digest(file, "sha256").hexdigest())
+        with open_file(path, str(path)) as file:
+            digest = hashlib.sha256()
+            while block := file.read(BLOCK):
+                digest.update(block)
+        found[name] = Origin(path, digest.hexdigest())
     return found
 
 

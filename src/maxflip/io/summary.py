@@ -112,6 +112,7 @@ FIELDS: Mapping[str, Field] = {
     "include": Field(lambda rows: rows.tolist(), _rows, optional=True),
     "exclude": Field(lambda rows: rows.tolist(), _rows, optional=True),
     "ceilings": Field(_ceilings_table, _ceilings, optional=True),
+    "needs": Field(dict, optional=True),
 }
 COUNTED = (Fate.ALREADY, Fate.LEFT_OUT, Fate.NOT_FOUND, Fate.UNREACHABLE, Fate.UNUSABLE)
 
@@ -138,7 +139,7 @@ def summary_table(plan: Plan, inputs: dict[str, dict[str, str]] | None) -> dict[
 
 
 def _is_empty(value: Any) -> bool:
-    return value is None or (isinstance(value, (tuple, np.ndarray)) and len(value) == 0)
+    return value is None or (isinstance(value, (tuple, np.ndarray, Mapping)) and len(value) == 0)
 
 
 def read_summary(table: Mapping[str, Any]) -> dict[str, Any]:

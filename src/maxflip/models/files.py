@@ -32,12 +32,13 @@ def load_classifier(
     data: bytes | None = None,
     output: Scores | None = None,
     classes: Sequence[str] | None = None,
+    named: bool = True,
     watch: Watch = silent,
 ) -> TorchClassifier:
     """The model at `path`, its kind told by its content; `data` is that, where it was read already.
 
-    A .pt2 needs `output` and `classes`: what its columns are, and their names. A .skops says both itself; what is given
-    must agree, but classes may be called otherwise.
+    A .pt2 needs `output` and `classes`: what its columns are, and their names, without which it goes where nothing is
+    called by them (`named`). A .skops says both itself; what is given must agree, but classes may be called otherwise.
     """
     data = read_model(path) if data is None else data
     try:
@@ -53,12 +54,13 @@ def load_classifier(
         for sentence in loaded.notices:
             watch(Notice(sentence))
         return _converted(loaded, path, output, classes)
-    if output is None or classes is None:
+    if output is None or (named and classes is None):
         wanted = {
             "output": "'logits', 'probabilities' or 'decision'",
             "classes": "the names of the model's output columns, in order",
         }
-        absent = [key for key, given in (("output", output), ("classes", classes)) if given is None]
+        asked = {"output": output, **({"classes": classes} if named else {})}
+        absent = [key for key, given in asked.items() if given is None]
         raise ProblemError(
             [f"model.{key} is missing, and {path.name} does not say it; wanted {wanted[key]}." for key in absent]
         )
@@ -108,7 +110,7 @@ def load_sequence_classifier(
     if wrong:
         raise ProblemError(wrong)
     # In float64, as the auditor runs it: in float32 two programs may differ by more than a flip is ahead.
-    return TorchClassifier(net.double(), output="logits", classes=own if classes is None else classes)
+    return TorchClassifier(net.double(), output="logits", classes=net.class_names if classes is None else classes)
 
 
 def load_judge(path: Path, asked: Classifier, people: Cohort) -> TorchClassifier:

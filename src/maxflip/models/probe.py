@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import torch
 
-from maxflip._util.messages import first_line
+from maxflip._util.messages import counted, first_line
 from maxflip.data.inputs import Given, Inputs
 from maxflip.data.sample import Sample
 from maxflip.errors import ModelError
@@ -180,7 +180,8 @@ def _check_shape(out: object, n: int, classes: tuple[str, ...] | None) -> None:
         raise ModelError(f"the model returned shape {tuple(out.shape)}; {wanted}.{hint}")
     if classes is not None and out.shape[1] != len(classes):
         raise ModelError(
-            f"the model returned {out.shape[1]} columns, but {len(classes)} classes are named: {list(classes)}."
+            f"the model returned {counted(out.shape[1], 'column')}, but {len(classes)} "
+            f"{'class is' if len(classes) == 1 else 'classes are'} named: {list(classes)}."
         )
     if not out.is_floating_point():
         raise ModelError(f"the model returned {out.dtype}; wanted floating point numbers.")
@@ -190,7 +191,9 @@ def _check_finite(out: torch.Tensor, where: Callable[[int], str]) -> None:
     bad = torch.nonzero(~torch.isfinite(out).all(dim=1)).flatten().tolist()
     if bad:
         first = ", ".join(where(j) for j in bad[:10]) + (f" and {len(bad) - 10} more" if len(bad) > 10 else "")
-        raise ModelError(f"the model's output is not finite for {len(bad)} of {len(out)} rows tried: {first}.")
+        raise ModelError(
+            f"the model's output is not finite for {len(bad)} of {counted(len(out), 'row')} tried: {first}."
+        )
 
 
 def _check_output_kind(member: Member, out: torch.Tensor) -> list[str]:

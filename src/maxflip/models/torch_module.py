@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import torch
 
-from maxflip._util.messages import first_line, listed
+from maxflip._util.messages import counted, first_line, listed
 from maxflip._util.types import Scores
 from maxflip.data.inputs import Batch, Given
 from maxflip.errors import InputError, ModelError, ResourceError
@@ -222,7 +222,7 @@ def _remedy(module: object, x: Given) -> str:
         examples = [node.meta.get("val") for node in module.graph.nodes if node.op == "placeholder"]
         widths = [int(e.shape[1]) for e in examples if isinstance(e, torch.Tensor) and e.ndim == 2]
         if widths and widths[0] != x.shape[1]:
-            return f" It was exported for {widths[0]} features; the cohort has {x.shape[1]}."
+            return f" It was exported for {counted(widths[0], 'feature')}; the cohort has {x.shape[1]}."
         return (
             " An exported model must take any number of rows: "
             "torch.export.export(net, (x,), dynamic_shapes=({0: torch.export.Dim('rows')},))."
@@ -230,5 +230,5 @@ def _remedy(module: object, x: Given) -> str:
     parts = list(module.modules()) if isinstance(module, torch.nn.Module) else []
     first = next((part for part in parts if isinstance(part, torch.nn.Linear)), None)
     if first is not None and first.in_features != x.shape[-1]:
-        return f" Its first linear layer takes {first.in_features} features; the cohort has {x.shape[-1]}."
+        return f" Its first linear layer takes {counted(first.in_features, 'feature')}; the cohort has {x.shape[-1]}."
     return ""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from maxflip._util.messages import did_you_mean, shown
+from maxflip._util.messages import counted, did_you_mean, shown
 from maxflip.errors import InputError
 from maxflip.networks.base import Names, Numbers, SequenceNetwork
 from maxflip.networks.steps import Steps
@@ -136,7 +136,7 @@ def _numbers(what: str, columns: Columns, size: int, names: tuple[str, ...] | No
             found.append(column)
         else:
             hint = did_you_mean(column, names or ())
-            raise InputError(f"{what}: {shown(column)} is none of the {size} columns.{hint}")
+            raise InputError(f"{what}: {shown(column)} is none of the {counted(size, 'column')}.{hint}")
     if len(set(found)) < len(found):
         raise InputError(f"{what} names a column twice: {shown(columns)}.")
     return sorted(found)

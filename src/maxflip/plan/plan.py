@@ -131,6 +131,8 @@ class Plan:
         include: row numbers of samples that must be picked.
         exclude: row numbers of samples that must not be picked.
         ceilings: bound or estimate as a function of the budgets, for `what_if`.
+        needs: {budget: draw}: if nobody is picked, what the known flip that comes nearest to fitting draws of each
+            budget that is too small for it; otherwise empty.
         pool: all flips that were found, including the picked ones; None for a plan saved without them.
         must_hold: scenarios in which flips must pass, besides the full change.
         holds: number of flips that still pass if changes are carried out in part or rounded; None: not known.
@@ -168,6 +170,7 @@ class Plan:
     include: Rows = field(default_factory=no_rows)
     exclude: Rows = field(default_factory=no_rows)
     ceilings: tuple[Ceiling, ...] = ()
+    needs: Mapping[str, float] = field(default_factory=dict)
     pool: Pool | None = field(default=None, repr=False)
     must_hold: tuple[Requirement, ...] = ()
     holds: Holds | None = None

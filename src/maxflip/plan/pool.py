@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxflip._util.frozen import Frozen
+from maxflip._util.messages import counted
 from maxflip._util.parallel import rows_of
 from maxflip._util.types import Floats, Rows
 from maxflip.data.slots import NOWHERE
@@ -68,7 +69,7 @@ class Pool(Frozen):
         return len(self.rows)
 
     def __repr__(self) -> str:
-        return f"Pool({len(self)} flips of {len(np.unique(self.rows))} samples)"
+        return f"Pool({counted(len(self), 'flip')} of {counted(len(np.unique(self.rows)), 'sample')})"
 
     def those(self, which: NDArray[Any]) -> Pool:
         """Some of the flips; which: places (int64), or a mask."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from maxflip._util.html import amount_of, table
-from maxflip._util.messages import CAVEAT, listed
+from maxflip._util.messages import CAVEAT, counted, listed
 from maxflip.problem.must_hold import Requirement, Uptake
 from maxflip.problem.question import Lever, Question
 
@@ -81,8 +81,9 @@ def _lever(lever: Lever) -> str:
 
 def html_of(problem: Problem) -> str:
     """Who is asked about, what is wanted of them, and what there is to spend."""
+    cohort = problem.cohort
     lines = {
-        "Cohort": f"{len(problem):,} {problem.cohort.layout.noun}s of {len(problem.cohort.features):,} features",
+        "Cohort": f"{counted(len(problem), cohort.layout.noun)} of {counted(len(cohort.features), 'feature')}",
         **asked(problem),
     }
     budgets = [(name, amount_of(b.amount), b.cost_name) for name, b in problem.budgets.items()]

@@ -17,6 +17,7 @@ from maxflip._util.types import Floats
 from maxflip.data.cohort import Cohort, in_cohort_order, real_numbers
 
 DIRECTIONS = {"up": 1, "down": -1}
+NAMED = 5  # samples with crossed limits that a message names
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +83,7 @@ def read_limits(limits: Any, directions: Any, cohort: Cohort, weighed: Collectio
     n, features = len(cohort), cohort.features
     faults: list[Fault] = []
     given: Mapping[str, Any] = {}
-    if isinstance(limits, str) and limits == "observed":
+    if are_observed(limits):
         given = {name: "observed" for name in features if name in weighed}
     elif isinstance(limits, Mapping):
         given = limits
@@ -115,6 +116,11 @@ def read_limits(limits: Any, directions: Any, cohort: Cohort, weighed: Collectio
         i = features.index(name)
         lower[:, i], upper[:, i] = low, high
     return Limits(read_only(lower), read_only(upper), read_only(direction)), faults
+
+
+def are_observed(limits: Any) -> bool:
+    """Whether the argument asks for the cohort's own range of all features that may change."""
+    return isinstance(limits, str) and limits == "observed"
 
 
 def _unknown(where: str, name: object, features: tuple[str, ...], weighed: Collection[str]) -> Fault | None:
@@ -153,7 +159,17 @@ def _pair(name: str, pair: Any, cohort: Cohort) -> tuple[tuple[Any, Any], list[F
     crossed = np.flatnonzero(np.broadcast_to(np.asarray(low) > np.asarray(high), (len(cohort),)))
     if len(crossed) and np.ndim(low) == np.ndim(high) == 0:
         return (low, high), [about(place, f"min {low} is above max {high}. Swap them.")]
-    return (low, high), [about(place, f"{cohort.where(j)}: min is above max.") for j in crossed.tolist()]
+    return (low, high), [about(place, _min_above_max(crossed, cohort))] if len(crossed) else []
+
+
+def _min_above_max(rows: NDArray[np.int64], cohort: Cohort) -> str:
+    """The first few samples are named, the others counted."""
+    where = [cohort.where(j) for j in rows[:NAMED].tolist()]
+    if len(rows) == 1:
+        return f"{where[0]}: min is above max."
+    rest = len(rows) - NAMED
+    named = ", ".join(where) + (f" and {rest:,} more" if rest > 0 else "")
+    return f"min is above max for {len(rows):,} samples: {named}. Swap them there."
 
 
 def _contradictions(sides: Mapping[str, tuple[Any, Any]], direction: NDArray[np.int8], cohort: Cohort) -> list[Fault]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from maxflip._util.faults import Fault, about, wrong
 from maxflip._util.frozen import Frozen, read_only
+from maxflip._util.messages import counted
 from maxflip._util.parallel import filled
 from maxflip._util.types import Floats, Rows
 from maxflip.data.cohort import Cohort, as_cohort
@@ -36,7 +37,7 @@ from maxflip.problem.budgets import Bill, Budget, Ledger
 from maxflip.problem.describe import html_of
 from maxflip.problem.facts import Facts
 from maxflip.problem.goal import Goal
-from maxflip.problem.limits import Limits, read_limits
+from maxflip.problem.limits import Limits, are_observed, read_limits
 from maxflip.problem.must_hold import Requirement, Scenarios, read_must_hold, scenarios_of
 from maxflip.problem.sanity import input_notices
 from maxflip.problem.terms import Terms, read_terms, with_replaced
@@ -91,6 +92,7 @@ class Problem(Frozen):
     ledger: Ledger
     functions: tuple[FunctionCost, ...]  # of the budgets `ledger.functions`
     limits: Limits
+    observed: bool  # limits are "observed" for all features that draw on a budget, whichever these are
     worth: Floats
     thrift: Mapping[str, float]  # by budget; 1 where it is not named
     include: Rows
@@ -151,6 +153,7 @@ class Problem(Frozen):
         settle("slots", slots)
         settle("steps", people.layout.steps_in_words(steps))
         settle("limits", slots.by_slot(boundaries))
+        settle("observed", are_observed(limits))
         settle("worth", read_only(values))
         settle("include", read_only(picked))
         settle("exclude", read_only(barred))
@@ -171,7 +174,7 @@ class Problem(Frozen):
         """The same question with these budgets replaced, or another margin or threshold. The model is not probed again.
 
         A budget keeps its cost and what uses it where only a number is given. What is new is checked as in a new
-        Problem.
+        Problem. Limits that are "observed" for all are those of the features that draw on the new budgets.
         """
         if margin is None and threshold is None:
             required = self.goal.required
@@ -190,9 +193,15 @@ class Problem(Frozen):
             for name in sorted(terms.drawing)
             if not self.slots.has_room_for(self.cohort.features.index(name))
         ]
+        limits = self.limits
+        if self.observed:
+            boundaries, unmeasured = read_limits("observed", None, self.cohort, terms.drawing)
+            faults += unmeasured
+            limits = replace(self.slots.by_slot(boundaries), direction=limits.direction)
         if faults:
             raise ProblemError(faults)
         other = self._copy()
+        object.__setattr__(other, "limits", limits)
         other._settle_terms(terms, self.goal, [])
         return other
 
@@ -235,7 +244,8 @@ class Problem(Frozen):
         settle("notices", (*self.lasting_notices, *chain(*own)))
 
     def __repr__(self) -> str:
-        size = f"{len(self)} {self.cohort.layout.noun}s x {len(self.cohort.features)} features"
+        people = counted(len(self), self.cohort.layout.noun)
+        size = f"{people} x {counted(len(self.cohort.features), 'feature')}"
         return f"Problem({size}, budgets: {', '.join(self.budgets)})"
 
     def _repr_html_(self) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
 
+from maxflip._util.messages import counted
 from maxflip._util.types import Floats, Mask
 from maxflip.data.cohort import Cohort
 from maxflip.models import Classifier
@@ -97,8 +98,9 @@ def _by_statistics(known: FittedOn, cohort: Cohort) -> list[str]:
     if not wrong.any():
         return []
     worst = int(np.nanargmax(np.where(wrong, away, -np.inf)))
+    lie = "lies" if wrong.sum() == 1 else "lie"
     return [
-        f"{int(wrong.sum())} of {len(wrong)} columns lie far from what {known.what} expects. The worst is "
+        f"{int(wrong.sum())} of {counted(len(wrong), 'column')} {lie} far from what {known.what} expects. The worst is "
         f"{cohort.features[worst]!r}: its median is {own.median[worst]:.4g}; the model has a centre of "
         f"{known.centre[worst]:.4g} and a spread of {known.spread[worst]:.4g}. Predictions so far from the "
         "training data mean little. Give values in the units that the model was trained on; do not scale them twice."

@@ -68,6 +68,8 @@ def resolve_target(target: Any, n: int, k: int, names: tuple[str, ...] | None) -
 def _column(target: Any, k: int, names: tuple[str, ...] | None) -> tuple[int, str]:
     """(output column, fault)"""
     if isinstance(target, str):
+        if names is None and target in map(str, range(k)):  # as a job may write it
+            return int(target), ""
         if names is None:
             return (
                 0,

@@ -144,10 +144,10 @@ def price_of(plan: Plan, budget: str) -> float | None:
 
     0 if price times amount is below a millionth of the plan's worth (solvers keep prices slightly above 0), or if no
     amount of the budget allows a better plan. Not known for a budget of 0: it freezes its features, so no solver has
-    evaluated a first unit.
+    evaluated a first unit. Nor is a price of 0 known of a budget that is too small for every known flip.
     """
     price = None if plan.prices is None else plan.prices.get(budget)
-    if price is None or plan.budgets[budget].amount == 0:
+    if price is None or plan.budgets[budget].amount == 0 or (price == 0.0 and budget in plan.needs):
         return None
     if plan.at_most({name: b.amount for name, b in plan.budgets.items()} | {budget: math.inf}) <= plan.worth:
         return 0.0
@@ -189,6 +189,8 @@ def _note(plan: Plan) -> str:
         among = ""
     elif picked is None:
         among = f"; {who} may be among the {whole(plan.count)} picked"
+    elif plan.below_margin == 1:
+        among = "; this one was not picked"
     else:
         among = f"; {whole(picked)} of them {_were(picked)} picked"
     return (

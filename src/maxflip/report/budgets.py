@@ -66,7 +66,7 @@ def budgets(plan: Plan, fewest: int = 1) -> Budgets:
         has_prices=plan.prices is not None,
         has_worths=has_worths(plan),
         asked=listed([_asked(row) for row in rows], MOST_NAMED, "; "),
-        scarce=_scarce(plan, names),
+        scarce=Markup(" ").join(filter(None, (_too_small(plan, fewest), _scarce(plan, names)))),
         example=_example(plan, names),
     )
 
@@ -79,6 +79,7 @@ def _used(plan: Plan, name: str) -> float:
 def _row(plan: Plan, name: str, fewest: int) -> Row:
     budget, spent = plan.budgets[name], plan.spend[name]
     limited = math.isfinite(budget.amount)
+    counted = number(budget.amount if limited else spent)
     return Row(
         name=isolated(name),
         pays_for=_pays_for(name, budget, plan.units),
@@ -86,7 +87,7 @@ def _row(plan: Plan, name: str, fewest: int) -> Row:
         share=percent(spent, budget.amount),
         spent=number(spent),
         amount=number(budget.amount) if limited else "no limit",
-        unit=unit_of(name, budget, plan.units),
+        unit=unit_of(name, budget, plan.units, one=counted == "1"),
         price=_price(plan, name),
         tenth=_tenth(plan, name),
         holds=_holds(plan, name),
@@ -168,8 +169,47 @@ def _holds(plan: Plan, name: str) -> Markup:
     takes = 1 / price
     if has_worths(plan) or plan.budgets[name].cost == "count" or plan.budgets[name].amount + takes > high:
         return valid
-    unit = unit_of(name, plan.budgets[name], plan.units)
-    return Markup("one more person for about {} {}; {}").format(number(takes, 2), unit or "units", valid)
+    is_one = (shown := number(takes, 2)) == "1"
+    unit = unit_of(name, plan.budgets[name], plan.units, one=is_one) or ("unit" if is_one else "units")
+    return Markup("one more person for about {} {}; {}").format(shown, unit, valid)
+
+
+def _too_small(plan: Plan, fewest: int) -> Markup:
+    """If nobody is picked: which budgets are too small for even the cheapest known flip. Its amounts are those of one
+    person, so a page without people does not show them."""
+    if not is_too_dear(plan):
+        return Markup("")
+    if not plan.needs:
+        return Markup("The budgets do not pay for any change that is known to move somebody.")
+    named = list(plan.needs.items())
+    if fewest > 1:
+        short = _in_words([isolated(name) for name, _ in named])
+        return Markup(
+            "Nobody can be picked: even the cheapest change that is known takes more than there is of {}."
+        ).format(short)
+    parts = [_needed(plan, name, drawn) for name, drawn in named]
+    return Markup("Nobody can be picked: even the cheapest change that is known takes {}.").format(_in_words(parts))
+
+
+def is_too_dear(plan: Plan) -> bool:
+    """Whether nobody is picked though flips are known, or must be dearer than the budgets."""
+    left_out = plan.fates == Fate.LEFT_OUT
+    left_out[plan.exclude] = False
+    return not plan.count and bool(plan.needs or left_out.any())
+
+
+def _needed(plan: Plan, name: str, drawn: float) -> Markup:
+    """12 squared mmHg of bp, of which there is 1"""
+    if plan.budgets[name].cost == "count":
+        return Markup("a place of {} (there is none)").format(isolated(name))
+    shown = number(drawn, 3)
+    unit = unit_of(name, plan.budgets[name], plan.units, one=shown == "1")
+    much = (
+        Markup("{} {} of {}").format(shown, unit, isolated(name))
+        if unit
+        else Markup("{} of {}").format(shown, isolated(name))
+    )
+    return Markup("{} (there is {})").format(much, number(plan.budgets[name].amount, 3))
 
 
 def _scarce(plan: Plan, names: Sequence[str]) -> Markup:
@@ -180,6 +220,8 @@ def _scarce(plan: Plan, names: Sequence[str]) -> Markup:
     if None in prices and not scarce:
         return Markup("")
     if not scarce:
+        if is_too_dear(plan):
+            return Markup("")
         return Markup(
             "By their prices, no single budget limits the plan: more of any one of them alone would not help."
         )

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from maxflip.plan.holds import Holds, Judged
 from maxflip.plan.plan import Plan
 from maxflip.report import charts
-from maxflip.report.numbers import number, percent, whole
+from maxflip.report.numbers import counted, number, percent, whole
 from maxflip.report.texts import isolated
 
 MOST_NAMED = 12  # features whose rounding is listed
@@ -39,8 +39,9 @@ def headline(plan: Plan) -> str:
     """One line for a terminal; empty if nothing is known or nobody is picked."""
     if plan.holds is None or not plan.count:
         return ""
+    held = plan.holds.uptake[0.9]
     return (
-        f"If 90% of each change is carried out, {whole(plan.holds.uptake[0.9])} of {whole(plan.count)} still pass; if "
+        f"If 90% of each change is carried out, {whole(held)} of {whole(plan.count)} still {_pass(held)}; if "
         f"values are rounded to their usual digits, {whole(plan.holds.rounded)}."
     )
 
@@ -56,7 +57,7 @@ def holding(plan: Plan, judges: tuple[Judged, ...] | None) -> Holding | None:
     ]
     rows.append(_row(plan, Markup("Values rounded to their usual digits"), plan.holds.rounded, _digits(plan.holds)))
     for judge in judges or ():
-        note = Markup("{} of them pass in it before any change").format(whole(judge.before))
+        note = Markup("{} of them {} in it before any change").format(whole(judge.before), _pass(judge.before))
         rows.append(_row(plan, Markup("Other model: {}").format(isolated(judge.name, 60)), judge.after, note))
     return Holding(headline(plan), rows, bool(judges), bool(plan.must_hold))
 
@@ -72,4 +73,9 @@ def _digits(holds: Holds) -> Markup:
         for name, decimals in list(holds.digits.items())[:MOST_NAMED]
     ]
     more = len(holds.digits) - len(named)
-    return Markup(", ").join(named) + (Markup(" and {} more features").format(whole(more)) if more > 0 else Markup(""))
+    rest = Markup(" and {}").format(counted(more, "more feature", "more features")) if more > 0 else Markup("")
+    return Markup(", ").join(named) + rest
+
+
+def _pass(n: int) -> str:
+    return "passes" if n == 1 else "pass"

@@ -113,11 +113,12 @@ def percent(part: float, all_of_it: float) -> str:
 
 def duration(seconds: float) -> str:
     """
-    >>> duration(0.0312), duration(75), duration(7384)
-    ('0.031 seconds', '1 min 15 s', '2 h 3 min')
+    >>> duration(0.0312), duration(1.0), duration(75), duration(7384)
+    ('0.031 seconds', '1 second', '1 min 15 s', '2 h 3 min')
     """
     if seconds < 60 or not math.isfinite(seconds):
-        return f"{number(seconds, 2 if seconds >= 0.01 else 1)} seconds"
+        shown = number(seconds, 2 if seconds >= 0.01 else 1)
+        return f"{shown} {'second' if shown == '1' else 'seconds'}"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 

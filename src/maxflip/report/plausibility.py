@@ -8,7 +8,7 @@ import numpy as np
 from markupsafe import Markup
 
 from maxflip.report import charts
-from maxflip.report.numbers import number, percent, whole
+from maxflip.report.numbers import counted, number, percent, whole
 from maxflip.report.texts import isolated
 from maxflip.study.insight import Plausibility
 
@@ -25,7 +25,7 @@ def likeness(found: Plausibility) -> Likeness | None:
     share = found.far_share
     if not known.any() or share is None:
         return None
-    whose = "" if known.all() else f" of the {whole(int(known.sum()))} people for whom this is known"
+    whose = "" if known.all() else f" of the {counted(int(known.sum()), 'person', 'people')} for whom this is known"
     rows = [
         ("typical", "Real people of the wanted class", charts.Quantiles(*_typical(found))),
         ("start", "People picked, before the change", charts.Quantiles.of(found.before[known])),
@@ -40,8 +40,8 @@ def likeness(found: Plausibility) -> Likeness | None:
             f"real person is {number(rows[1][2].p50, 2)} before the change and {number(rows[2][2].p50, 2)} after it; "
             f"among real people it is {number(rows[0][2].p50, 2)}.{_unknown(int((~known).sum()))}"
         ),
-        measured=Markup("{}. Compared with {} real people of {}.").format(
-            found.measure, whole(found.references), isolated(found.source)
+        measured=Markup("{}. Compared with {} of {}.").format(
+            found.measure, counted(found.references, "real person", "real people"), isolated(found.source)
         ),
     )
 

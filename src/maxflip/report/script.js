@@ -162,8 +162,8 @@
     const fits = (p) => data.ids[p].toLowerCase().includes(wanted) || data.changes[p].some((v, i) => i % stride === 0 && features.has(v));
     shown = wanted ? order.filter(fits) : order;
     page = 0;
-    const people = shown.length === 1 ? "person" : "people";
-    $("people-found").textContent = wanted ? `${shown.length.toLocaleString("en")} of ${count.toLocaleString("en")} people found` : `${count.toLocaleString("en")} ${people}`;
+    const people = count === 1 ? "person" : "people";
+    $("people-found").textContent = wanted ? `${shown.length.toLocaleString("en")} of ${count.toLocaleString("en")} ${people} found` : `${count.toLocaleString("en")} ${people}`;
     list();
   }
 
@@ -224,7 +224,7 @@
 
   function rest(person) {
     const more = data.more[person];
-    return more ? [make("p", { class: "soft" }, `${more.toLocaleString("en")} more changes are in plan.parquet.`)] : [];
+    return more ? [make("p", { class: "soft" }, `${more.toLocaleString("en")} more ${more === 1 ? "change is" : "changes are"} in plan.parquet.`)] : [];
   }
 
   function overTime(person) {

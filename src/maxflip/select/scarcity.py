@@ -1,4 +1,4 @@
-"""Which budgets limit a plan: a budget of which enough is left has the price 0."""
+"""Which budgets limit a plan: one of which enough is left has the price 0, and one may be too small for any flip."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ def true_prices(problem: Problem, prices: Floats, offered: Pool, picked: Pool) -
        v is the largest worth of a sample that is not picked.
     2. At least a tenth of it is left, and twice what the next samples would draw of it on average. These are the
        samples not picked whose cheapest flip costs at most twice their worth; or the cheapest of all, if there is none.
+       Except if D, over these flips, rises by a sample once the price is 0: then flips avoid the budget because so
+       little of it is there.
     3. It counts people, and one more fits.
 
     If every sample with a flip is picked, all prices are 0.
@@ -35,9 +37,40 @@ def true_prices(problem: Problem, prices: Floats, offered: Pool, picked: Pool) -
     unused = (left >= SCARCITY.unused * problem.ledger.amounts) & (
         left >= SCARCITY.samples_left * _needed(problem, prices, others)
     )
+    for r in np.flatnonzero(unused & ~ample & (prices > 0)):
+        without = np.where(np.arange(len(prices)) == r, 0.0, prices)
+        unused[r] = _dual(problem, without, offered) < _dual(problem, prices, offered) + worth
     counts = problem.ledger.count
     has_place = (counts > 0) & (left >= counts)
     return np.where(ample | unused | has_place, 0.0, prices)
+
+
+def _dual(problem: Problem, prices: Floats, offered: Pool) -> float:
+    """D(prices) = sum_r price_r B_r + sum_j max(0, v_j - C_j(prices)),   C_j: of the cheapest of these flips"""
+    gain = problem.worth[offered.rows] - problem.ledger.consumption(offered.changes) @ prices
+    best = np.zeros(len(problem.worth))
+    np.maximum.at(best, offered.rows, gain)
+    return float(prices[prices > 0] @ problem.ledger.amounts[prices > 0] + best.sum())
+
+
+def needs(problem: Problem, known: Pool) -> dict[str, float]:
+    """{budget: draw} of the known flip that comes nearest to fitting, for the budgets of which it draws more than there
+    is. Empty if a known flip fits, or none is known.
+
+    How near a flip comes: its largest draw as a multiple of the amount. A budget that all known flips exceed is
+    always among these.
+    """
+    if not len(known):
+        return {}
+    amounts = problem.ledger.amounts
+    drawn = problem.bill(known.rows, known.changes).consumption
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(drawn > 0, drawn / amounts, 0.0).max(axis=1)
+    nearest = int(share.argmin())
+    over = drawn[nearest] > amounts
+    if not np.isfinite(drawn[nearest][over]).all():
+        return {}
+    return {problem.ledger.names[r]: float(drawn[nearest, r]) for r in np.flatnonzero(over).tolist()}
 
 
 def _needed(problem: Problem, prices: Floats, others: Pool) -> Floats:

@@ -90,7 +90,7 @@ def read_group(group: Any, cohort: Cohort) -> tuple[str, NDArray[np.object_]]:
         )
     cells = [_plain(cell) for cell in in_cohort_order(group, cohort)]
     if len(cells) != len(cohort):
-        raise InputError(f"group: got {counted(len(cells), 'value')}; the cohort has {len(cohort):,} samples.")
+        raise InputError(f"group: got {counted(len(cells), 'value')}; the cohort has {counted(len(cohort), 'sample')}.")
     values = np.empty(len(cells), dtype=object)
     values[:] = cells
     return name, values

@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 
 from maxflip._util.frozen import Frozen
+from maxflip._util.messages import counted
 from maxflip._util.types import Floats, Mask
 from maxflip.plan.holds import Judged
 from maxflip.plan.plan import Fate, Plan
@@ -106,12 +107,13 @@ def misfits(insight: Insight, plan: Plan) -> list[str]:
             faults.append(f"frontier: the scales are {list(ahead.scales)}; wanted at least one, ascending.")
         for scale, count, worth in zip(ahead.scales, ahead.counts, ahead.worths, strict=True):
             if scale == 1.0 and (count, worth) != (plan.count, plan.worth):
-                faults.append(f"frontier: at scale 1 it has {count} samples; the plan has {plan.count}.")
+                faults.append(f"frontier: at scale 1 it has {counted(count, 'sample')}; the plan has {plan.count}.")
     for judge in insight.judges or ():
         if not max(judge.before, judge.after) <= plan.count:
-            faults.append(f"judges: {judge.name}: {judge.after} flips pass in it; the plan has {plan.count}.")
+            passing = f"{counted(judge.after, 'flip')} {'passes' if judge.after == 1 else 'pass'}"
+            faults.append(f"judges: {judge.name}: {passing} in it; the plan has {plan.count}.")
     if near is not None and not len(near.before) == len(near.after) == plan.count:
-        faults.append(f"plausibility: has {len(near.after)} samples; the plan has {plan.count}.")
+        faults.append(f"plausibility: has {counted(len(near.after), 'sample')}; the plan has {plan.count}.")
     if groups is not None:
         fates = plan.fate_counts()
         known = {"size": len(plan.fates), "picked": plan.count, "already": fates[Fate.ALREADY]}

@@ -19,6 +19,7 @@ from maxflip.data.tables import Column
 _EXACT_INTEGERS = 2**53
 _NUMBER = r"^[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|(?i:nan|inf|infinity))$"
 _WHOLE = r"^[+-]?\d+$"
+_COLUMN = re.compile("0|[1-9][0-9]{0,8}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,22 +166,30 @@ class Extra(Protocol):
 
 @dataclass(frozen=True)
 class Label:
-    """The wanted class of each sample, by name or, if no class is called so, by output column. Read as columns."""
+    """The wanted class of each sample, by name or, if no class is called so, by output column. Read as columns.
+
+    classes: their names; None: they have none, and the number of columns is found later
+    """
 
     column: str
-    classes: tuple[str, ...]
+    classes: tuple[str, ...] | None
 
     @property
     def wanted(self) -> str:
+        if self.classes is None:
+            return "wanted an output column, 0 or more: the classes have no names"
         return f"wanted one of {listed(self.classes)}, or an output column from 0 to {len(self.classes) - 1}"
 
     def accepts(self, cells: Cells) -> bool:
         return cells.holds_labels
 
     def read(self, cells: Cells) -> tuple[NDArray[Any], dict[int, BadCell]]:
-        place = {str(i): i for i in range(len(self.classes))} | {name: i for i, name in enumerate(self.classes)}
         given = cells.names()
-        found = [place.get(_label(cell), -1) for cell in given]
+        if self.classes is None:
+            found = [int(text) if _COLUMN.fullmatch(text := _label(cell)) else -1 for cell in given]
+        else:
+            place = {str(i): i for i in range(len(self.classes))} | {name: i for i, name in enumerate(self.classes)}
+            found = [place.get(_label(cell), -1) for cell in given]
         wrong = {j: bad_value(cell) for j, (cell, column) in enumerate(zip(given, found, strict=True)) if column < 0}
         return np.array(found, dtype=np.int64), wrong
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxflip._util.faults import ALIKE
+from maxflip._util.messages import counted
 from maxflip.errors import InputError
 
 LONGEST_FIELD = 1_000_000  # bytes in one cell
@@ -65,7 +66,7 @@ class Layout:
             self._stop(rest, 0, "a quote is opened in this row and never closed. Close it, or double it.")
         if self._ragged > ALIKE:
             more = self._ragged - ALIKE
-            self._faults.append(f"{self.source}: ... and {more} more lines with a wrong number of fields.")
+            self._faults.append(f"{self.source}: ... and {counted(more, 'more line')} with a wrong number of fields.")
         if self._faults:
             raise InputError(self._faults)
 
@@ -102,8 +103,8 @@ class Layout:
         ragged = np.flatnonzero(is_row & (fields != len(self.names))).tolist()
         for k in ragged[: max(0, ALIKE - self._ragged)]:
             self._faults.append(
-                f"{self._line(whole, int(starts[k]))} (row {numbers[k]}): {fields[k]} fields; the header has "
-                f"{len(self.names)}. Put a field that holds a comma in quotes, or correct the row."
+                f"{self._line(whole, int(starts[k]))} (row {numbers[k]}): {counted(int(fields[k]), 'field')}; "
+                f"the header has {len(self.names)}. Put a field that holds a comma in quotes, or correct the row."
             )
         self._ragged += len(ragged)
         self.is_multiline |= whole.count(b"\n") > len(ends)

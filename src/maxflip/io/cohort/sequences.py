@@ -236,5 +236,7 @@ def _matched(rows: _Rows, static: Static) -> tuple[NDArray[np.int64], list[str]]
         for text in extra[:ALIKE]
     ]
     rest = max(0, len(missing) - ALIKE) + max(0, len(extra) - ALIKE)
-    faults += [f"{static.source}: ... and {rest} more ids that stand in one of the two files alone."] if rest else []
+    if rest:
+        stand = f"more {'id that stands' if rest == 1 else 'ids that stand'}"
+        faults.append(f"{static.source}: ... and {rest} {stand} in one of the two files alone.")
     return np.array([place.get(text, 0) for text in rows.ids], dtype=np.int64), faults

@@ -16,7 +16,7 @@ import numpy as np
 
 from maxflip._util.events import Watch
 from maxflip._util.faults import Fault, Place, about, missing, wrong
-from maxflip._util.messages import listed
+from maxflip._util.messages import counted, listed
 from maxflip._util.types import Floats, Scores
 from maxflip.data.cohort import Cohort
 from maxflip.errors import InputError, MaxflipError, ModelError, ProblemError
@@ -146,7 +146,7 @@ class Job:
                 return load_sequence_classifier(
                     self.model_file, features=people.features, static_features=people.static_features, **says
                 )
-            return load_classifier(self.model_file, watch=watch, **says)
+            return load_classifier(self.model_file, watch=watch, named=self.goal.names_classes, **says)
         except ProblemError as error:
             raise ProblemError([f"{self.source}: {sentence}" for sentence in error.problems]) from error
 
@@ -158,7 +158,7 @@ class Job:
         """The cohort and the columns of targets, worths, limits and groups that the job names."""
         extra: list[Extra] = []
         if self.goal.target_column is not None:
-            extra.append(Label(self.goal.target_column, self.classes or ()))
+            extra.append(Label(self.goal.target_column, self.classes))
         if self.goal.worth_column is not None:
             extra.append(Amount(self.goal.worth_column))
         tables = self.limits.values() if not isinstance(self.limits, str) else ()
@@ -229,16 +229,16 @@ class Job:
         from maxflip.problem.problem import Problem
 
         people, goal = reading.cohort, self.goal
-        per_sample = (
-            None if goal.target_column is None else reading.columns[Label(goal.target_column, self.classes or ())]
-        )
+        per_sample = None if goal.target_column is None else reading.columns[Label(goal.target_column, self.classes)]
         limits: Any = "observed"
         directions: dict[str, str] = {}
         if not isinstance(self.limits, str):
             limits = {name: _sides(limit, reading) for name, limit in self.limits.items()}
             directions = {name: limit.direction for name, limit in self.limits.items() if limit.direction is not None}
         if self.groups is not None and self.groups > len(people):
-            fault = wrong(("solver", "groups"), self.groups, f"there are only {len(people)} sequences to divide.")
+            are = "is" if len(people) == 1 else "are"
+            says = f"there {are} only {counted(len(people), 'sequence')} to divide."
+            fault = wrong(("solver", "groups"), self.groups, says)
             raise ProblemError([told(fault, self.source, self.lines)])
         try:
             return Problem(

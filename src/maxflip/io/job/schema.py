@@ -165,6 +165,12 @@ class GoalForm(_Form):
     include: list[Text] = Field(default=[])
     exclude: list[Text] = Field(default=[])
 
+    @property
+    def names_classes(self) -> bool:
+        """Whether a wanted class is given by its name."""
+        wanted = self.target if isinstance(self.target, frozenset) else {self.target}
+        return any(isinstance(one, str) for one in wanted)
+
 
 class BudgetForm(_Form):
     amount: Annotated[float, PlainValidator(_amount)] = Field(description="a number >= 0, or inf")

@@ -77,12 +77,13 @@ def relative_path(folder: Path, path: Path) -> str:
 
 
 def _model(problem: Problem) -> dict[str, Any]:
-    """Output and classes; a .skops and a network for sequences state them, except other names of classes."""
+    """Output and classes; a .skops and a network for sequences state them, except other names of classes. Classes
+    without names get none: invented names could not be told from real ones."""
     classifier, names = problem.classifier, problem.classifier.classes
+    named = {} if names is None else {"classes": list(names)}
     if isinstance(classifier, SklearnClassifier) or problem.cohort.ragged is not None:
-        return {} if names is None else {"classes": list(names)}
-    output = classifier.output if isinstance(classifier, TorchClassifier) else None
-    return {"output": output, "classes": list(names or map(str, range(problem.goal.wanted.shape[1])))}
+        return named
+    return {"output": classifier.output if isinstance(classifier, TorchClassifier) else None, **named}
 
 
 def _goal(problem: Problem, files: CohortFiles) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from maxflip._util.messages import counted
 from maxflip._util.types import Floats
 from maxflip.errors import ModelError
 from maxflip.models.sklearn.parts import Seen
@@ -35,7 +36,9 @@ def check_agreement(
         out = converted(torch.tensor(x))
         got = (torch.softmax(out, dim=1) if output == "logits" else out).numpy()
     if got.shape != expected.shape:
-        raise ModelError(f"model: its conversion gives {got.shape[1]} classes, {method} {expected.shape[1]}.")
+        raise ModelError(
+            f"model: its conversion gives {counted(got.shape[1], 'class', 'classes')}, {method} {expected.shape[1]}."
+        )
     apart = float(np.abs(got - expected).max())
     size = 1.0 if output == "logits" else float(np.abs(expected).max())
     if not apart <= TOLERANCE * size:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from maxflip._util.messages import first_line, listed
+from maxflip._util.messages import counted, first_line, listed
 from maxflip.errors import MaxflipError, ModelError
 from maxflip.models.sklearn.check import check_agreement
 from maxflip.models.sklearn.heads import check_known, convert_classifier
@@ -94,7 +94,7 @@ class SklearnClassifier(TorchClassifier):
         unnamed = list(features) == [f"x{i}" for i in range(len(features))]
         if len(features) == self.n_features and (unnamed or not names or tuple(features) == names):
             return
-        trained = f"{self.n_features} columns" + (f": {listed(names)}" if names else "")
+        trained = counted(self.n_features, "column") + (f": {listed(names)}" if names else "")
         order = " Put them in the model's order." if sorted(features) == sorted(names) else ""
         raise ModelError(
             f"the model was trained on {trained}; the cohort has {len(features)}: {listed(features)}.{order}"
