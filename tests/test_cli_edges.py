@@ -29,7 +29,7 @@ from tests.test_cli import invoke
 # torch has loaded a model for the first time, which imports more.
 AS_NOBODY = """
 import json, os, pathlib, sys, maxflip.cli.run_job, maxflip_wall
-from maxflip.cli.main import run
+from maxflip.__main__ import main
 maxflip_wall.load_model(pathlib.Path(sys.argv[1]).read_bytes(), "model.pt2")
 for told, *command in json.loads(sys.argv[2]):
     if os.fork() == 0:
@@ -38,7 +38,7 @@ for told, *command in json.loads(sys.argv[2]):
         if os.geteuid() == 0:
             os.setuid(65534)
         sys.argv[1:] = command
-        sys.exit(run())
+        main()
     print(os.waitstatus_to_exitcode(os.wait()[1]))
 """
 JOB = job_text(["a", "b"], {"a": 50.0})

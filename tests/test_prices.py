@@ -71,9 +71,9 @@ def test_one_score_and_squared_budgets_reach_the_closed_form_optimum(seed: int) 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(100 if LONG else 3))
+@pytest.mark.parametrize("seed", range(100 if LONG else 2))
 def test_a_plan_is_within_one_sample_per_budget_of_its_proved_bound(kind: str, seed: int) -> None:
-    problem = random_linear(seed, kind, most=60 if LONG else 20)
+    problem = random_linear(seed, kind)
     plan = solve(problem, Prices())
     assert plan.bound is not None
     largest = np.sort(problem.worth)[::-1][: len(problem.ledger.names)].sum()
@@ -190,7 +190,7 @@ def test_a_frontier_never_falls() -> None:
 
 
 def test_workers_chunks_of_work_and_threads_change_no_bit() -> None:
-    n, chunk, shares = (200, 32, (1, 3, 7)) if LONG else (60, 16, (1, 3))
+    n, chunk, shares = (200, 32, (1, 3, 7) if LONG else (1, 3))
     problem = net_problem(n=n, budgets={f"x{i}": 5.0 + i for i in range(4)})
     plans = [solve(problem, Prices(chunk=chunk), engine=Local(workers)) for workers in shares]
     threads = torch.get_num_threads()
