@@ -26,8 +26,7 @@ from tests.examples import linear_net, small_net
 from tests.test_contract import assert_lawful, same
 
 FEATURES = 3
-N = 40 if LONG else 20
-X = np.random.default_rng(0).normal(size=(40, FEATURES))[:N] * [1.0, 5.0, 0.3] + [0.0, 20.0, 1.0]
+X = np.random.default_rng(0).normal(size=(40, FEATURES)) * [1.0, 5.0, 0.3] + [0.0, 20.0, 1.0]
 BUDGETS = {"x0": 20.0, "x1": 500.0, "x2": 2.0}
 
 

@@ -100,7 +100,7 @@ def test_a_plan_of_another_question_is_refused(other: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("factor", [1.0, 10.0])
 def test_resolve_is_not_below_nearest_however_much_a_budget_grows(factor: float) -> None:
-    n = 100 if LONG else 40
+    n = 100 if LONG else 30
     problem = net_problem(n, seed=3, budgets={f"x{i}": Budget(n / 20, cost="absolute") for i in range(4)})
     larger = {"x0": factor * n / 20}
     found = resolve(problem, solve(problem), budgets=larger)
