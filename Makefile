@@ -8,6 +8,9 @@ DEV := .venv/installed-dev
 # Into site/; a broken link or anchor, or a page that loads something from another machine, ends it.
 DOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+# Neighbours stay with one worker as long as the other has work of its own: what they share is set up once.
+PYTEST := $(BIN)/pytest -n auto --dist worksteal
+
 .PHONY: demo test check test-research test-long docs bench format clean
 
 $(RUN): pyproject.toml constraints.txt
@@ -28,18 +31,18 @@ check: $(DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n auto
+	$(PYTEST)
 	$(DOCS)
 
 # Slower than the product, and changed more rarely.
 test-research: $(DEV)
-	$(BIN)/pytest -n auto research/tests
+	$(PYTEST) research/tests
 
 docs: $(DEV)
 	$(DOCS)
 
 test-long: $(DEV)
-	MAXFLIP_LONG=1 $(BIN)/pytest -n auto
+	MAXFLIP_LONG=1 $(PYTEST)
 
 # maxflip beside other tools, each installed into .peers on first use; docs/results/peers.md has the full form.
 # After Ctrl-C, `make bench RESUME=1` goes on.

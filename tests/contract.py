@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 from maxflip import BCMS, CCMS, KL, MS, Nearest, Prices
 from maxflip.solvers import Solver
+from tests.conftest import LONG
 
 SOLVERS: list[Solver] = [
     Prices(),
@@ -23,3 +27,21 @@ DEFAULTS: list[Solver] = [
     CCMS(outer=2, inner=30),
     KL(outer=2, inner=30),
 ]
+
+
+def named(value: Any) -> str:
+    """As an id of a test."""
+    return value if isinstance(value, str) else repr(value)
+
+
+def by_turns(
+    solvers: Sequence[Solver], names: Iterable[str], every: int, *, always: Sequence[str] = ()
+) -> list[tuple[Solver, str]]:
+    """Pairs: all in the long run; in the short one each solver has every so manieth name, each name every so manieth
+    solver, and those `always` have all."""
+    return [
+        (solver, name)
+        for i, name in enumerate(names)
+        for j, solver in enumerate(solvers)
+        if LONG or name in always or (i + j) % every == 0
+    ]

@@ -38,7 +38,7 @@ from maxflip._util.events import Advanced, Event, Finished, Notice, Started, sil
 from maxflip.solvers import SOLVERS as BY_NAME
 from maxflip.solvers import Proposal, Run, Solver
 from tests.conftest import LONG
-from tests.contract import DEFAULTS, SOLVERS
+from tests.contract import DEFAULTS, SOLVERS, by_turns
 from tests.examples import linear_net, linear_problem, net_problem, small_net
 
 every_solver = pytest.mark.parametrize("solver", SOLVERS, ids=repr)
@@ -124,8 +124,10 @@ TWICE = {"network", "five classes", "mixed budgets", "linear, mixed"}
 
 
 def cases() -> list[Any]:
-    asked = [(solver, *case) for case in problems() for solver in SOLVERS]
-    asked += [(solver, *case) for case in problems() if LONG or case[0] in TWICE for solver in DEFAULTS]
+    every = dict(problems())
+    turns = by_turns(SOLVERS, every, 2, always=["network", "linear, mixed"])
+    asked = [(solver, name, every[name]) for solver, name in turns]
+    asked += [(solver, *case) for case in every.items() if LONG or case[0] in TWICE for solver in DEFAULTS]
     return [pytest.param(*case, id=f"{case[1]}--{case[0]!r}") for case in asked]
 
 

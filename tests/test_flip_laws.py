@@ -143,7 +143,8 @@ def test_limits_and_directions_hold_to_the_last_bit_and_flips_pass_the_judge(que
 def test_the_limits_of_these_questions_bind(model: str, kind: str) -> None:
     """Or the law above would say little: many flips end on a limit, and some samples have no flip."""
     on_limit = found = missed = 0
-    for seed in range(20):
+    seeds = 20 if LONG else 8
+    for seed in range(seeds):
         question = Question(seed, model, 2 + seed % 4, kind, n=12)
         low, high = question.box()
         problem = question.problem(limits=as_limits((low, high)))
@@ -154,9 +155,9 @@ def test_the_limits_of_these_questions_bind(model: str, kind: str) -> None:
         on_limit += int((near & (flips.changes != 0)).any(axis=1)[flips.found].sum())
         found += int(flips.found.sum())
         missed += int((~flips.found).sum())
-    assert on_limit >= 10
-    assert found >= 20
-    assert missed >= 5
+    assert on_limit >= seeds / 2
+    assert found >= seeds
+    assert missed >= seeds / 4
 
 
 def costs_frozen_and_removed(question: Question, pinned: int) -> tuple[Floats, Floats]:

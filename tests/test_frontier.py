@@ -100,7 +100,7 @@ def test_a_plan_of_another_question_is_refused(other: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("factor", [1.0, 10.0])
 def test_resolve_is_not_below_nearest_however_much_a_budget_grows(factor: float) -> None:
-    n = 100
+    n = 100 if LONG else 30
     problem = net_problem(n, seed=3, budgets={f"x{i}": Budget(n / 20, cost="absolute") for i in range(4)})
     larger = {"x0": factor * n / 20}
     found = resolve(problem, solve(problem), budgets=larger)
@@ -108,7 +108,7 @@ def test_resolve_is_not_below_nearest_however_much_a_budget_grows(factor: float)
     assert found.worth >= max(solve(asked, Nearest()).worth, solve(asked, Nearest(prices="unit")).worth)
 
 
-X = np.random.default_rng(0).normal(-1.0, 1.0, size=(40, 2))
+X = np.random.default_rng(0).normal(-1.0, 1.0, size=(40 if LONG else 16, 2))
 
 
 def asked(**options: Any) -> Problem:
@@ -116,11 +116,12 @@ def asked(**options: Any) -> Problem:
     return linear_problem([1.0, 0.5], X, budgets, **options)
 
 
+TARGET = [1] * (len(X) // 2) + [0] * (len(X) // 2)
 OTHERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "weights of a budget": ({}, {"budgets": {"x0": Budget(9.0, {"x0": 0.01}), "x1": 9.0}}),
     "kind of a budget": ({}, {"budgets": {"x0": Budget(9.0, cost="absolute"), "x1": 9.0}}),
     "limits of each": ({"limits": {"x0": (X[:, 0] - 5, None)}}, {"limits": {"x0": (X[:, 0] - 10, None)}}),
-    "target of each": ({"target": [1] * 20 + [0] * 20}, {"target": [0] * 20 + [1] * 20}),
+    "target of each": ({"target": TARGET}, {"target": TARGET[::-1]}),
 }
 
 
@@ -137,7 +138,7 @@ def test_a_plan_of_a_question_that_looks_alike_is_refused(case: str) -> None:
 
 
 def test_a_plan_whose_budgets_were_divided_needs_its_solver() -> None:
-    problem, solver = asked(), Grouped(Prices(), ["a"] * 30 + ["b"] * 10)
+    problem, solver = asked(), Grouped(Prices(), ["a"] * (len(X) - 6) + ["b"] * 6)
     plan = solve(problem, solver)
     with pytest.raises(InputError, match=r"divided among 2 groups\. Give the solver too"):
         look(problem, plan, scales=[0.5, 1.0])

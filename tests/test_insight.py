@@ -15,6 +15,7 @@ from maxflip._util.events import Advanced, Event, Finished, Started
 from maxflip.study.groups import Group, Groups
 from maxflip.study.insight import for_people
 from maxflip.study.plausibility import nearest
+from tests.conftest import LONG
 from tests.examples import linear_net, linear_problem, net_problem
 from tests.sequences.examples import Total
 
@@ -49,7 +50,8 @@ class Idle:
 
 def test_more_of_all_budgets_is_never_worth_less_than_the_plan() -> None:
     """A solver that does nothing still has the plan to begin with, and all flips that it keeps."""
-    problem = net_problem(60)
+    n, amount = (60, 2.0) if LONG else (24, 0.5)
+    problem = net_problem(n, budgets={f"x{i}": amount for i in range(4)})
     plan = solve(problem)
     ahead = look(problem, replace(plan, pool=None), scales=[1.5, 3.0], solver=Idle()).frontier
     assert ahead is not None

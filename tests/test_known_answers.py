@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from maxflip import Budget, Fate, Nearest, Problem, Status, solve
+from tests.conftest import LONG
 from tests.examples import linear_problem, missing_score
 
 
@@ -48,8 +49,10 @@ def test_any_number_of_budgets_at_the_clearing_prices(seed: int) -> None:
     assert plan.count in (expected, expected - 1 if _is_close(squares, expected, capacity) else expected)
 
 
-@pytest.mark.parametrize("money", [False, True])
-@pytest.mark.parametrize(("n", "m"), [(300, 6), (1000, 20), (3000, 20)])
+LARGE = [(1000, 20, True), (3000, 20, False), (3000, 20, True)] if LONG else []
+
+
+@pytest.mark.parametrize(("n", "m", "money"), [(300, 6, False), (300, 6, True), (1000, 20, False), *LARGE])
 def test_absolute_budgets_of_a_linear_score_are_shared_out_among_all(n: int, m: int, money: bool) -> None:
     """A change of y in feature i adds |w_i| y to the score, so that all budgets together add sum_i |w_i| B_i, and any
     sample may draw on any of them. The optimum is that of one knapsack. At the market's prices everybody is as well
@@ -129,7 +132,7 @@ def unlike_features(seed: int) -> tuple[Problem, int]:
     return linear_problem(w.tolist(), x, budgets, margin=0.0), most
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, 5])
+@pytest.mark.parametrize("seed", range(8) if LONG else [0, 5])
 def test_budgets_that_no_known_flip_draws_on_get_a_price_too(seed: int) -> None:
     """Column generation alone finds bounds up to 120 people too high here. One person may still be missed."""
     problem, most = unlike_features(seed)

@@ -138,7 +138,7 @@ def test_exact_to_seven_digits_and_proved_to_nine(kind: str, classes: int) -> No
     """500 samples of each kind, 100 for each number of classes, beside a general solver: it never finds a cheaper flip,
     and nearly always the same. All that are solved are proved."""
     proved, witnesses = 0, []
-    for seed in range(50 if LONG else 8):
+    for seed in range(50 if LONG else 4):
         problem, prices = random_problem(kind, classes, seed, n=40)
         surface, flip, at = solve_exactly(problem, prices)
         upper = checked_to_nine_digits(surface, flip, at)
@@ -147,8 +147,8 @@ def test_exact_to_seven_digits_and_proved_to_nine(kind: str, classes: int) -> No
             witness = general_solver(surface, int(at[c]), flip.change[c].numpy())
             assert float(upper[c]) <= witness * (1 + 1e-7) + 1e-9
             witnesses.append(witness <= float(upper[c]) * (1 + 1e-6) + 1e-9)
-    assert proved >= 125
-    assert len(witnesses) >= (100 if LONG else 3)
+    assert proved >= (125 if LONG else 60)
+    assert len(witnesses) >= (100 if LONG else 1)
     assert np.mean(witnesses) >= (0.9 if LONG else 0.5)  # of four, one may be where the general solver gives up
 
 
@@ -161,7 +161,7 @@ def test_several_models_and_decision_values_are_exact_too(kind: str, classes: in
     if (kind, output) == ("threshold", "decision"):
         return
     proved = 0
-    for seed in range(3 if not LONG else 30):
+    for seed in range(30 if LONG else 2):
         problem, prices = random_problem(kind, classes, seed, n=40, members=members, output=output)
         surface, flip, at = solve_exactly(problem, prices)
         upper = checked_to_nine_digits(surface, flip, at)

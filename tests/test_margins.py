@@ -123,7 +123,7 @@ def test_the_trail_says_what_was_tried_and_the_margin_is_the_smallest_of_it_that
 
 
 def test_of_networks_the_shares_are_those_of_the_judges_own_predictions() -> None:
-    problem = net_problem(n=40, budgets=dict.fromkeys(["x0", "x1", "x2", "x3"], 20.0), margin=0.05)
+    problem = net_problem(n=30, budgets=dict.fromkeys(["x0", "x1", "x2", "x3"], 20.0), margin=0.05)
     judge = small_net(4, seed=0)
     with torch.no_grad():
         for parameter in judge.parameters():

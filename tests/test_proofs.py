@@ -87,11 +87,14 @@ def just_possible(seed: int, offset: float, classes: int = 2) -> tuple[Problem, 
     return Problem(margin=required, budgets=amounts, **asked), tries
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("offset", [1.0, 4e8, 1e10, 1e12])
+OFFSETS = (1.0, 4e8, 1e10, 1e12)
+THREE = OFFSETS if LONG else (4e8, 1e10)  # with three classes, a solve takes ten times as long
+
+
+@pytest.mark.parametrize(("offset", "classes"), [*((o, 2) for o in OFFSETS), *((o, 3) for o in THREE)])
 def test_nothing_is_out_of_reach_that_a_corner_reaches(offset: float, classes: int) -> None:
     tried = 0
-    for seed in range(20 if LONG else 8):
+    for seed in range(20 if LONG else 8 if classes == 2 else 4):
         case = just_possible(seed, offset, classes)
         if case is None:
             continue
@@ -100,7 +103,7 @@ def test_nothing_is_out_of_reach_that_a_corner_reaches(offset: float, classes: i
         tried += int(possible.sum())
         plan = solve(problem, SOLVERS[seed % 2])
         assert not (possible & (plan.fates == "unreachable")).any()
-    assert tried > (10 if LONG else 3)
+    assert tried > (10 if LONG else 3 if classes == 2 else 1)
 
 
 def test_what_is_far_out_of_reach_is_still_proved_so_far_from_zero() -> None:
@@ -151,7 +154,7 @@ def bound_for_a_plan_that_just_fits(asked: dict[str, Any], width: int, cost: Any
     return bound, int(judge.verdict(tight, rows[known], changes[known]).kept.sum())
 
 
-@settings(max_examples=2000 if LONG else 8)
+@settings(max_examples=2000 if LONG else 6)
 @given(st.integers(0, 2**32 - 1), st.floats(0, 12), st.integers(2, 3), st.sampled_from(["squared", "absolute"]))
 def test_no_plan_beats_the_bound_however_far_from_zero(seed: int, size: float, classes: int, cost: str) -> None:
     asked, tries = far_away(seed, 10.0**size, classes)
@@ -163,7 +166,7 @@ def test_no_plan_beats_the_bound_however_far_from_zero(seed: int, size: float, c
     assert bound >= count
 
 
-@settings(max_examples=2000 if LONG else 8)
+@settings(max_examples=2000 if LONG else 6)
 @given(st.integers(0, 2**32 - 1), st.floats(0, 12), st.integers(2, 4), st.sampled_from(SOLVERS))
 def test_what_is_unreachable_no_lawful_change_flips(seed: int, size: float, classes: int, solver: Any) -> None:
     case = just_possible(seed, 10.0**size, classes)

@@ -26,9 +26,10 @@ from maxflip.errors import ProblemError, Terminated
 from maxflip.io.insight_file import insight_bytes
 from maxflip.io.job.read import read_job
 from maxflip.study.outlook import SCALES
+from tests.conftest import LONG
 from tests.examples import net_problem, small_net
 from tests.jobs import export, job_text
-from tests.sequences.stays import edited, static_table, write_stays
+from tests.sequences.stays import edited, long_table, static_table, write_stays
 
 JOB = job_text(["age", "bmi", "bp"], {"bmi": 20.0, "bp": 10.0})
 
@@ -190,16 +191,18 @@ def test_of_sequences_groups_stand_in_the_static_file(tmp_path: Path) -> None:
     """With a proportional allocation, each scale is divided among the groups too."""
     report = 'frontier = [0.5, 1.0]\ngroup = "wish"\n'
     divided = '[solver]\nallocation = "proportional"\ngroups = 2\n'
-    path = write_stays(tmp_path, edited(("frontier = false\n", f"{report}{divided}")))
+    n = 24 if LONG else 14
+    text = edited(("frontier = false\n", f"{report}{divided}"))
+    path = write_stays(tmp_path, text, long_table(n), static_table(n))
     events: list[Event] = []
     plan = run_job(path, tmp_path / "plan", overwrite=False, watch=events.append).plan
     insight = Insight.load(tmp_path / "plan")
     assert insight is not None
     assert insight.groups is not None
-    wishes = dict(zip(static_table()["stay"], static_table()["wish"], strict=True))
+    wishes = dict(zip(static_table(n)["stay"], static_table(n)["wish"], strict=True))
     picked = [wishes[str(i)] for i in plan.ids]
     assert [(g.name, g.size, g.picked) for g in insight.groups.groups] == [
-        (name, 12, picked.count(name)) for name in ("stable", "worse")
+        (name, n // 2, picked.count(name)) for name in ("stable", "worse")
     ]
     assert insight.frontier is not None
     assert insight.frontier.counts[1] == plan.count

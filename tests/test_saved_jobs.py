@@ -95,7 +95,7 @@ def test_a_plan_saved_with_its_problem_passes_its_audit(case: str, model: Path, 
 @pytest.mark.parametrize("case", CASES)
 def test_the_job_asks_what_the_problem_asks(case: str, model: Path, tmp_path: Path) -> None:
     problem = posed(**CASES[case])
-    solve(problem).save(tmp_path / "plan", problem=problem, model=model)
+    solve(problem, Nearest()).save(tmp_path / "plan", problem=problem, model=model)
     job = read_job(tmp_path / "plan" / "job.toml")
     classifier = job.load_classifier(silent)
     again = job.with_classes_of(classifier).problem(job.read_cohort(), classifier)
@@ -118,7 +118,7 @@ def test_columns_that_the_job_adds_are_not_taken_for_features(model: Path, tmp_p
     people = Cohort.table(X, features=["ID", "Target", "a", "A_min"])
     low = np.minimum(X[:, 2], -1.0)
     problem = posed_of(people, target=[j % 3 for j in range(40)], limits={"a": (low, 9.0)}, budgets={"a": 9.0})
-    solve(problem).save(tmp_path / "plan", problem=problem, model=model)
+    solve(problem, Nearest()).save(tmp_path / "plan", problem=problem, model=model)
     again = invoke("solve", tmp_path / "plan" / "job.toml", "--out", tmp_path / "again")
     assert again.exit_code == 0, again.output
 

@@ -84,13 +84,31 @@ def clinic_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return saved(clinic(), tmp_path_factory.mktemp("clinic"))
 
 
-@pytest.fixture
-def folder(tmp_path: Path, clinic_file: Path) -> Path:
+def filled(folder: Path, clinic_file: Path) -> Path:
     x = people(60, 1)
     x.insert(0, "who", [f"P-{j:02d}" for j in range(len(x))])
-    x.to_csv(tmp_path / "cohort.csv", index=False)
-    (tmp_path / "job.toml").write_text(JOB)
-    shutil.copy(clinic_file, tmp_path / "model.skops")
+    x.to_csv(folder / "cohort.csv", index=False)
+    (folder / "job.toml").write_text(JOB)
+    shutil.copy(clinic_file, folder / "model.skops")
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path, clinic_file: Path) -> Path:
+    return filled(tmp_path, clinic_file)
+
+
+@pytest.fixture(scope="module")
+def solved_once(tmp_path_factory: pytest.TempPathFactory, clinic_file: Path) -> Path:
+    folder = filled(tmp_path_factory.mktemp("solved"), clinic_file)
+    assert solved(folder).exit_code == 0
+    return folder
+
+
+@pytest.fixture
+def solved_folder(tmp_path: Path, solved_once: Path) -> Path:
+    """With its plan, and one's own to change."""
+    shutil.copytree(solved_once, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 
@@ -126,9 +144,10 @@ def test_a_job_with_a_skops_model_is_solved_and_audited(folder: Path) -> None:
     assert (own[:, 0] - own[:, 1]).min() >= 0.1
 
 
-def test_the_auditor_asks_scikit_learn_and_not_the_conversion(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_auditor_asks_scikit_learn_and_not_the_conversion(
+    solved_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A model that predicts otherwise than its conversion is caught: the auditor has its numbers from predict_proba."""
-    assert solved(folder).exit_code == 0
     asked = []
     predict = LogisticRegression.predict_proba
 
@@ -137,16 +156,15 @@ def test_the_auditor_asks_scikit_learn_and_not_the_conversion(folder: Path, monk
         return predict(self, x)[:, ::-1]
 
     monkeypatch.setattr(LogisticRegression, "predict_proba", contrary)
-    audit = maxflip_verify.audit(folder / "plan")
+    audit = maxflip_verify.audit(solved_folder / "plan")
     assert asked
     assert any("fates.parquet: flipped" in finding for finding in audit.findings)
 
 
-def test_the_auditor_alone_needs_nothing_of_maxflip(folder: Path) -> None:
-    assert solved(folder).exit_code == 0
+def test_the_auditor_alone_needs_nothing_of_maxflip(solved_folder: Path) -> None:
     code = f"""
 import sys, maxflip_verify
-audit = maxflip_verify.audit({str(folder / "plan")!r})
+audit = maxflip_verify.audit({str(solved_folder / "plan")!r})
 strangers = [m for m in sys.modules if m.split(".")[0] == "maxflip"]
 sys.exit(0 if audit.passed and not strangers else str(audit))
 """
@@ -240,15 +258,14 @@ def test_the_job_may_say_what_the_model_says_itself(folder: Path) -> None:
     assert solved(folder).exit_code == 0
 
 
-def test_the_job_may_name_the_classes_otherwise(folder: Path) -> None:
-    assert solved(folder).exit_code == 0
-    count = Plan.load(folder / "plan").count
-    shutil.rmtree(folder / "plan")
-    edit_job(folder, "[goal]", 'classes = ["home", "hospital"]\n[goal]')
-    edit_job(folder, '"stable"', '"home"')
-    done = solved(folder)
+def test_the_job_may_name_the_classes_otherwise(solved_folder: Path) -> None:
+    count = Plan.load(solved_folder / "plan").count
+    shutil.rmtree(solved_folder / "plan")
+    edit_job(solved_folder, "[goal]", 'classes = ["home", "hospital"]\n[goal]')
+    edit_job(solved_folder, '"stable"', '"home"')
+    done = solved(solved_folder)
     assert done.exit_code == 0, done.stderr
-    assert Plan.load(folder / "plan").count == count
+    assert Plan.load(solved_folder / "plan").count == count
 
 
 def test_classes_that_are_numbers_are_named_by_their_text(folder: Path) -> None:
@@ -408,13 +425,12 @@ def test_a_job_that_contradicts_its_model(folder: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["logits", "three classes", "swapped", "one that is another's", "other columns"])
-def test_the_auditor_reads_the_model_table_by_the_same_rules(folder: Path, name: str) -> None:
-    assert solved(folder).exit_code == 0
+def test_the_auditor_reads_the_model_table_by_the_same_rules(solved_folder: Path, name: str) -> None:
     old, new, code, _ = WRONG[name]
-    edit_job(folder, old, new)
-    shutil.copy(folder / "job.toml", folder / "plan" / "job.toml")
+    edit_job(solved_folder, old, new)
+    shutil.copy(solved_folder / "job.toml", solved_folder / "plan" / "job.toml")
     with pytest.raises(maxflip_wall.Unreadable, match=r"job\.toml: model|was trained on the columns") as caught:
-        maxflip_verify.audit(folder / "plan")
+        maxflip_verify.audit(solved_folder / "plan")
     assert caught.value.exit_code == code
 
 
@@ -449,24 +465,23 @@ HOSTILE: dict[str, tuple[Callable[[Path, Path], Path], str]] = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_model_is_exit_7_and_runs_nothing(
-    folder: Path, name: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    solved_folder: Path, name: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     craft, named = HOSTILE[name]
-    assert solved(folder).exit_code == 0
     outside = tmp_path_factory.mktemp("attack")
     canary = outside / "canary"
     (outside / "canary_module.py").write_text(f"open({str(canary)!r}, 'w').close()\nclass Thing: pass\n")
     monkeypatch.syspath_prepend(outside)
-    shutil.copy(craft(outside, canary), folder / "model.skops")
-    before = snapshot(folder)
+    shutil.copy(craft(outside, canary), solved_folder / "model.skops")
+    before = snapshot(solved_folder)
     for done in (
-        invoke("solve", folder / "job.toml", "--out", folder / "other"),
-        invoke("verify", folder / "plan"),
+        invoke("solve", solved_folder / "job.toml", "--out", solved_folder / "other"),
+        invoke("verify", solved_folder / "plan"),
     ):
         assert done.exit_code == 7, done.stderr
         assert named in done.stderr
         assert "model.skops" in done.stderr
-    assert snapshot(folder) == before
+    assert snapshot(solved_folder) == before
     assert not canary.exists()
     assert "canary_module" not in sys.modules
 

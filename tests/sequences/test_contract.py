@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from maxflip import Budget, Cohort, Ensemble, Fate, Plan, Prices, Problem, Tempe
 from maxflip._util.engine import Local
 from maxflip.solvers import Solver
 from tests.conftest import LONG
-from tests.contract import SOLVERS
+from tests.contract import SOLVERS, by_turns, named
 from tests.sequences.examples import Recurrent, Total, alone, ragged_cohort, ragged_problem, ragged_values
 
 every_solver = pytest.mark.parametrize("solver", SOLVERS, ids=repr)
@@ -49,35 +49,36 @@ def assert_lawful(problem: Problem, plan: Plan) -> None:
     assert sum(plan.fate_counts().values()) == len(problem)
 
 
-def problems(n: int) -> list[tuple[str, Problem]]:
-    hours = {"hours": Budget(6.0, {"x0": 1.0, "x1": 0.5}, "absolute"), "x2": 3.0, "x0": 4.0}
-    five = TorchClassifier(Recurrent(3, 5, seed=5), output="logits")
-    wide = TorchClassifier(Recurrent(3, dtype=torch.float64), output="logits")
-    both = Ensemble([TorchClassifier(Recurrent(3, seed=s), output="logits") for s in (0, 1)])
-    ask = partial(ragged_problem, n)
-    return [
-        ("network", ask()),
-        ("last steps", ask(steps="last 2", budgets={"x0": 9.0, "x1": 9.0})),
-        ("limits", ask(limits="observed", directions={"x1": "down"})),
-        ("five classes", ask(classifier=five, target={2, 3})),
-        ("mixed budgets", ask(budgets=hours)),
-        ("count", ask(budgets={"x0": 50.0, "people": Budget(4, cost="count")})),
-        ("float64", ask(classifier=wide)),
-        ("ensemble", ask(classifier=both, budgets={f"x{i}": 20.0 for i in range(3)})),
-        ("tempered", ask(classifier=Tempered(wide, 2.0))),
-        ("worth", ask(worth=np.linspace(0.5, 3, n))),
-        ("include, exclude", ask(include=["P004"], exclude=["P001"], budgets={"x0": 30.0, "x1": 30.0})),
-    ]
+HOURS = {"hours": Budget(6.0, {"x0": 1.0, "x1": 0.5}, "absolute"), "x2": 3.0, "x0": 4.0}
+WIDE = TorchClassifier(Recurrent(3, dtype=torch.float64), output="logits")
+BOTH = Ensemble([TorchClassifier(Recurrent(3, seed=s), output="logits") for s in (0, 1)])
+QUESTIONS: dict[str, dict[str, Any]] = {
+    "network": {},
+    "last steps": {"steps": "last 2", "budgets": {"x0": 9.0, "x1": 9.0}},
+    "limits": {"limits": "observed", "directions": {"x1": "down"}},
+    "five classes": {"classifier": TorchClassifier(Recurrent(3, 5, seed=5), output="logits"), "target": {2, 3}},
+    "mixed budgets": {"budgets": HOURS},
+    "count": {"budgets": {"x0": 50.0, "people": Budget(4, cost="count")}},
+    "float64": {"classifier": WIDE},
+    "ensemble": {"classifier": BOTH, "budgets": {f"x{i}": 20.0 for i in range(3)}},
+    "tempered": {"classifier": Tempered(WIDE, 2.0)},
+    "worth": {"worth": [0.5, 3.0, 1.25, 2.0]},  # by turns
+    "include, exclude": {"include": ["P004"], "exclude": ["P001"], "budgets": {"x0": 30.0, "x1": 30.0}},
+}
 
 
-def cases() -> list[Any]:
+@cache
+def asked(name: str, n: int) -> Problem:
+    options = dict(QUESTIONS[name])
+    if "worth" in options:
+        options["worth"] = np.resize(options["worth"], n)
+    return ragged_problem(n, **options)
+
+
+@pytest.mark.parametrize(("solver", "name"), by_turns(SOLVERS, QUESTIONS, 3, always=["network"]), ids=named)
+def test_plans_are_lawful_and_repeatable(solver: Solver, name: str) -> None:
     """Prices takes its time; the others find nobody in fewer."""
-    asked = [(solver, *case) for solver in SOLVERS for case in problems(16 if isinstance(solver, Prices) else 30)]
-    return [pytest.param(*case, id=f"{case[1]}--{case[0]!r}") for case in asked]
-
-
-@pytest.mark.parametrize(("solver", "name", "problem"), cases())
-def test_plans_are_lawful_and_repeatable(solver: Solver, name: str, problem: Problem) -> None:
+    problem = asked(name, 16 if isinstance(solver, Prices) else 30)
     plan = solve(problem, solver, seed=3)
     assert_lawful(problem, plan)
     if LONG or name in TWICE:
@@ -95,9 +96,10 @@ def changes_by_id(plan: Plan) -> dict[str, list[Any]]:
 
 @every_solver
 def test_the_order_of_sequences_does_not_matter(solver: Solver) -> None:
-    values, ids = ragged_values(20, 3, seed=1), [f"P{j}" for j in range(20)]
+    n = 20 if LONG else 14
+    values, ids = ragged_values(n, 3, seed=1), [f"P{j}" for j in range(n)]
     plans = []
-    for order in (np.arange(20), np.random.default_rng(0).permutation(20)):
+    for order in (np.arange(n), np.random.default_rng(0).permutation(n)):
         cohort = Cohort.sequences([values[j] for j in order], ids=[ids[j] for j in order])
         plans.append(changes_by_id(solve(ragged_problem(cohort=cohort), solver)))
     assert plans[0] == plans[1]
@@ -107,7 +109,8 @@ def test_the_order_of_sequences_does_not_matter(solver: Solver) -> None:
 def test_workers_do_not_matter(solver: Solver) -> None:
     """Small batches, so that there is something to share."""
     small = TorchClassifier(Recurrent(3), output="logits", batch_size=4)
-    problem = ragged_problem(24, classifier=small, cohort=ragged_cohort(24))
+    n = 24 if LONG else 12
+    problem = ragged_problem(n, classifier=small, cohort=ragged_cohort(n))
     plans = [solve(problem, solver, engine=Local(workers)) for workers in (1, 2)]
     assert changes_by_id(plans[0]) == changes_by_id(plans[1])
 

@@ -13,19 +13,21 @@ from tests.sweep.laws import LAWS
 from tests.sweep.questions import LIGHT, ask
 from tests.sweep.sweep import sweep
 
-FOUND = (
-    313,
-    349,
-    428,
-    1576,
-    2385,
-    2463,
-    2857,
-    3635,
-    3694,
-    4895,
-)  # seeds beyond those of the ordinary run that once broke a law
-ORDINARY = (*range(150), 177, 193, 257)  # of the light ones: these meet whatever can be asked, and every law
+# Seeds beyond those of the ordinary run that once broke a law. Of dear ones the laws with this in their names alone are
+# asked here; the long run asks all.
+FOUND = {
+    313: "",
+    349: "",
+    428: "",
+    1576: "",
+    2385: "",
+    2463: "never_below",
+    2857: "",
+    3635: "bound",
+    3694: "",
+    4895: "never_below",
+}
+ORDINARY = range(LIGHT)  # these meet whatever can be asked, and every law
 SEEDS, AT_A_TIME = (range(10_000), 50) if LONG else (ORDINARY, 10)
 
 
@@ -38,7 +40,7 @@ def test_every_law_holds_for_random_questions(begin: int) -> None:
 
 @pytest.mark.parametrize("seed", FOUND)
 def test_questions_that_once_broke_a_law(seed: int) -> None:
-    failures = sweep(seed).failures
+    failures = sweep(seed, only=FOUND[seed]).failures
     assert not failures, "\n" + "\n".join(map(str, failures))
 
 

@@ -178,8 +178,9 @@ class Thrift:
 
     # Number of samples up to which a 0/1 program is solved to its optimum. (not tuned)
     few: int = 40
-    # Nodes of branch and bound, at most. (not tuned)
-    nodes: int = 2000
+    # Nodes of branch and bound, at most. 2000 won nothing in worth on 72 problems of 15 to 40 samples; their plans drew
+    # 0.007 % less on average, 0.44 % at most; all of solving took 29 % longer. (not kept)
+    nodes: int = 500
     # e, in units of the least worth / total draw of a picked candidate: at 1 that one would be worth nothing. (kinds)
     tilts: tuple[float, ...] = (0.9, 0.1, 0.01)
     # If more than this part of every budget is used, only single exchanges are tried. (not tuned)
