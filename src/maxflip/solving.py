@@ -27,7 +27,7 @@ from maxflip._util.types import Floats, Rows
 from maxflip.errors import InputError, ModelError
 from maxflip.plan.bracket import Ceiling, most_allowed, most_worth
 from maxflip.plan.holding import holds_of
-from maxflip.plan.plan import Fate, Places, Plan, Status
+from maxflip.plan.plan import Fate, Plan, Status
 from maxflip.plan.pool import Pool
 from maxflip.plan.used import SolverUsed
 from maxflip.problem.problem import Problem
@@ -364,7 +364,7 @@ def _selected(problem: Problem, selection: _Selection) -> dict[str, Any]:
         "selected": rows,
         "moves": changes,
         "before": _where_changed(problem, rows, changes),
-        "places": _places(problem, rows),
+        "places": problem.cohort.layout.places(problem.slots, rows),
         "confidence_after": selection.confidence,
         "spend": dict(zip(problem.ledger.names, problem.bill(rows, changes).spent().tolist(), strict=True)),
         "holds": holds_of(problem, rows, changes),
@@ -401,11 +401,6 @@ def _with_shared(problem: Problem, plan: Plan, pool: Pool, ceilings: Sequence[Ce
         estimate=None if plan.estimate is None else max(plan.worth, plan.estimate),
         status=_status(plan.worth, bound, is_known=is_bound or plan.estimate is not None),
     )
-
-
-def _places(problem: Problem, selected: Rows) -> Places | None:
-    found = problem.cohort.layout.places(problem.slots, selected)
-    return None if found is None else Places(*found)
 
 
 def _where_changed(problem: Problem, rows: Rows, changes: Floats) -> Floats:
