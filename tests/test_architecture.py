@@ -159,6 +159,14 @@ def test_only_data_knows_whether_a_cohort_is_a_table_or_sequences() -> None:
     assert found == TELLING
 
 
+def test_nobody_asks_whether_a_solver_divides_the_budgets() -> None:
+    """Each says what others need to know of it (`Solver` in solvers/base.py)."""
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
+                assert "Grouped" not in ast.unparse(node.args[1]), path
+
+
 def test_solvers_do_not_import_each_other() -> None:
     for path in (SOURCE / "solvers").glob("*.py"):
         if path.stem in ("__init__", "base"):

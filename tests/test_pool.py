@@ -15,7 +15,7 @@ import maxflip_verify
 from maxflip import InputError, Nearest, Plan, Prices, Problem, TorchClassifier, resolve, solve
 from maxflip.data.places import StepPlaces, TablePlaces
 from maxflip.plan.pool import Pool
-from maxflip.solvers.base import Proposal, Run
+from maxflip.solvers.base import Proposal, Run, Solver
 from tests.examples import linear_problem, net_problem, small_net
 from tests.jobs import export
 from tests.sequences.examples import ragged_problem
@@ -24,7 +24,7 @@ from tests.test_cli import invoke
 NEED = 2 * math.atanh(0.1)
 
 
-class Idle:
+class Idle(Solver):
     """Finds nothing."""
 
     def propose(self, problem: Problem, run: Run) -> Proposal:

@@ -123,6 +123,8 @@ def test_the_words_say_what_to_do(options: Any, parts: list[str]) -> None:
 def test_a_solver_is_made_not_named() -> None:
     with pytest.raises(InputError, match=r"got the class Nearest; wanted a solver: Nearest\(\)"):
         solve(problem(), Nearest)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"wanted a Solver, such as Prices\(\)"):
+        solve(problem(), SimpleNamespace(propose=Nearest().propose))  # type: ignore[arg-type]
     assert isinstance(solve(problem(), seed=np.int64(3)).seed, int)  # type: ignore[arg-type]
 
 

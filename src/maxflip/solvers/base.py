@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 from maxflip._util.engine import Engine
 from maxflip._util.events import Watch
@@ -16,6 +17,7 @@ from maxflip.judge import Standing
 from maxflip.plan.bracket import Ceiling
 from maxflip.plan.plan import Columns, Plan
 from maxflip.plan.pool import Pool, no_rows
+from maxflip.plan.used import SolverUsed
 from maxflip.problem.problem import Problem
 
 
@@ -85,7 +87,19 @@ def check_factor_option(name: str, value: Any) -> None:
         raise InputError([wrong(tuple(name.split(".")), value, "must be a number from 1 to 100.")])
 
 
-class Solver(Protocol):
-    """A frozen dataclass of its own options with one method; repr(solver) reproduces it."""
+class Solver(ABC):
+    """Base of all solvers: frozen dataclasses of their own options; repr(solver) reproduces one."""
 
-    def propose(self, problem: Problem, run: Run) -> Proposal: ...
+    is_joint: ClassVar[bool] = True  # whether all samples share every budget: then any of their flips go together
+
+    @abstractmethod
+    def propose(self, problem: Problem, run: Run) -> Proposal:
+        """Candidate flips for the samples that `run` has."""
+
+    def fits(self, problem: Problem, run: Run, rows: Rows, changes: Floats) -> bool:  # noqa: ARG002
+        """Whether the budgets pay for these changes (c, K) of the samples `rows`."""
+        return problem.bill(rows, changes).fits()
+
+    def used(self, problem: Problem) -> SolverUsed:  # noqa: ARG002
+        """What a plan of this problem says of the solver."""
+        return SolverUsed.of(self)

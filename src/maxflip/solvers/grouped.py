@@ -14,6 +14,7 @@ from maxflip.data.cohort import Cohort, in_cohort_order, is_listing
 from maxflip.errors import InputError
 from maxflip.judge import admissible
 from maxflip.plan.pool import Pool
+from maxflip.plan.used import SolverUsed
 from maxflip.problem.problem import Problem
 from maxflip.select.choose import choose
 from maxflip.select.twins import evened
@@ -21,7 +22,7 @@ from maxflip.solvers.base import Proposal, Run, Solver
 
 
 @dataclass(frozen=True, eq=False)
-class Grouped:
+class Grouped(Solver):
     """A proportional allocation: each group of samples has its own part of every budget.
 
         max sum_j v_j z_j  within each group g alone, with (|S_g| / |S|) B_r of every budget, S the samples to be won
@@ -36,6 +37,8 @@ class Grouped:
 
     solver: Solver
     groups: Any
+
+    is_joint = False
 
     def propose(self, problem: Problem, run: Run) -> Proposal:
         """Of each group the flips that its part of the budgets pays for; together they fit into the whole."""
@@ -70,6 +73,11 @@ class Grouped:
         """Whether every group pays for its own of these changes (c, K) of the samples `rows`."""
         bill_of = [(part, np.isin(rows, inside)) for inside, part in self._parts(problem, run)]
         return all(part.bill(rows[own], changes[own]).fits() for part, own in bill_of)
+
+    def used(self, problem: Problem) -> SolverUsed:
+        """The solver of the groups, and how many there are."""
+        groups = len(np.unique(read_groups(self.groups, problem.cohort)))
+        return SolverUsed.of(self.solver, groups, labelled=not isinstance(self.groups, (int, np.integer)))
 
     def _parts(self, problem: Problem, run: Run) -> Iterator[tuple[Rows, Problem]]:
         """The samples of each group that are to be won, and the problem of these alone."""

@@ -17,11 +17,11 @@ from maxflip.errors import InputError
 from maxflip.problem.problem import Problem
 from maxflip.search import FeaturePrices, cheapest_flips
 from maxflip.search.settings import PRICING
-from maxflip.solvers.base import Proposal, Run, check_whole_option
+from maxflip.solvers.base import Proposal, Run, Solver, check_whole_option
 
 
 @dataclass(frozen=True, kw_only=True)
-class Nearest:
+class Nearest(Solver):
     """Everyone's cheapest flip at fixed prices, and the best selection of them that the budgets allow.
 
         d_j = argmin sum_r price_r a_r(d)  s.t.  x_j + d passes and keeps its limits;   then choose.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from maxflip.solvers.base import Solver
 from maxflip.solvers.paper.options import NOT_NEGATIVE, POSITIVE, Interval
 from maxflip.solvers.paper.search import UNITS, Units
 from maxflip.solvers.paper.steps import OPTIMIZERS, Optimizer
@@ -14,7 +15,7 @@ RESIDUALS: tuple[Residual, ...] = ("raw", "relative")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Loops:
+class Loops(Solver):
     """Options that all four have.
 
     Args:

@@ -24,7 +24,7 @@ from maxflip.plan.pool import Pool
 from maxflip.problem.problem import Problem
 from maxflip.search import linear
 from maxflip.search.settings import PRICING
-from maxflip.solvers.base import Proposal, Run, check_factor_option, check_whole_option
+from maxflip.solvers.base import Proposal, Run, Solver, check_factor_option, check_whole_option
 from maxflip.solvers.prices.column_generation import ColumnGeneration
 from maxflip.solvers.prices.market import Market, Tried, per_budget, prices_of_nearest, traded
 from maxflip.solvers.prices.settings import COLUMNS, STAGES
@@ -32,7 +32,7 @@ from maxflip.solvers.prices.shard import FlipSet, Shard, has_kinks
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prices:
+class Prices(Solver):
     """Everyone's cheapest flip, at budget prices under which demand equals supply.
 
     Args:
