@@ -106,7 +106,9 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert not needs
 
 
-@pytest.mark.parametrize("module", ["maxflip", "maxflip.report", "maxflip.plan.plan", "maxflip.cli.main"])
+@pytest.mark.parametrize(
+    "module", ["maxflip", "maxflip.report", "maxflip.plan.plan", "maxflip.cli.main", "maxflip.solvers"]
+)
 def test_torch_is_not_loaded_where_it_is_not_needed(module: str) -> None:
     code = f"import sys, {module}; print([name for name in ('torch', 'highspy', 'scipy') if name in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

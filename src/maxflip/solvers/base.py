@@ -1,24 +1,30 @@
-"""What a solver is, what it is given, and what it returns."""
+"""What a solver is, what it is given, and what it returns.
+
+A solver with its options is made before torch is loaded, so that a wrong option is told at once: what needs torch is
+imported where it proposes.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from maxflip._util.engine import Engine
 from maxflip._util.events import Watch
 from maxflip._util.faults import wrong
-from maxflip._util.rng import Streams
 from maxflip._util.types import Floats, Rows
 from maxflip.errors import InputError
-from maxflip.judge import Standing
 from maxflip.plan.bracket import Ceiling
 from maxflip.plan.plan import Columns, Plan
 from maxflip.plan.pool import Pool, no_rows
 from maxflip.plan.used import SolverUsed
-from maxflip.problem.problem import Problem
+
+if TYPE_CHECKING:
+    from maxflip._util.engine import Engine
+    from maxflip._util.rng import Streams
+    from maxflip.judge import Standing
+    from maxflip.problem.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,13 +12,12 @@ from maxflip._util.messages import counted, shown
 from maxflip._util.types import Floats, Rows
 from maxflip.data.cohort import Cohort, in_cohort_order, is_listing
 from maxflip.errors import InputError
-from maxflip.judge import admissible
 from maxflip.plan.pool import Pool
 from maxflip.plan.used import SolverUsed
-from maxflip.problem.problem import Problem
-from maxflip.select.choose import choose
-from maxflip.select.twins import evened
 from maxflip.solvers.base import Proposal, Run, Solver
+
+if TYPE_CHECKING:
+    from maxflip.problem.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +41,10 @@ class Grouped(Solver):
 
     def propose(self, problem: Problem, run: Run) -> Proposal:
         """Of each group the flips that its part of the budgets pays for; together they fit into the whole."""
+        from maxflip.judge import admissible
+        from maxflip.select.choose import choose
+        from maxflip.select.twins import evened
+
         groups, wanted = read_groups(self.groups, problem.cohort), run.candidates_wanted(problem)
         must = problem.include[~run.standing.already[problem.include]]
         rows, changes, parts = [wanted[:0]], [np.empty((0, problem.width))], []
