@@ -106,7 +106,9 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert not needs
 
 
-@pytest.mark.parametrize("module", ["maxflip", "maxflip.report", "maxflip.plan.plan", "maxflip.cli.main"])
+@pytest.mark.parametrize(
+    "module", ["maxflip", "maxflip.report", "maxflip.plan.plan", "maxflip.cli.main", "maxflip.solvers"]
+)
 def test_torch_is_not_loaded_where_it_is_not_needed(module: str) -> None:
     code = f"import sys, {module}; print([name for name in ('torch', 'highspy', 'scipy') if name in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -120,13 +122,51 @@ def test_arrays_have_one_name_each() -> None:
                 assert ast.unparse(node.targets[0]) not in ("Floats", "Rows", "Mask"), path
 
 
-def test_problems_do_not_ask_whether_they_are_about_a_table_or_sequences() -> None:
-    """What differs between the two is known to the layout of the cohort (data/layout.py) and to nobody in problem/."""
-    telling = {"ragged", "Ragged", "TableLayout", "SequenceLayout", "SequenceSlots", "TableInputs", "SequenceInputs"}
-    for path in (SOURCE / "problem").glob("*.py"):
+# Names that tell a table from sequences: of cohorts, of plans, of what a model is called with, of a job.
+OF_COHORTS = {"ragged", "Ragged", "TableLayout", "SequenceLayout", "SequenceSlots", "TableInputs", "SequenceInputs"}
+OF_PLANS = {"TablePlaces", "StepPlaces", "SequencePlaces", "kind_of", "has_steps"}
+OF_MODELS = {"Batch", "SequenceNetwork"}
+OF_JOBS = {"is_sequences"}
+# Who may use them outside data/, and why.
+TELLING = {
+    "models/torch_module.py": {"Batch", "SequenceNetwork"},  # a network for sequences is called with a Batch
+    "models/fitted_on.py": {"SequenceNetwork"},  # ... and has its own shift and scale
+    "models/files.py": {"ragged"},  # a model of sequences is in a .safetensors file
+    "io/job/schema.py": {"is_sequences", "sequences"},  # [cohort] of a job has a kind, ...
+    "io/job/rules.py": {"is_sequences"},  # ... on which it depends what else the job may say
+    "io/job/read.py": {"is_sequences"},  # ... and which reader a file needs
+    "io/job/write.py": {"ragged"},  # a .safetensors file says its output itself
+    "io/cohort/write.py": {"ragged", "Ragged"},  # a table is one file, sequences are two
+    "io/changes.py": {"kind_of"},  # summary.json says which kind of places it holds
+    "report/people.py": {"has_steps"},  # the page shows step and time where there are any
+    "report/features.py": {"has_steps"},
+    "report/plots.py": {"has_steps"},  # a picture has an axis of time
+}
+
+
+def test_only_data_knows_whether_a_cohort_is_a_table_or_sequences() -> None:
+    """What differs between the two is known to data/: Layout of a cohort, Slots of a problem, Places of a plan."""
+    telling = OF_COHORTS | OF_PLANS | OF_MODELS | OF_JOBS
+    found: dict[str, set[str]] = {}
+    for path in SOURCE.rglob("*.py"):
+        room = path.relative_to(SOURCE).parts[0]
+        if room in ("data", "networks"):  # `networks` are models of sequences
+            continue
         for node in ast.walk(ast.parse(path.read_text())):
-            names = {getattr(node, part, None) for part in ("id", "attr", "name", "arg")}
-            assert not names & telling, f"{path}, line {getattr(node, 'lineno', '?')}"
+            names = {getattr(node, part, None) for part in ("id", "attr", "name", "arg")} & telling
+            if isinstance(node, ast.Compare):  # by the word that files have for the kind
+                names |= {n.value for n in ast.walk(node) if isinstance(n, ast.Constant)} & {"sequences", "table"}
+            if names:
+                found.setdefault(path.relative_to(SOURCE).as_posix(), set()).update(map(str, names))
+    assert found == TELLING
+
+
+def test_nobody_asks_whether_a_solver_divides_the_budgets() -> None:
+    """Each says what others need to know of it (`Solver` in solvers/base.py)."""
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
+                assert "Grouped" not in ast.unparse(node.args[1]), path
 
 
 def test_solvers_do_not_import_each_other() -> None:

@@ -473,6 +473,14 @@ solve("Did you mean 'bp'", "[budgets.bp]", "[budgets.bpp]")
 solve("cohrt.csv", "cohort.csv", "cohrt.csv")
 solve("modl.pt2", "model.pt2", "modl.pt2")
 solve("prices", "[budgets.bp]", '[solver]\\nname = "price"\\n[budgets.bp]')
+solver = '[solver]\\nname = "{}"\\n{}\\n[budgets.bp]'
+solve("solver.options.rounds = 0", "[budgets.bp]", solver.format("prices", "options = {rounds = 0}"))
+solve("Did you mean 'chunk'", "[budgets.bp]", solver.format("nearest", "options = {chunks = 9}"))
+solve("solver.options.residual", "[budgets.bp]", solver.format("ms", "options = {residual = 'no'}"))
+solve("solver.options.tau", "[budgets.bp]", solver.format("bcms", "options = {tau = 0.5}"))
+solve("solver.options.projection", "[budgets.bp]", solver.format("ccms", "options = {projection = 'no'}"))
+solve("solver.options.a ", "[budgets.bp]", solver.format("kl", "options = {a = -1}"))
+solve("has no presets", "[budgets.bp]", solver.format("prices", "preset = 'paper'"))
 """
 
 

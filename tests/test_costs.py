@@ -37,7 +37,8 @@ from maxflip import (
 from maxflip._util.types import Floats, Rows
 from maxflip.select.choose import choose
 from maxflip.solvers import Solver
-from maxflip.solvers.paper.search import Search, Units
+from maxflip.solvers.paper.search import Search
+from maxflip.solvers.paper.settings import Units
 from tests.examples import linear_problem, missing_score, net_problem
 from tests.test_contract import assert_lawful, same
 

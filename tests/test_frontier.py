@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxflip import Budget, Grouped, InputError, Nearest, Prices, Problem, frontier, look, resolve, solve
-from maxflip.solvers.base import Proposal, Run
+from maxflip.solvers.base import Proposal, Run, Solver
 from tests.asked import linear_questions
 from tests.conftest import LONG
 from tests.examples import linear_problem, net_problem
@@ -22,7 +22,7 @@ SCALES = [0.3, 0.97, 1.0, 1.03]
 NEED = 2 * math.atanh(0.1)
 
 
-class Fickle:
+class Fickle(Solver):
     """Finds the flips of some samples alone, others for each amount: less for more, unless flips are shared."""
 
     def propose(self, problem: Problem, run: Run) -> Proposal:

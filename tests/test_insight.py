@@ -12,6 +12,7 @@ import pytest
 
 from maxflip import Cohort, InputError, Insight, Plan, Prices, Problem, TorchClassifier, look, solve
 from maxflip._util.events import Advanced, Event, Finished, Started
+from maxflip.solvers.base import Proposal, Run, Solver
 from maxflip.study.groups import Group, Groups
 from maxflip.study.insight import for_people
 from maxflip.study.plausibility import nearest
@@ -39,12 +40,10 @@ def test_at_scale_one_stands_the_plan_itself(asked: tuple[Problem, Plan]) -> Non
     assert ahead.counts[0] < plan.count < ahead.counts[2]
 
 
-class Idle:
+class Idle(Solver):
     """Finds nothing."""
 
-    def propose(self, problem: Problem, run: Any) -> Any:
-        from maxflip.solvers.base import Proposal
-
+    def propose(self, problem: Problem, run: Run) -> Proposal:
         return Proposal(rows=np.empty(0, np.int64), changes=np.empty((0, problem.width)))
 
 

@@ -50,8 +50,8 @@ def as_dict(plan: Plan) -> dict[str, Any]:
     return {
         name: value.tolist() if isinstance(value, np.ndarray) else value
         for name, value in vars(plan).items()
-        if name in Plan.__dataclass_fields__ and name not in ("before", "pool")
-    }
+        if name in Plan.__dataclass_fields__ and name not in ("before", "pool", "places")
+    } | {"places": [plan.places.feature.tolist(), *(part.tolist() for part in plan.places.named)]}
 
 
 def test_saved_and_loaded_is_the_same(plan: Plan, tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def tight_plans(solver: Solver, rng: np.random.Generator, trials: int, folder: P
 def through_parquet(plan: Plan) -> Any:
     """The changes as plan.parquet holds them."""
     table = pq.read_table(io.BytesIO(plan_folder._parquet(changes_table(plan))))
-    return slotted(table, plan.ids, plan.features, None).moves
+    return slotted(table, plan.ids, plan.features, {}).moves
 
 
 def through_csv(plan: Plan, path: Path) -> Any:

@@ -13,8 +13,9 @@ import pytest
 
 import maxflip_verify
 from maxflip import InputError, Nearest, Plan, Prices, Problem, TorchClassifier, resolve, solve
+from maxflip.data.places import StepPlaces, TablePlaces
 from maxflip.plan.pool import Pool
-from maxflip.solvers.base import Proposal, Run
+from maxflip.solvers.base import Proposal, Run, Solver
 from tests.examples import linear_problem, net_problem, small_net
 from tests.jobs import export
 from tests.sequences.examples import ragged_problem
@@ -23,7 +24,7 @@ from tests.test_cli import invoke
 NEED = 2 * math.atanh(0.1)
 
 
-class Idle:
+class Idle(Solver):
     """Finds nothing."""
 
     def propose(self, problem: Problem, run: Run) -> Proposal:
@@ -35,8 +36,8 @@ def as_lists(pool: Pool) -> list[Any]:
     found = []
     for c, row in enumerate(pool.rows.tolist()):
         slots = np.flatnonzero(pool.changes[c])
-        step = np.zeros(len(slots), int) if pool.step is None else pool.step[c, slots]
-        feature = slots if pool.feature is None else pool.feature[slots]
+        step = pool.places.step_of(np.full(len(slots), c), slots)
+        feature = pool.places.feature[slots]
         found.append((row, sorted(zip(step.tolist(), feature.tolist(), pool.changes[c, slots].tolist(), strict=True))))
     return sorted(found)
 
@@ -45,8 +46,9 @@ def as_lists(pool: Pool) -> list[Any]:
 
 
 def test_a_union_has_every_flip_once_in_order() -> None:
-    one = Pool(np.array([2, 0, 2]), np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 0.0]]))
-    other = Pool(np.array([0, 2, 1]), np.array([[0.0, 2.0], [1.0, 1e-300], [-0.0, 1.0]]))
+    places = TablePlaces.of(2)
+    one = Pool(np.array([2, 0, 2]), np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 0.0]]), places)
+    other = Pool(np.array([0, 2, 1]), np.array([[0.0, 2.0], [1.0, 1e-300], [-0.0, 1.0]]), places)
     both = Pool.union([one, other])
     assert both.rows.tolist() == [2, 0, 2, 1]
     assert both.changes.tolist() == [[1.0, 0.0], [0.0, 2.0], [1.0, 1e-300], [0.0, 1.0]]
@@ -56,15 +58,15 @@ def test_a_union_has_every_flip_once_in_order() -> None:
 def test_slots_of_sequences_tell_flips_apart() -> None:
     """The same change at another step is another flip, and pools with other slots stand side by side."""
     at = np.array([3])
-    first = Pool(at, np.array([[1.0]]), np.array([0]), np.array([[4]]))
-    later = Pool(at, np.array([[1.0]]), np.array([0]), np.array([[5]]))
+    first = Pool(at, np.array([[1.0]]), StepPlaces(np.array([0]), np.array([[4]])))
+    later = Pool(at, np.array([[1.0]]), StepPlaces(np.array([0]), np.array([[5]])))
     assert as_lists(Pool.union([first, later, first])) == [(3, [(4, 0, 1.0)]), (3, [(5, 0, 1.0)])]
-    wide = Pool(at, np.array([[0.0, 2.0]]), np.array([0, 1]), np.array([[4, 0]]))
+    wide = Pool(at, np.array([[0.0, 2.0]]), StepPlaces(np.array([0, 1]), np.array([[4, 0]])))
     assert as_lists(Pool.union([first, wide])) == [(3, [(0, 1, 2.0)]), (3, [(4, 0, 1.0)])]
 
 
 def test_it_cannot_be_written_to() -> None:
-    pool = pickle.loads(pickle.dumps(Pool(np.array([0]), np.array([[1.0]]))))
+    pool = pickle.loads(pickle.dumps(Pool(np.array([0]), np.array([[1.0]]), TablePlaces.of(1))))
     with pytest.raises(ValueError, match="read-only"):
         pool.changes[0, 0] = 2.0
 

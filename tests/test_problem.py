@@ -124,6 +124,8 @@ def test_the_words_say_what_to_do(options: Any, parts: list[str]) -> None:
 def test_a_solver_is_made_not_named() -> None:
     with pytest.raises(InputError, match=r"got the class Nearest; wanted a solver: Nearest\(\)"):
         solve(problem(), Nearest)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"wanted a Solver, such as Prices\(\)"):
+        solve(problem(), SimpleNamespace(propose=Nearest().propose))  # type: ignore[arg-type]
     assert isinstance(solve(problem(), seed=np.int64(3)).seed, int)  # type: ignore[arg-type]
 
 
@@ -361,7 +363,7 @@ def test_one_sample_of_one_feature_is_said_so() -> None:
     p = linear_problem([1.0], [[0.0]], [1.0])
     assert repr(p) == "Problem(1 sample x 1 feature, budgets: x0)"
     assert "1 sample of 1 feature<" in p._repr_html_()
-    assert repr(Pool(np.zeros(1, np.int64), np.zeros((1, 1)))) == "Pool(1 flip of 1 sample)"
+    assert repr(Pool.of(p, np.zeros(1, np.int64), np.zeros((1, 1)))) == "Pool(1 flip of 1 sample)"
 
 
 def test_limits_per_sample_and_observed() -> None:

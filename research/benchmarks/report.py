@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 from playwright.sync_api import Browser
 
-from maxflip.plan.plan import Fate, Places, Plan, Status
+from maxflip.data.places import SequencePlaces, TablePlaces
+from maxflip.plan.plan import Fate, Plan, Status
 from maxflip.plan.used import SolverUsed
 from maxflip.problem.budgets import Budget
 from maxflip.problem.question import Question
@@ -48,7 +49,7 @@ def plan_for(people: int, steps: int) -> Plan:
     step = np.tile(np.arange(max(1, steps)), (people, len(FEATURES)))
     budgets = {name: Budget(1e9, {name: 1.0}) for name in FEATURES[:10]}
     budgets["the others"] = Budget(1e9, dict.fromkeys(FEATURES[10:], 1.0))
-    places = Places(slots, step, step.astype(np.float64), np.full(people, steps)) if steps else None
+    of_steps = SequencePlaces(slots, step, step.astype(np.float64), np.full(people, steps))
     return Plan(
         features=FEATURES,
         units=dict.fromkeys(FEATURES, "mmol/l"),
@@ -71,7 +72,7 @@ def plan_for(people: int, steps: int) -> Plan:
         seed=0,
         seconds=1.0,
         guard=1e-9,
-        places=places,
+        places=of_steps if steps else TablePlaces(slots),
         question=Question(("stable",), "margin", 0.1),
     )
 

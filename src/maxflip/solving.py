@@ -27,7 +27,7 @@ from maxflip._util.types import Floats, Rows
 from maxflip.errors import InputError, ModelError
 from maxflip.plan.bracket import Ceiling, most_allowed, most_worth
 from maxflip.plan.holding import holds_of
-from maxflip.plan.plan import Fate, Places, Plan, Status
+from maxflip.plan.plan import Fate, Plan, Status
 from maxflip.plan.pool import Pool
 from maxflip.plan.used import SolverUsed
 from maxflip.problem.problem import Problem
@@ -36,7 +36,7 @@ from maxflip.problem.sanity import outcome_notices
 from maxflip.select.choose import choice, choose
 from maxflip.select.scarcity import needs, true_prices
 from maxflip.select.twins import evened, in_order
-from maxflip.solvers import Grouped, Prices, Proposal, Run, Solver, read_groups
+from maxflip.solvers import Grouped, Prices, Proposal, Run, Solver
 
 EFFORT_AGAIN = 0.25  # effort of `choice` if an earlier selection is feasible
 
@@ -87,10 +87,7 @@ def solve(
         offered = _admitted(problem, Pool.of(problem, proposal.rows, proposal.changes))
         found = offered if earlier is None else in_order(problem, Pool.union([offered, earlier.pool]))
         # A proportional allocation has already chosen within each group; flips of an earlier plan would mix the groups.
-        if isinstance(used, Grouped):
-            shared = offered
-        else:
-            shared = evened(problem, found, run.candidates_wanted(problem), where.confidence)
+        shared = evened(problem, found, run.candidates_wanted(problem), where.confidence) if used.is_joint else offered
         made = [*stands, *([] if proposal.picked is None else [proposal.picked])]
         known = shared.places_of(max(made, key=partial(_worth, problem))) if made else None
         effort = EFFORT_AGAIN if stands else 1.0
@@ -104,14 +101,7 @@ def solve(
         proposal = replace(proposal, notices=(*proposal.notices, *chosen.notices))
         proposal = _with_true_prices(problem, proposal, shared, selection)
         plan = _plan(problem, run, proposal, selection, pool)
-    return replace(plan, solver=_used(problem, used), seconds=time.monotonic() - began)
-
-
-def _used(problem: Problem, solver: Solver) -> SolverUsed:
-    if isinstance(solver, Grouped):
-        groups = len(np.unique(read_groups(solver.groups, problem.cohort)))
-        return SolverUsed.of(solver.solver, groups, labelled=not isinstance(solver.groups, (int, np.integer)))
-    return SolverUsed.of(solver)
+    return replace(plan, solver=used.used(problem), seconds=time.monotonic() - began)
 
 
 def choose_again(
@@ -218,11 +208,7 @@ def _without(pool: Pool, dropped: Pool) -> Pool:
 
 def _allowed(problem: Problem, run: Run, solver: Solver, must: Rows, known: Pool) -> bool:
     """Whether an earlier selection is feasible for this problem."""
-    if not np.isin(must, known.rows).all():
-        return False
-    if isinstance(solver, Grouped):
-        return solver.fits(problem, run, known.rows, known.changes)
-    return problem.bill(known.rows, known.changes).fits()
+    return bool(np.isin(must, known.rows).all()) and solver.fits(problem, run, known.rows, known.changes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,8 +275,8 @@ def _check_arguments(problem: Any, solver: Any, seed: Any, start: Any, engine: A
         faults.append(f"problem: got {shown(problem)}; wanted a Problem(...).")
     if isinstance(solver, type):
         faults.append(f"solver: got the class {solver.__name__}; wanted a solver: {solver.__name__}().")
-    elif solver is not None and not callable(getattr(solver, "propose", None)):
-        faults.append(f"solver: got {shown(solver)}; wanted a solver, such as Prices().")
+    elif solver is not None and not isinstance(solver, Solver):
+        faults.append(f"solver: got {shown(solver)}; wanted a Solver, such as Prices().")
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
         faults.append(f"seed = {shown(seed)}: must be a whole number.")
     if start is not None and not isinstance(start, Plan):
@@ -365,7 +351,7 @@ def _selected(problem: Problem, selection: _Selection) -> dict[str, Any]:
         "selected": rows,
         "moves": changes,
         "before": _where_changed(problem, rows, changes),
-        "places": _places(problem, rows),
+        "places": problem.cohort.layout.places(problem.slots, rows),
         "confidence_after": selection.confidence,
         "spend": dict(zip(problem.ledger.names, problem.bill(rows, changes).spent().tolist(), strict=True)),
         "holds": holds_of(problem, rows, changes),
@@ -403,11 +389,6 @@ def _with_shared(problem: Problem, plan: Plan, pool: Pool, ceilings: Sequence[Ce
         estimate=None if plan.estimate is None else max(plan.worth, plan.estimate),
         status=_status(plan.worth, bound, is_known=is_bound or plan.estimate is not None),
     )
-
-
-def _places(problem: Problem, selected: Rows) -> Places | None:
-    found = problem.cohort.layout.places(problem.slots, selected)
-    return None if found is None else Places(*found)
 
 
 def _where_changed(problem: Problem, rows: Rows, changes: Floats) -> Floats:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maxflip.plan.plan import Fate, Places, Plan, Status
+from maxflip.data.places import SequencePlaces
+from maxflip.plan.plan import Fate, Plan, Status
 from maxflip.plan.used import SolverUsed
 from maxflip.problem.budgets import Budget
 from maxflip.problem.question import Lever, Question
@@ -75,7 +76,7 @@ def everything() -> Insight:
 
 def stays() -> Plan:
     """Two patients, measured over time."""
-    places = Places(
+    places = SequencePlaces(
         feature=np.array([0, 0, 1]),
         step=np.array([[1, 4, 4], [-1, 2, 2]]),
         time=np.array([[0.5, 7.25, 7.25], [np.nan, 3.0, 3.0]]),

@@ -13,12 +13,14 @@ from maxflip._util.engine import Local
 from maxflip._util.events import silent
 from maxflip._util.rng import Streams
 from maxflip.solvers.base import Run
+from maxflip.solvers.paper import bcms, ccms
 from maxflip.solvers.paper.chance import ChanceAlgorithm
 from maxflip.solvers.paper.kl import KLAlgorithm
 from maxflip.solvers.paper.loop import Setting
 from maxflip.solvers.paper.ms import MSAlgorithm
 from maxflip.solvers.paper.multipliers import Multipliers
-from maxflip.solvers.paper.search import Search, Units
+from maxflip.solvers.paper.search import Search
+from maxflip.solvers.paper.settings import Units
 from tests.examples import linear_problem
 
 W = np.array([1.0, -0.5])
@@ -61,6 +63,7 @@ def kl(problem: Problem, solver: KL, **options: Any) -> KLAlgorithm:
 
 
 def chance(problem: Problem, solver: BCMS | CCMS, pi: Any, **options: Any) -> ChanceAlgorithm:
-    algorithm = solver.algorithm(setting_of(problem, units=solver.units, **options))
+    setting = setting_of(problem, units=solver.units, **options)
+    algorithm = bcms.algorithm(solver, setting) if isinstance(solver, BCMS) else ccms.algorithm(solver, setting)
     algorithm.pi = tensor(pi)
     return algorithm

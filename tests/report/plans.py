@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from maxflip.data.places import TablePlaces
 from maxflip.plan.plan import Fate, Plan, Status
 from maxflip.plan.used import SolverUsed
 from maxflip.problem.budgets import Budget
@@ -164,6 +165,7 @@ def make(changes: Any = ((-3.3, 0.0), (-1.1, 12.0)), *, others: dict[Fate, int] 
             "selected": np.arange(count),
             "moves": change,
             "before": np.where(change != 0, 31.2, np.nan),
+            "places": TablePlaces.of(len(features)),
             "fates": np.array(fates, dtype=object),
             "worths": np.ones(n),
             "confidence_before": np.full(n, -0.25),

@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 from maxflip._util.frozen import FrozenMap
+from maxflip.data.places import SequencePlaces
 from maxflip.plan.bracket import Ceiling
 from maxflip.plan.holds import Holds, Judged
-from maxflip.plan.plan import Fate, Places, Plan, Status
+from maxflip.plan.plan import Fate, Plan, Status
 from maxflip.plan.used import SolverUsed
 from maxflip.problem.budgets import Budget
 from maxflip.problem.question import Question
@@ -675,7 +676,7 @@ def test_sequences_with_many_long_numbers_and_ids_stay_small(count: int, most: i
     plan = make(np.zeros((count, 35)), features=features, units={}, budgets=budgets, spend=dict.fromkeys(budgets, 1e11))
     plan = dataclasses.replace(
         plan,
-        places=Places(np.arange(35), step, step + rng.random(step.shape), np.full(count, 10_000)),
+        places=SequencePlaces(np.arange(35), step, step + rng.random(step.shape), np.full(count, 10_000)),
         moves=moves,
         before=rng.normal(scale=1e3, size=moves.shape),
         all_ids=np.array([f"{j:060d}" for j in range(count + 3)], dtype=object),

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from maxflip import Budget, Fate, Grouped, InputError, Nearest, Plan, Prices, Problem, TorchClassifier, solve
-from maxflip.solvers import Solver, read_groups
+from maxflip.solvers import Solver
+from maxflip.solvers.grouped import read_groups
 from tests.conftest import LONG
 from tests.contract import SOLVERS
 from tests.examples import linear_problem, net_problem

@@ -31,6 +31,7 @@ from maxflip import (
 )
 from maxflip._util.events import silent
 from maxflip.cli.run_job import Released, run_job
+from maxflip.data.places import SequencePlaces
 from maxflip.io.job.read import read_job
 from maxflip.models.files import load_sequence_classifier
 from maxflip.networks import GRUD, SequenceTransformer, SparseTimeLSTM, save_network
@@ -433,7 +434,7 @@ def test_a_plan_of_nobody_is_loaded_too(tmp_path: Path) -> None:
     assert released.plan.count == 0
     again = Plan.load(tmp_path / "plan")
     assert again.count == 0
-    assert again.places is not None
+    assert isinstance(again.places, SequencePlaces)
     assert invoke("verify", tmp_path / "plan").exit_code == 0
 
 

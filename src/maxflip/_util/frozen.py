@@ -46,6 +46,13 @@ def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
     return array
 
 
+def freeze(frozen: Any) -> None:
+    """Replace the arrays of a frozen dataclass by read-only views."""
+    for name, value in vars(frozen).copy().items():
+        if isinstance(value, np.ndarray):
+            object.__setattr__(frozen, name, read_only(value.view()))
+
+
 class Frozen:
     """Base of frozen dataclasses with read-only arrays; makes them read-only again after unpickling."""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from maxflip._util.faults import Fault
 from maxflip._util.frozen import Frozen
 from maxflip._util.types import Floats, Mask, Rows
+from maxflip.data.places import FullPlaces
 from maxflip.data.slots import Slots
 
 if TYPE_CHECKING:
@@ -30,9 +31,6 @@ class AskedOfSequences(Protocol):
     def sequence_faults(self, *, some_missing: bool, static_features: Sequence[str]) -> list[str]:
         """Why it cannot be asked about sequences, or about some with missing values or such static features."""
         ...
-
-
-Places = tuple[Rows, Rows, Floats, Rows]  # feature (K,), step (B, K), time (B, K), lengths (B,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,8 +144,8 @@ class Layout(ABC, Frozen):
         """What to tell of the steps that were asked for, and of what a model of that dtype makes of them."""
 
     @abstractmethod
-    def places(self, slots: Slots, rows: Rows) -> Places | None:
-        """Where the slots of these samples lie in their sequences; None of a table, whose slots are its features"""
+    def places(self, slots: Slots, rows: Rows) -> FullPlaces:
+        """Where the slots of these samples lie, with all that a plan tells of them by itself"""
 
     # What a model is called with; `batch_size` is always that of the classifier, in rows of a table
 

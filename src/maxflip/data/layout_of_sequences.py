@@ -15,10 +15,11 @@ from maxflip._util.faults import Fault, about, wrong
 from maxflip._util.frozen import read_only
 from maxflip._util.messages import counted, shown
 from maxflip._util.types import Floats, Mask, Rows
-from maxflip.data.layout import AskedOfSequences, Layout, Places
+from maxflip.data.layout import AskedOfSequences, Layout
+from maxflip.data.places import NOWHERE, SequencePlaces
 from maxflip.data.scale import spread_of
 from maxflip.data.sequences import Ragged
-from maxflip.data.slots import LAST, NOWHERE, SequenceSlots, Slots
+from maxflip.data.slots import LAST, SequenceSlots, Slots
 from maxflip.errors import InputError
 
 if TYPE_CHECKING:
@@ -206,10 +207,10 @@ class SequenceLayout(Layout):
             )
         return notices
 
-    def places(self, slots: Slots, rows: Rows) -> Places | None:
+    def places(self, slots: Slots, rows: Rows) -> SequencePlaces:
         step = slots.steps(rows, np.arange(len(slots)))
         time = np.where(step >= 0, self.lie.times[self.lie.begin[rows][:, None] + step], np.nan)
-        return slots.feature, step, time, self.lie.lengths[rows]
+        return SequencePlaces(slots.feature, step, time, self.lie.lengths[rows])
 
     def trial(self, slots: Slots, order: Rows, batch_size: int) -> Sample:
         """By length, the shortest and the longest among them: else it may happen that padding is never tried."""

@@ -16,6 +16,7 @@ from maxflip._util.frozen import read_only
 from maxflip._util.parallel import filled
 from maxflip._util.types import Floats, Mask, Rows
 from maxflip.data.layout import AskedOfSequences, Layout
+from maxflip.data.places import TablePlaces
 from maxflip.data.scale import spread_of
 from maxflip.data.slots import Slots
 from maxflip.errors import InputError
@@ -102,8 +103,8 @@ class TableLayout(Layout):
     def notices(self, steps: Any, dtype: torch.dtype) -> list[str]:
         return []
 
-    def places(self, slots: Slots, rows: Rows) -> None:
-        return None
+    def places(self, slots: Slots, rows: Rows) -> TablePlaces:
+        return TablePlaces(slots.feature)
 
     def trial(self, slots: Slots, order: Rows, batch_size: int) -> Sample:
         from maxflip.data.sample import Sample

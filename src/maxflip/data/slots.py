@@ -6,27 +6,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maxflip._util.frozen import Frozen
 from maxflip._util.types import Floats, Mask
+from maxflip.data.places import NOWHERE, P, Places, StepPlaces, TablePlaces
 
-NOWHERE = -1
 LAST = re.compile(r"last ([1-9][0-9]{0,8})")
-
-
-class OfFeatures(Protocol):
-    """Something with an entry for each feature, such as limits."""
-
-    def at(self, columns: NDArray[np.int64]) -> Self:
-        """With an entry for each place instead; `columns` (K,) tells the feature of each."""
-        ...
-
-
-P = TypeVar("P", bound=OfFeatures)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +58,9 @@ class Slots(Frozen):
         """(e,) slots of values known by sample, step and feature; NOWHERE where that is no slot"""
         return features
 
-    def described(self, rows: NDArray[np.int64]) -> tuple[()] | tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """What a reader who has not this cohort must know of the slots of some samples, to tell where they lie.
-
-        Of a table nothing; of sequences the features (K,) and steps (B, K) of the slots.
-        """
-        return ()
+    def places(self, rows: NDArray[np.int64]) -> Places:
+        """Where the slots of some samples lie, for a reader who has not this cohort."""
+        return TablePlaces(self.feature)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,5 +112,5 @@ class SequenceSlots(Slots):
         at = order[np.minimum(np.searchsorted(known, asked, sorter=order), len(known) - 1)]
         return np.where(known[at] == asked, slot[at], NOWHERE)
 
-    def described(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        return self.feature, self.step[rows]
+    def places(self, rows: NDArray[np.int64]) -> StepPlaces:
+        return StepPlaces(self.feature, self.step[rows])

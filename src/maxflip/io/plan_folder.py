@@ -361,8 +361,7 @@ def _assemble(
     all_ids = np.array(fates["id"].to_pylist(), dtype=object)
     fate = np.array([Fate(name) for name in fates["fate"].to_pylist()], dtype=object)
     selected = np.flatnonzero(fate == Fate.FLIPPED)
-    lengths = np.array(summary["lengths"], dtype=np.int64) if summary.get("kind") == "sequences" else None
-    of_slots = slotted(changes, all_ids[selected], features, lengths)
+    of_slots = slotted(changes, all_ids[selected], features, summary)
     return Plan(
         **stated,
         all_ids=all_ids,
@@ -375,5 +374,5 @@ def _assemble(
         confidence_before=fates["confidence_before"].to_numpy(),
         confidence_after=fates["confidence_after"].to_numpy()[selected],
         trace=trace,
-        pool=None if flips is None else pooled(flips, all_ids, features, of_sequences=lengths is not None),
+        pool=None if flips is None else pooled(flips, all_ids, features, summary),
     )

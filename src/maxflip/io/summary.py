@@ -133,9 +133,7 @@ def summary_table(plan: Plan, inputs: dict[str, dict[str, str]] | None) -> dict[
         value = getattr(plan, name)
         if not (field.optional and _is_empty(value)):
             table[name] = field.write(value)
-    if plan.places is not None:
-        table |= {"kind": "sequences", "lengths": plan.places.lengths.tolist()}
-    return table
+    return table | plan.places.stated
 
 
 def _is_empty(value: Any) -> bool:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from maxflip._util.messages import did_you_mean, shown
 from maxflip._util.types import Floats, Rows
+from maxflip.data.places import FullPlaces
 from maxflip.errors import InputError
 from maxflip.plan.bracket import Bracket, Ceiling, Offers, most_allowed, most_worth
 from maxflip.plan.holds import Holds
@@ -80,20 +81,6 @@ _SENTENCES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Places:
-    """Positions of the slots of a plan for sequences.
-
-    feature (K,)   step (count, K), -1 where a sequence has no such slot   time (count, K)
-    lengths (count,): number of steps of the sequences picked
-    """
-
-    feature: NDArray[np.int64]
-    step: NDArray[np.int64]
-    time: Floats
-    lengths: NDArray[np.int64]
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Plan:
     """Which of n samples with F features to change, and how; `count` of them are flipped.
@@ -120,7 +107,8 @@ class Plan:
         seed: seed of the run.
         seconds: duration of the run.
         guard: every flip exceeds the required confidence by at least this much.
-        places: positions of the slots of sequences; None: a table.
+        places: where the slots lie: feature (K,); for sequences also step (count, K), -1 where one has no such slot,
+            time (count, K), and lengths (count,), the numbers of steps.
         price_ranges: {budget: (lowest, highest amount at which its price is valid)}, for budgets where this is known.
         notices: warnings about the question, data or model.
         trace: solver progress, as columns.
@@ -159,7 +147,7 @@ class Plan:
     seed: int
     seconds: float
     guard: float
-    places: Places | None = None
+    places: FullPlaces
     price_ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     trace: Columns = field(default_factory=dict)
@@ -212,27 +200,17 @@ class Plan:
     @cached_property
     def changes(self) -> Any:  # an array, or a list of them
         """(count, F) over ALL features, 0 where nothing changes; for sequences, a list of (T_j, F)."""
-        if self.places is None:
-            return self.moves
-        picked, slot = np.nonzero(self.moves)
-        whole = [np.zeros((length, len(self.features))) for length in self.places.lengths.tolist()]
-        for c, k in zip(picked.tolist(), slot.tolist(), strict=True):
-            whole[c][self.places.step[c, k], self.places.feature[k]] = self.moves[c, k]
-        for one in whole:
-            one.setflags(write=False)
-        return whole
+        return self.places.whole(self.moves, len(self.features))
 
     @property
     def slot_features(self) -> NDArray[np.int64]:
         """(K,): the feature of each slot"""
-        return np.arange(len(self.features)) if self.places is None else self.places.feature
+        return self.places.feature
 
     @property
     def picked(self) -> Pool:
         """The flips of the selected samples."""
-        if self.places is None:
-            return Pool(self.selected, self.moves)
-        return Pool(self.selected, self.moves, self.places.feature, self.places.step)
+        return Pool(self.selected, self.moves, self.places)
 
     @cached_property
     def flips(self) -> Pool:
@@ -317,7 +295,7 @@ class Plan:
         flips = self.flips if len(plain) == len(self.budgets) else self.flips.those(np.arange(self.count))
         ledger = Ledger.compile(plain, self.features)
         offers = Offers(
-            ledger if flips.feature is None else ledger.at(flips.feature),
+            flips.places.by_slot(ledger),
             flips.rows,
             self.worths[flips.rows],
             flips.changes,
@@ -352,8 +330,7 @@ class Plan:
 
     @cached_property
     def ledger(self) -> Ledger:
-        ledger = Ledger.compile(self.budgets, self.features)
-        return ledger if self.places is None else ledger.at(self.places.feature)
+        return self.places.by_slot(Ledger.compile(self.budgets, self.features))
 
     def table(self) -> pa.Table:
         """A pyarrow Table with a row per non-zero change: id, feature, unit, before, change, after, cost.
@@ -365,23 +342,16 @@ class Plan:
         """
         import pyarrow as pa
 
-        picked, slot = np.nonzero(self.moves)
-        if self.places is not None:  # by step, then in the order of the features
-            by_step = np.lexsort((self.places.feature[slot], self.places.step[picked, slot], picked))
-            picked, slot = picked[by_step], slot[by_step]
+        picked, slot = self.places.changed(self.moves)
         change, before = self.moves[picked, slot], self.before[picked, slot]
         ledger = self.ledger
         cost = ledger.squared.sum(axis=0)[slot] * change**2 + ledger.absolute.sum(axis=0)[slot] * np.abs(change)
         is_shared = (ledger.draws.sum(axis=0) > 1) | ledger.draws[ledger.functions].any(axis=0)
         names = np.array(self.features, dtype=object)[self.slot_features[slot]]
-        steps = {}
-        if self.places is not None:
-            steps["step"] = pa.array(self.places.step[picked, slot], pa.int32())
-            steps["time"] = pa.array(self.places.time[picked, slot], pa.float64())
         return pa.table(
             {
                 "id": pa.array(self.ids[picked], pa.string()),
-                **steps,
+                **{name: pa.array(cells) for name, cells in self.places.columns(picked, slot).items()},
                 "feature": pa.array(names, pa.string()),
                 "unit": pa.array([self.units.get(n, "") for n in names], pa.string()),
                 "before": pa.array(before, pa.float64()),

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from maxflip._util.frozen import Frozen
+from maxflip._util.frozen import Frozen, freeze
 from maxflip._util.messages import counted
 from maxflip._util.parallel import rows_of
 from maxflip._util.types import Floats, Rows
-from maxflip.data.slots import NOWHERE
+from maxflip.data.places import NOWHERE, Places
 from maxflip.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,30 +26,19 @@ def no_rows() -> Rows:
 
 @dataclass(frozen=True, eq=False)
 class Pool(Frozen):
-    """c flips, any number per sample.   rows (c,): the sample of each   changes (c, K): by slot
-
-    Positions of the slots, for sequences only (None: slot k is feature k of a table):
-    feature (K,)   step (c, K): the step of each slot, -1 where the sample has no such slot
-    """
+    """c flips, any number per sample.   rows (c,): the sample of each   changes (c, K): by slot   places: of slots"""
 
     rows: Rows
     changes: Floats
-    feature: NDArray[np.int64] | None = None
-    step: NDArray[np.int64] | None = None
+    places: Places
 
     def __post_init__(self) -> None:
-        """Make the arrays read-only."""
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if value is not None:
-                view = value.view()
-                view.setflags(write=False)
-                object.__setattr__(self, field.name, view)
+        freeze(self)
 
     @classmethod
     def of(cls, problem: Problem, rows: Rows, changes: Floats) -> Pool:
         """Flips in the slots of the problem."""
-        return cls(rows, changes, *problem.slots.described(rows))
+        return cls(rows, changes, problem.slots.places(rows))
 
     @classmethod
     def union(cls, pools: Sequence[Pool]) -> Pool:
@@ -57,13 +46,8 @@ class Pool(Frozen):
 
         If slots differ between pools, each pool gets slots of its own; flips of different pools are then never equal.
         """
-        first = pools[0]
-        if all(_same_slots(first, pool) for pool in pools):
-            whole = _stacked(pools)
-        else:
-            whole = _side_by_side(pools)
-        steps = [] if whole.step is None else [whole.step]
-        return whole.those(first_of_each(whole.rows, whole.changes, *steps))
+        whole = pools[0] if len(pools) == 1 else _joined(pools)
+        return whole.those(first_of_each(whole.rows, whole.changes, *whole.places.named[1:]))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -74,8 +58,7 @@ class Pool(Frozen):
     def those(self, which: NDArray[Any]) -> Pool:
         """Some of the flips; which: places (int64), or a mask."""
         places = np.flatnonzero(which) if which.dtype == bool else which
-        step = None if self.step is None else self.step[places]
-        return Pool(self.rows[places], rows_of(self.changes, places), self.feature, step)
+        return Pool(self.rows[places], rows_of(self.changes, places), self.places.those(places))
 
     def places_of(self, others: Pool) -> Rows:
         """Positions in this pool of the flips that `others`, a pool with the same slots, has too."""
@@ -93,53 +76,25 @@ class Pool(Frozen):
 
         ids (n,), features (F,): of this pool's cohort. A flip that changes a slot the problem lacks is left out.
         """
-        if features != problem.cohort.features or (self.step is None) != problem.slots.are_all_filled:
+        if features != problem.cohort.features or not self.places.are_like(problem.slots):
             raise InputError("start: the earlier plan has other features than the problem.")
         row_of = problem.cohort.row_of
         there = np.array([row_of.get(str(i), NOWHERE) for i in ids], dtype=np.int64)[self.rows]
         known = np.flatnonzero(there != NOWHERE)
         rows, changes = there[known], rows_of(self.changes, known)
-        if self.step is None or self.feature is None:
-            return Pool.of(problem, rows, changes), known
-        flip, slot = np.nonzero(changes)
-        place = problem.slots.find(rows[flip], self.step[known][flip, slot], self.feature[slot])
-        fits = np.ones(len(rows), dtype=bool)
-        fits[flip[place == NOWHERE]] = False
-        found = place != NOWHERE
-        moved = np.zeros((len(rows), problem.width))
-        moved[flip[found], place[found]] = changes[flip[found], slot[found]]
-        return Pool.of(problem, rows[fits], moved[fits]), known[fits]
+        kept, moved = self.places.those(known).into(problem.slots, rows, changes)
+        return Pool.of(problem, rows[kept], moved), known[kept]
 
 
-def _same_slots(one: Pool, other: Pool) -> bool:
-    if one.feature is None or other.feature is None:
-        return one.feature is other.feature and one.changes.shape[1] == other.changes.shape[1]
-    return np.array_equal(one.feature, other.feature)
-
-
-def _stacked(pools: Sequence[Pool]) -> Pool:
-    if len(pools) == 1:
-        return pools[0]
-    steps = [pool.step for pool in pools if pool.step is not None]
-    return Pool(
-        np.concatenate([pool.rows for pool in pools]),
-        np.concatenate([pool.changes for pool in pools]),
-        pools[0].feature,
-        np.concatenate(steps) if steps else None,
-    )
-
-
-def _side_by_side(pools: Sequence[Pool]) -> Pool:
-    """For sequences: each pool gets its own slots, in which the flips of other pools change nothing."""
-    count, width = sum(map(len, pools)), sum(pool.changes.shape[1] for pool in pools)
-    changes, step = np.zeros((count, width)), np.full((count, width), NOWHERE)
-    flip = slot = 0
-    for pool in pools:
-        own = slice(flip, flip + len(pool)), slice(slot, slot + pool.changes.shape[1])
-        changes[own], step[own] = pool.changes, pool.step
-        flip, slot = own[0].stop, own[1].stop
-    feature = np.concatenate([pool.feature for pool in pools if pool.feature is not None])
-    return Pool(np.concatenate([pool.rows for pool in pools]), changes, feature, step)
+def _joined(pools: Sequence[Pool]) -> Pool:
+    """One after the other. A flip changes nothing in slots that are those of other pools alone."""
+    places, own = pools[0].places.joined([pool.places for pool in pools])
+    changes = np.zeros((sum(map(len, pools)), len(places.feature)))
+    flip = 0
+    for pool, slots in zip(pools, own, strict=True):
+        changes[flip : flip + len(pool), slots] = pool.changes
+        flip += len(pool)
+    return Pool(np.concatenate([pool.rows for pool in pools]), changes, places)
 
 
 def first_of_each(rows: Rows, *content: Floats | NDArray[np.int64]) -> NDArray[np.int64]:

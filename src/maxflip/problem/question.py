@@ -94,7 +94,7 @@ def _digest(problem: Problem) -> str:
     limits, slots = problem.limits, problem.slots
     everyone = np.arange(len(problem))
     parts = [problem.goal.wanted, limits.lower, limits.upper, limits.direction, slots.feature]
-    parts += slots.described(everyone)
+    parts += slots.places(everyone).named
     found = hashlib.sha256()
     for part in parts:
         found.update(f"{part.shape} {part.dtype.str} ".encode())

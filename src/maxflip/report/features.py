@@ -53,7 +53,7 @@ def features(plan: Plan, fewest: int = 1) -> Features:
         rows=rows,
         more=max(0, len(order) - MOST_ROWS),
         unchanged=len(plan.features) - len(order),
-        is_of_steps=plan.places is not None,
+        is_of_steps=plan.places.has_steps,
         has_hidden=any(row.strip is None for row in rows),
     )
 

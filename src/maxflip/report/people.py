@@ -94,7 +94,7 @@ class _Picked:
         self.rows = plan.selected[order]
         self.after = plan.confidence_after[order]
         self.of_slots = plan.slot_features
-        self.with_time = _has_times(plan)
+        self.with_time = plan.places.tell_times(plan.moves)
         self.decimals, self.reach = _looks(plan)
         self.shares = _shares(plan, plan.moves[order])
         self.budgets = list(plan.budgets)
@@ -129,9 +129,10 @@ class _Picked:
         feature = plan.features[self.of_slots[slot]]
         decimals = self.decimals[self.of_slots[slot]]
         before, after, change = change_of(float(plan.before[c, slot]), float(plan.moves[c, slot]), decimals)
-        step = "" if plan.places is None else f", step {plan.places.step[c, slot]:,}"
-        if self.with_time and plan.places is not None:
-            step += f", time {number(float(plan.places.time[c, slot]), 6)}"
+        stands = plan.places.columns(c, slot)
+        step = f", step {stands['step']:,}" if plan.places.has_steps else ""
+        if self.with_time:
+            step += f", time {number(float(stands['time']), 6)}"
         unit = Markup(" ") + isolated(plan.units[feature], 30) if plan.units.get(feature) else Markup("")
         return Markup("{}{} {} → {} <i>({}{})</i>").format(isolated(feature, 60), step, before, after, change, unit)
 
@@ -141,7 +142,7 @@ class _Picked:
         used = sorted({int(i) for c in changed for i in self.of_slots[c[:held]]})
         place = {feature: n for n, feature in enumerate(used)}
         return {
-            "steps": plan.places is not None,
+            "steps": plan.places.has_steps,
             "times": self.with_time,
             "features": [
                 [
@@ -172,8 +173,9 @@ class _Picked:
         """(feature, [step, time,] before, change) of each change, flattened into one list per person to save space."""
         plan, c = self.plan, self.order[k]
         parts: list[list[Any]] = [[place[i] for i in self.of_slots[columns].tolist()]]
-        if plan.places is not None:
-            parts += [plan.places.step[c, columns].tolist(), _shorts(plan.places.time[c, columns])]
+        if plan.places.has_steps:
+            stands = plan.places.columns(c, columns)
+            parts += [stands["step"].tolist(), _shorts(stands["time"])]
         parts += [_shorts(plan.before[c, columns]), _shorts(plan.moves[c, columns])]
         return [number for change in zip(*parts, strict=True) for number in change]
 
@@ -186,14 +188,6 @@ def _looks(plan: Plan) -> tuple[list[int], list[float]]:
         decimals.append(decimals_of(moved[moved != 0]))
         reach.append(float(np.abs(moved).max(initial=0.0)))
     return decimals, reach
-
-
-def _has_times(plan: Plan) -> bool:
-    """Whether the times of changed measurements differ from their step numbers."""
-    if plan.places is None:
-        return False
-    changed = plan.moves != 0
-    return bool((plan.places.time[changed] != plan.places.step[changed]).any())
 
 
 def _amounts(plan: Plan) -> Floats:

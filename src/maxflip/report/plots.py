@@ -90,9 +90,8 @@ def plot_changes(plan: Plan, ax: Axes | None = None) -> Axes:
     ax = _bars(ax, list(up), up, notes, "features", UP, left_out)
     ax.barh(range(len(down)), list(down.values()), color=DOWN)
     ax.axvline(0, color=QUIET, linewidth=0.8)
-    what = "people" if plan.places is None else "measurements"
     ax.set_title("Lowered (left) and raised (right)", loc="left")
-    ax.set_xlabel(what)
+    ax.set_xlabel(plan.places.changed_noun)
     ax.xaxis.set_major_formatter(lambda value, _: f"{abs(value):g}")
     low, high = min(down.values(), default=0.0), max(up.values(), default=1.0)
     ax.set_xlim(low - 0.05 * (high - low), high + 0.55 * (high - low))  # room for the notes
@@ -131,7 +130,15 @@ def plot_person(plan: Plan, id: str, ax: Axes | None = None) -> Axes:  # noqa: A
     parts = moves / _largest(plan)[feature]
     shown_features = list(dict.fromkeys(np.sort(feature).tolist()))
     names = [plan.features[i] for i in shown_features]
-    if plan.places is None:
+    if plan.places.has_steps:
+        ax = _axes(ax, rows=len(names))
+        height = np.array([shown_features.index(i) for i in feature.tolist()])
+        colours = np.where(moves > 0, UP, DOWN).tolist()
+        sizes = SMALLEST + (LARGEST - SMALLEST) * np.abs(parts)
+        ax.scatter(plan.places.columns(row, slots)["time"], height, s=sizes, c=colours, alpha=0.7)
+        _name_rows(ax, names)
+        ax.set_xlabel("time")
+    else:
         before = plan.before[row, slots]
         notes = {
             n: f"{_number(b)} → {_number(b + d)} {plan.units.get(n, '')}".rstrip()
@@ -146,14 +153,6 @@ def plot_person(plan: Plan, id: str, ax: Axes | None = None) -> Axes:  # noqa: A
         ax.axvline(0, color=QUIET, linewidth=0.8)
         ax.set_xlim(-1.1, 1.9)
         ax.set_xlabel("change / largest change of the feature in the plan")
-    else:
-        ax = _axes(ax, rows=len(names))
-        height = np.array([shown_features.index(i) for i in feature.tolist()])
-        colours = np.where(moves > 0, UP, DOWN).tolist()
-        sizes = SMALLEST + (LARGEST - SMALLEST) * np.abs(parts)
-        ax.scatter(plan.places.time[row, slots], height, s=sizes, c=colours, alpha=0.7)
-        _name_rows(ax, names)
-        ax.set_xlabel("time")
     ax.set_title(f"{_label(id)}: changes (blue up, orange down)", loc="left", parse_math=False)
     return ax
 

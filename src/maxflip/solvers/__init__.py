@@ -1,7 +1,7 @@
 """The solvers, by the names that a job file uses."""
 
 from maxflip.solvers.base import Proposal, Run, Solver
-from maxflip.solvers.grouped import Grouped, read_groups
+from maxflip.solvers.grouped import Grouped
 from maxflip.solvers.nearest import Nearest
 from maxflip.solvers.paper import BCMS, CCMS, KL, MS
 from maxflip.solvers.prices import Prices
@@ -27,5 +27,4 @@ __all__ = [
     "Proposal",
     "Run",
     "Solver",
-    "read_groups",
 ]

@@ -1,22 +1,30 @@
-"""What a solver is, what it is given, and what it returns."""
+"""What a solver is, what it is given, and what it returns.
+
+A solver with its options is made before torch is loaded, so that a wrong option is told at once: what needs torch is
+imported where it proposes.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from maxflip._util.engine import Engine
 from maxflip._util.events import Watch
 from maxflip._util.faults import wrong
-from maxflip._util.rng import Streams
 from maxflip._util.types import Floats, Rows
 from maxflip.errors import InputError
-from maxflip.judge import Standing
 from maxflip.plan.bracket import Ceiling
 from maxflip.plan.plan import Columns, Plan
 from maxflip.plan.pool import Pool, no_rows
-from maxflip.problem.problem import Problem
+from maxflip.plan.used import SolverUsed
+
+if TYPE_CHECKING:
+    from maxflip._util.engine import Engine
+    from maxflip._util.rng import Streams
+    from maxflip.judge import Standing
+    from maxflip.problem.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +93,19 @@ def check_factor_option(name: str, value: Any) -> None:
         raise InputError([wrong(tuple(name.split(".")), value, "must be a number from 1 to 100.")])
 
 
-class Solver(Protocol):
-    """A frozen dataclass of the solver's options, with one method; repr(solver) reproduces it."""
+class Solver(ABC):
+    """Base of all solvers, which are frozen dataclasses of their options; repr(solver) reproduces a solver."""
 
-    def propose(self, problem: Problem, run: Run) -> Proposal: ...
+    is_joint: ClassVar[bool] = True  # whether all samples share every budget: then any of their flips go together
+
+    @abstractmethod
+    def propose(self, problem: Problem, run: Run) -> Proposal:
+        """Candidate flips for the samples that `run` has."""
+
+    def fits(self, problem: Problem, run: Run, rows: Rows, changes: Floats) -> bool:  # noqa: ARG002
+        """Whether the budgets pay for these changes (c, K) of the samples `rows`."""
+        return problem.bill(rows, changes).fits()
+
+    def used(self, problem: Problem) -> SolverUsed:  # noqa: ARG002
+        """What a plan of this problem says of the solver."""
+        return SolverUsed.of(self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,16 +12,16 @@ from maxflip._util.messages import counted, shown
 from maxflip._util.types import Floats, Rows
 from maxflip.data.cohort import Cohort, in_cohort_order, is_listing
 from maxflip.errors import InputError
-from maxflip.judge import admissible
 from maxflip.plan.pool import Pool
-from maxflip.problem.problem import Problem
-from maxflip.select.choose import choose
-from maxflip.select.twins import evened
+from maxflip.plan.used import SolverUsed
 from maxflip.solvers.base import Proposal, Run, Solver
+
+if TYPE_CHECKING:
+    from maxflip.problem.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)
-class Grouped:
+class Grouped(Solver):
     """A proportional allocation: each group of samples has its own part of every budget.
 
         max sum_j v_j z_j  within each group g alone, with (|S_g| / |S|) B_r of every budget, S the samples to be won
@@ -37,8 +37,14 @@ class Grouped:
     solver: Solver
     groups: Any
 
+    is_joint = False
+
     def propose(self, problem: Problem, run: Run) -> Proposal:
         """The selections of all groups, each within its part of the budgets."""
+        from maxflip.judge import admissible
+        from maxflip.select.choose import choose
+        from maxflip.select.twins import evened
+
         groups, wanted = read_groups(self.groups, problem.cohort), run.candidates_wanted(problem)
         must = problem.include[~run.standing.already[problem.include]]
         rows, changes, parts = [wanted[:0]], [np.empty((0, problem.width))], []
@@ -70,6 +76,11 @@ class Grouped:
         """Whether, in each group, these changes (c, K) of the samples `rows` keep its part of the budgets."""
         groups = [(part, np.isin(rows, inside)) for inside, part in self._parts(problem, run)]
         return all(part.bill(rows[own], changes[own]).fits() for part, own in groups)
+
+    def used(self, problem: Problem) -> SolverUsed:
+        """The solver of the groups, and how many there are."""
+        groups = len(np.unique(read_groups(self.groups, problem.cohort)))
+        return SolverUsed.of(self.solver, groups, labelled=not isinstance(self.groups, (int, np.integer)))
 
     def _parts(self, problem: Problem, run: Run) -> Iterator[tuple[Rows, Problem]]:
         """For each group: the rows of its samples that a plan can win, and the problem restricted to them."""

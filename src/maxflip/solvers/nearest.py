@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -14,14 +14,14 @@ from maxflip._util.faults import about, wrong
 from maxflip._util.messages import did_you_mean
 from maxflip._util.types import Floats
 from maxflip.errors import InputError
-from maxflip.problem.problem import Problem
-from maxflip.search import FeaturePrices, cheapest_flips
-from maxflip.search.settings import PRICING
-from maxflip.solvers.base import Proposal, Run, check_whole_option
+from maxflip.solvers.base import Proposal, Run, Solver, check_whole_option
+
+if TYPE_CHECKING:
+    from maxflip.problem.problem import Problem
 
 
 @dataclass(frozen=True, kw_only=True)
-class Nearest:
+class Nearest(Solver):
     """Each sample's cheapest flip at fixed prices, and the best selection of these that the budgets allow.
 
         d_j = argmin sum_r price_r a_r(d)  s.t.  x_j + d passes and keeps its limits;   then choose.
@@ -41,6 +41,8 @@ class Nearest:
         check_whole_option("Nearest.chunk", self.chunk)
 
     def propose(self, problem: Problem, run: Run) -> Proposal:
+        from maxflip.search import FeaturePrices, cheapest_flips
+
         began = time.monotonic()
         feature_prices = FeaturePrices.at(problem, self._budget_prices(problem))
         rows = run.candidates_wanted(problem)
@@ -69,6 +71,8 @@ class Nearest:
 
     def _budget_prices(self, problem: Problem) -> Floats:
         """(m,): the price of each budget"""
+        from maxflip.search.settings import PRICING
+
         ledger = problem.ledger
         if self.prices == "unit":
             return np.ones(len(ledger.names))

@@ -16,7 +16,7 @@ from maxflip.errors import InputError
 from maxflip.plan.plan import Plan
 from maxflip.problem.budgets import Budget
 from maxflip.problem.problem import Problem
-from maxflip.solvers import Grouped, Solver
+from maxflip.solvers import Solver
 from maxflip.solving import choose_again, pooled, solve
 
 NUMBERS = (int, float, np.integer, np.floating)
@@ -165,7 +165,8 @@ def along(
         watch: who is told of each solve.
         after_each: called after each solve.
     """
-    if plan is not None and plan.solver.groups is not None and not isinstance(solver, Grouped):
+    is_joint = not isinstance(solver, Solver) or solver.is_joint  # Prices() if it is None
+    if plan is not None and plan.solver.groups is not None and is_joint:
         raise InputError(
             f"plan: its budgets were divided among {counted(plan.solver.groups, 'group')}. Give the solver too, "
             "Grouped(Prices(), groups), so that they are divided at other scales as well."
@@ -184,7 +185,7 @@ def along(
     known = [*found, *given]
     if len({id(one) for one in known}) == 1:
         return Frontier(tuple(scales), tuple(found))
-    pool = None if isinstance(solver, Grouped) else pooled(problem, known)
+    pool = pooled(problem, known) if is_joint else None
     ceilings = [ceiling for one in known for ceiling in one.ceilings]
     plans: list[Plan] = []
     for one, own in zip(scaled, found, strict=True):

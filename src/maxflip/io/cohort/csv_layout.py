@@ -46,7 +46,7 @@ class Layout:
         self.is_multiline = False  # some cells have several lines
         self._lines = 0  # newlines before the block
         self._faults: list[str] = []
-        self._ragged = 0
+        self._uneven = 0
 
     def scan(self, file: BinaryIO) -> None:
         file.seek(0)
@@ -64,8 +64,8 @@ class Layout:
         if rest:
             self._refuse_stray_quotes(rest)
             self._stop(rest, 0, "a quote is opened in this row and never closed. Close it, or double it.")
-        if self._ragged > ALIKE:
-            more = self._ragged - ALIKE
+        if self._uneven > ALIKE:
+            more = self._uneven - ALIKE
             self._faults.append(f"{self.source}: ... and {counted(more, 'more line')} with a wrong number of fields.")
         if self._faults:
             raise InputError(self._faults)
@@ -100,13 +100,13 @@ class Layout:
         returns = np.frombuffer(whole, np.uint8)[starts] == _RETURN
         is_row = (fields > 1) | (lengths > 1) | ((lengths == 1) & ~returns)
         numbers = self.rows + np.cumsum(is_row)
-        ragged = np.flatnonzero(is_row & (fields != len(self.names))).tolist()
-        for k in ragged[: max(0, ALIKE - self._ragged)]:
+        uneven = np.flatnonzero(is_row & (fields != len(self.names))).tolist()
+        for k in uneven[: max(0, ALIKE - self._uneven)]:
             self._faults.append(
                 f"{self._line(whole, int(starts[k]))} (row {numbers[k]}): {counted(int(fields[k]), 'field')}; "
                 f"the header has {len(self.names)}. Put a field that holds a comma in quotes, or correct the row."
             )
-        self._ragged += len(ragged)
+        self._uneven += len(uneven)
         self.is_multiline |= whole.count(b"\n") > len(ends)
         self.longest_line = max(self.longest_line, int(lengths.max(initial=0)) + 1)
         self.rows += int(is_row.sum())

@@ -7,54 +7,16 @@ P is the soft indicator, v_nj the relaxed selection (N, n).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 
 from maxflip.solvers.paper.confidence import hinge
 from maxflip.solvers.paper.indicator import beyond, soft_indicator
 from maxflip.solvers.paper.loop import Setting, Slopes, check_finite
-from maxflip.solvers.paper.options import POSITIVE, Interval
-from maxflip.solvers.paper.settings import CHOICES, NUMBERS, Loops
+from maxflip.solvers.paper.settings import Chances
 from maxflip.solvers.paper.steps import Ascent
-
-Indicator = Literal["raw", "relative"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Chances(Loops):
-    """Options of BCMS and CCMS, besides those of Loops.
-
-    Args:
-        alpha: step length of Pi.
-        kappa: steepness of the soft indicator.
-        tau: its midpoint: the overspending at which P = 1/2.
-        indicator: "raw" (the paper): tau in a budget's own units; "relative": in percent of each budget.
-        omega: temperature of the relaxed selection, which becomes hard as omega tends to 0.
-        draws: N, random selections per inner iteration.
-        epsilon: probability with which a budget may be overspent (not stated in the paper).
-    """
-
-    alpha: float = 0.05
-    kappa: float = 2.0
-    tau: float = 30.0
-    indicator: Indicator = "raw"
-    omega: float = 1.0
-    draws: int = 100
-    epsilon: float = 0.1
-
-
-CHANCE_NUMBERS: dict[str, Interval] = NUMBERS | {
-    "alpha": POSITIVE,
-    "kappa": POSITIVE,
-    "tau": Interval(1.0, math.inf, why="; at 1 or below, the soft indicator would rise with what is spent"),
-    "omega": POSITIVE,
-    "epsilon": Interval(0.0, 1.0, low_closed=True),
-}
-CHANCE_CHOICES: dict[str, tuple[str, ...]] = CHOICES | {"indicator": ("raw", "relative")}
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,63 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 
-from maxflip.problem.problem import Problem
-from maxflip.solvers.base import Proposal, Run
 from maxflip.solvers.paper.confidence import hinge
-from maxflip.solvers.paper.loop import Setting, Slopes, check_finite, run_loops
-from maxflip.solvers.paper.options import check_options, preset
-from maxflip.solvers.paper.settings import CHOICES, NUMBERS, RESIDUALS, Loops, Residual, wholes
+from maxflip.solvers.paper.loop import Setting, Slopes, check_finite
 from maxflip.solvers.paper.steps import Ascent
 
-
-@dataclass(frozen=True, kw_only=True)
-class MS(Loops):
-    """MS of the paper: alternately select and move samples, with multipliers for the budgets and for each sample.
-
-        max_{z, X} sum_j v_j z_j   s.t.  sum_j z_j a_jr <= B_r,   z_j h_j <= 0,   z in {0, 1}
-
-        L = sum_j c_j z_j + sum_r lambda_r B_r,    c_j = v_j - sum_r lambda_r a_jr - mu_j h_j
-
-        Inner iteration: end the loop if z = 0; X <- X + beta grad_X L; z_j = 1 where c_j >= 0.
-        Outer iteration: gradient descent on lambda and mu, then z = 1.
-        v: worth (1, as a part of the mean worth)   h: hinge of the confidence constraint   a: consumption
-
-    Args:
-        steps: gradient steps per inner iteration (the paper's argmax is one).
-        keep_moving: whether samples with z_j = 0 go on moving; in the paper they pause until the next outer iteration.
-        residual: "raw" (the paper): lambda_r is the price of a unit; "relative": of the whole budget (a / B, 1).
-
-    All other options: see `maxflip.solvers.paper.settings.Loops`.
-    """
-
-    outer: int = 10
-    inner: int = 500
-    steps: int = 1
-    keep_moving: bool = False
-    residual: Residual = "raw"
-
-    def __post_init__(self) -> None:
-        choices = CHOICES | {"residual": RESIDUALS}
-        check_options(self, numbers=NUMBERS, wholes=[*wholes(self), "steps"], choices=choices, flags=["keep_moving"])
-
-    @classmethod
-    def paper(cls, **options: Any) -> MS:
-        """The settings of the paper, including its numbers of iterations; options replace them."""
-        return preset(cls, {"outer": 10, "inner": 10_000, "patience": None}, options)
-
-    @classmethod
-    def scale_free(cls, **options: Any) -> MS:
-        """Settings that do not depend on the units of features and budgets, with multipliers to match; options replace
-        them."""
-        return preset(cls, {"units": "standard", "residual": "relative", "start_lambda": 0.1}, options)
-
-    def propose(self, problem: Problem, run: Run) -> Proposal:
-        return run_loops(self, problem, run, lambda setting: MSAlgorithm(self, setting), is_max=False)
+if TYPE_CHECKING:
+    from maxflip.solvers.paper.solvers import MS
 
 
 class MSAlgorithm:

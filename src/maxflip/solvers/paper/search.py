@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import torch
@@ -18,10 +17,9 @@ from maxflip.problem.problem import Problem
 from maxflip.solvers.base import Run
 from maxflip.solvers.paper.confidence import divergence, signed
 from maxflip.solvers.paper.details import DETAILS
+from maxflip.solvers.paper.settings import Units
 
-Units = Literal["raw", "standard"]
 At = torch.Tensor | slice  # some of the samples
-UNITS: tuple[Units, ...] = ("raw", "standard")
 
 
 @dataclass(eq=False)

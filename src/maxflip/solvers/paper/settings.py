@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
+from maxflip.solvers.base import Solver
 from maxflip.solvers.paper.options import NOT_NEGATIVE, POSITIVE, Interval
-from maxflip.solvers.paper.search import UNITS, Units
-from maxflip.solvers.paper.steps import OPTIMIZERS, Optimizer
 
+Units = Literal["raw", "standard"]
+UNITS: tuple[Units, ...] = ("raw", "standard")
+Optimizer = Literal["sgd", "adam"]
+OPTIMIZERS: tuple[Optimizer, ...] = ("sgd", "adam")
 Residual = Literal["raw", "relative"]
 RESIDUALS: tuple[Residual, ...] = ("raw", "relative")
+Indicator = Literal["raw", "relative"]
+INDICATORS: tuple[Indicator, ...] = ("raw", "relative")
+Projection = Literal["renormalise", "simplex"]
+PROJECTIONS: tuple[Projection, ...] = ("renormalise", "simplex")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Loops:
+class Loops(Solver):
     """Options of all four algorithms.
 
     Args:
@@ -42,6 +50,29 @@ class Loops:
     patience: int | None = 4
 
 
+@dataclass(frozen=True, kw_only=True)
+class Chances(Loops):
+    """Options of BCMS and CCMS, besides those of Loops.
+
+    Args:
+        alpha: step length of Pi.
+        kappa: steepness of the soft indicator.
+        tau: its midpoint: the overspending at which P = 1/2.
+        indicator: "raw" (the paper): tau in a budget's own units; "relative": in percent of each budget.
+        omega: temperature of the relaxed selection, which becomes hard as omega tends to 0.
+        draws: N, random selections per inner iteration.
+        epsilon: probability with which a budget may be overspent (not stated in the paper).
+    """
+
+    alpha: float = 0.05
+    kappa: float = 2.0
+    tau: float = 30.0
+    indicator: Indicator = "raw"
+    omega: float = 1.0
+    draws: int = 100
+    epsilon: float = 0.1
+
+
 NUMBERS: dict[str, Interval] = {
     "beta": POSITIVE,
     "gamma": NOT_NEGATIVE,
@@ -50,6 +81,14 @@ NUMBERS: dict[str, Interval] = {
     "start_mu": NOT_NEGATIVE,
 }
 CHOICES: dict[str, tuple[str, ...]] = {"optimizer": OPTIMIZERS, "units": UNITS}
+CHANCE_NUMBERS: dict[str, Interval] = NUMBERS | {
+    "alpha": POSITIVE,
+    "kappa": POSITIVE,
+    "tau": Interval(1.0, math.inf, why="; at 1 or below, the soft indicator would rise with what is spent"),
+    "omega": POSITIVE,
+    "epsilon": Interval(0.0, 1.0, low_closed=True),
+}
+CHANCE_CHOICES: dict[str, tuple[str, ...]] = CHOICES | {"indicator": INDICATORS}
 
 
 def wholes(options: Loops) -> list[str]:

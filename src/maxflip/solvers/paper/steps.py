@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 
 from maxflip.solvers.paper.details import DETAILS
-
-Optimizer = Literal["sgd", "adam"]
-OPTIMIZERS: tuple[Optimizer, ...] = ("sgd", "adam")
+from maxflip.solvers.paper.settings import Optimizer
 
 
 @dataclass(eq=False)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import cycle
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,32 +25,21 @@ from maxflip.plan.pool import Pool
 from maxflip.problem.problem import Problem
 from maxflip.search import linear
 from maxflip.search.settings import PRICING
-from maxflip.solvers.base import Proposal, Run, check_factor_option, check_whole_option
+from maxflip.solvers.base import Proposal, Run
 from maxflip.solvers.prices.column_generation import ColumnGeneration
 from maxflip.solvers.prices.market import Market, Tried, per_budget, prices_of_nearest, traded
 from maxflip.solvers.prices.settings import COLUMNS, STAGES
 from maxflip.solvers.prices.shard import FlipSet, Shard, has_kinks
 
+if TYPE_CHECKING:
+    from maxflip.solvers.prices.options import Prices
 
-@dataclass(frozen=True, kw_only=True)
-class Prices:
-    """Each sample's cheapest flip, at budget prices at which demand equals supply.
 
-    Args:
-        rounds: number of price changes, at most, before flips are improved at nearly final prices.
-        chunk: samples searched at a time.
-        effort: 1 allows about 100 gradients per sample, 3 about 300. More effort finds cheaper flips of networks, above
-            all with absolute budgets (measured in docs/results/kinds.md).
-    """
+@dataclass(frozen=True)
+class Trade:
+    """One solve with these options."""
 
-    rounds: int = 12
-    chunk: int = 4096
-    effort: float = 1.0
-
-    def __post_init__(self) -> None:
-        for name in ("rounds", "chunk"):
-            check_whole_option(f"Prices.{name}", getattr(self, name))
-        check_factor_option("Prices.effort", self.effort)
+    options: Prices
 
     def propose(self, problem: Problem, run: Run) -> Proposal:
         _refuse_functions(problem)
@@ -119,7 +109,7 @@ class Prices:
         """Search flips and prices without an earlier plan."""
         if not market.traded.any():
             return
-        market.equilibrate(self.rounds)
+        market.equilibrate(self.options.rounds)
         if market.is_capped:
             generation.run(STAGES.gap_to_follow)
         if not exact and generation.gap > 0.0:  # at gap 0 cheaper flips win nothing
@@ -146,7 +136,7 @@ class Prices:
             generation.run(STAGES.gap_to_finish, STAGES.renewals)
         else:
             market.clear_again()
-            market.equilibrate(self.rounds)
+            market.equilibrate(self.options.rounds)
 
     def _mend(self, market: Market, generation: ColumnGeneration) -> None:
         """Search cheaper flips at nearly final prices."""
@@ -185,16 +175,16 @@ class Prices:
         part: float = 1.0,
         spent: float = 0.0,
     ) -> Market:
-        held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), problem.chunks(rows, self.chunk))
-        market = Market(problem, held, run, start, part, spent, self.effort)
+        held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), problem.chunks(rows, self.options.chunk))
+        market = Market(problem, held, run, start, part, spent, self.options.effort)
         market.open(scaled=scaled, polished=len(rows) <= STAGES.small or market.is_simple, led=len(rows) <= STAGES.many)
         return market
 
     def _reopened(self, problem: Problem, run: Run, rows: Rows, pool: Pool, start: Floats) -> tuple[Market, FlipSet]:
         """A market that starts from an earlier plan's flips, and these flips. Samples without a flip are searched. If
         they are many, those that were `not_found` in the earlier plan are skipped."""
-        held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), problem.chunks(rows, self.chunk))
-        market = Market(problem, held, run, start, effort=self.effort)
+        held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), problem.chunks(rows, self.options.chunk))
+        market = Market(problem, held, run, start, effort=self.options.effort)
         flips = FlipSet(pool.rows, pool.changes)
         lost = rows[~np.isin(rows, pool.rows)]
         if run.start is not None and len(lost) > STAGES.retried * len(rows):
@@ -226,7 +216,7 @@ class Prices:
         some = rows[:: len(rows) // wanted]
         quietly, part = replace(run, watch=silent), len(some) / len(rows)
         market = self._opened(problem, quietly, some, start, scaled=scaled, part=part)
-        market.equilibrate(self.rounds)
+        market.equilibrate(self.options.rounds)
         if kinked:
             generation = ColumnGeneration(market)
             for gap, mended in ((STAGES.gap_to_follow, market.follow), (STAGES.gap_to_mend_again, market.touch_up)):
