@@ -132,7 +132,7 @@ def unlike_features(seed: int) -> tuple[Problem, int]:
     return linear_problem(w.tolist(), x, budgets, margin=0.0), most
 
 
-@pytest.mark.parametrize("seed", [1, 2, 4, 6, 7] if LONG else [1, 2])
+@pytest.mark.parametrize("seed", [1, 2, 4, 6, 7] if LONG else [2])
 def test_budgets_that_no_known_flip_draws_on_get_a_price_too(seed: int) -> None:
     """Column generation alone finds bounds up to 120 people too high here. One person may still be missed."""
     problem, most = unlike_features(seed)

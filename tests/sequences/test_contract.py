@@ -105,7 +105,7 @@ def test_the_order_of_sequences_does_not_matter(solver: Solver) -> None:
     assert plans[0] == plans[1]
 
 
-@every_solver
+@pytest.mark.parametrize("solver", SOLVERS if LONG else SOLVERS[::3], ids=repr)
 def test_workers_do_not_matter(solver: Solver) -> None:
     """Small batches, so that there is something to share."""
     small = TorchClassifier(Recurrent(3), output="logits", batch_size=4)
