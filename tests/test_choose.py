@@ -301,7 +301,7 @@ def distance(problem: Problem, rows: NDArray[np.int64], changes: Floats, chosen:
     return math.floor(direct.bound + 1e-6) - float(worth[chosen].sum())
 
 
-@pytest.mark.parametrize("seed", range(60 if LONG else 20))
+@pytest.mark.parametrize("seed", range(60) if LONG else range(0, 20, 2))
 def test_of_many_samples_at_most_one_less_than_the_bound_is_chosen(seed: int) -> None:
     given = large_candidates(seed, n=2000 + 100 * seed)
     assert distance(*given, choose(*given)) <= given[0].worth.max()

@@ -43,6 +43,7 @@ from tests.examples import linear_net, linear_problem, net_problem, small_net
 
 every_solver = pytest.mark.parametrize("solver", SOLVERS, ids=repr)
 every_setting = pytest.mark.parametrize("solver", [*SOLVERS, *DEFAULTS], ids=repr)
+some_settings = pytest.mark.parametrize("solver", [*SOLVERS, *(DEFAULTS if LONG else DEFAULTS[::3])], ids=repr)
 
 
 def same(a: Plan, b: Plan) -> bool:
@@ -228,7 +229,7 @@ def test_equal_samples_are_picked_in_the_order_of_their_ids(solver: Solver) -> N
     assert sorted(solve(problem, solver).ids) == ["a", "b"]
 
 
-@every_setting
+@some_settings
 def test_threads_do_not_matter(solver: Solver) -> None:
     samples = 60 if solver in DEFAULTS else 300
     problem, threads = net_problem(samples, features=8, limits="observed"), torch.get_num_threads()
@@ -335,7 +336,7 @@ seeds = st.integers(0, 10**6)
 law = settings(max_examples=500 if LONG else 3)
 
 
-@every_setting
+@some_settings
 @law
 @given(seed=seeds)
 def test_law_rows_may_be_permuted_and_ids_renamed(solver: Solver, seed: int) -> None:
@@ -346,7 +347,7 @@ def test_law_rows_may_be_permuted_and_ids_renamed(solver: Solver, seed: int) -> 
     assert {f"Q{i}x": d for i, d in plan.items()} == renamed
 
 
-@every_setting
+@some_settings
 @law
 @given(seed=seeds)
 def test_law_whoever_cannot_be_won_changes_nothing(solver: Solver, seed: int) -> None:
@@ -415,7 +416,7 @@ def test_law_units_do_not_matter(solver: Solver, seed: int) -> None:
     assert law_plan(solver, scaled, ids) == {i: tuple(np.array(d) * factors) for i, d in plan.items()}
 
 
-@every_setting
+@some_settings
 @law
 @given(seed=seeds)
 def test_law_a_feature_that_cannot_help_changes_nothing(solver: Solver, seed: int) -> None:

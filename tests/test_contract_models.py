@@ -123,7 +123,7 @@ def test_a_linear_model_leaves_nobody_open_when_budgets_are_endless(solver: Solv
         assert (plan.status, plan.bound) == (Status.OPTIMAL, plan.worth)
 
 
-@pytest.mark.parametrize(("solver", "kind"), by_turns(SETTINGS, KINDS, 3), ids=named)
+@pytest.mark.parametrize(("solver", "kind"), by_turns(SETTINGS, KINDS, 4), ids=named)
 def test_the_order_of_rows_does_not_matter(solver: Solver, kind: str) -> None:
     ids = [f"P{j:02}" for j in range(len(X))]
     plans = []

@@ -39,6 +39,7 @@ from maxflip.select.choose import choose
 from maxflip.solvers import Solver
 from maxflip.solvers.paper.search import Search
 from maxflip.solvers.paper.settings import Units
+from tests.conftest import LONG
 from tests.examples import linear_problem, missing_score, net_problem
 from tests.test_contract import assert_lawful, same
 
@@ -140,7 +141,7 @@ def best_of_all(problem: Problem, rows: Rows, changes: Floats) -> float:
 
 @pytest.mark.parametrize("function", [soft, distance, uphill])
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=25)
+@settings(max_examples=25 if LONG else 10)
 def test_choose_is_as_good_as_brute_force(function: Any, seed: int) -> None:
     """Up to 8 candidates of 4 samples; amounts that some selection meets to the last bit among them."""
     rng = np.random.default_rng(seed)

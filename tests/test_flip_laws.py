@@ -23,7 +23,7 @@ from tests.examples import small_net
 Floats = NDArray[np.float64]
 WIDTH = 4
 KINDS = ["squared", "absolute", "mixed"]
-FEW = settings(max_examples=2000 if LONG else 10)
+FEW = settings(max_examples=2000 if LONG else 8)
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def test_limits_and_directions_hold_to_the_last_bit_and_flips_pass_the_judge(que
 def test_the_limits_of_these_questions_bind(model: str, kind: str) -> None:
     """Or the law above would say little: many flips end on a limit, and some samples have no flip."""
     on_limit = found = missed = 0
-    seeds = 20 if LONG else 8
+    seeds = 20 if LONG else 6
     for seed in range(seeds):
         question = Question(seed, model, 2 + seed % 4, kind, n=12)
         low, high = question.box()

@@ -190,7 +190,7 @@ def test_a_reference_of_the_users_is_compared_with(folder: Path) -> None:
 def test_of_sequences_groups_stand_in_the_static_file(tmp_path: Path) -> None:
     """With a proportional allocation, each scale is divided among the groups too."""
     report = 'frontier = [0.5, 1.0]\ngroup = "wish"\n'
-    divided = '[solver]\nallocation = "proportional"\ngroups = 2\n'
+    divided = '[solver]\nname = "nearest"\nallocation = "proportional"\ngroups = 2\n'
     n = 24 if LONG else 14
     text = edited(("frontier = false\n", f"{report}{divided}"))
     path = write_stays(tmp_path, text, long_table(n), static_table(n))
@@ -209,7 +209,7 @@ def test_of_sequences_groups_stand_in_the_static_file(tmp_path: Path) -> None:
     job = read_job(path)
     problem = job.problem(job.read_cohort(), job.load_classifier(silent))
     halved = {name: budget.amount / 2 for name, budget in problem.budgets.items()}
-    alone = solve(problem.changed(budgets=halved), allocation="proportional", groups=2)
+    alone = solve(problem.changed(budgets=halved), Nearest(), allocation="proportional", groups=2)
     assert insight.frontier.counts[0] == alone.count
     assert Started("Asking what other budgets buy", 1) in events
 

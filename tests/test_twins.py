@@ -9,11 +9,12 @@ from maxflip import Nearest, Prices, Problem, TorchClassifier, solve
 from maxflip.plan.pool import Pool
 from maxflip.select.twins import share_flips
 from maxflip.solvers import Solver
+from tests.conftest import LONG
 from tests.examples import linear_problem, small_net
 
 
 @pytest.mark.parametrize("solver", [Prices(), Nearest()], ids=repr)
-@pytest.mark.parametrize("seed", [0, 2, 3, 4])
+@pytest.mark.parametrize("seed", [0, 2, 3, 4] if LONG else [0, 3])
 def test_the_first_of_copies_is_picked(solver: Solver, seed: int) -> None:
     rng = np.random.default_rng(seed)
     own = rng.normal(size=(15, 4))

@@ -18,6 +18,7 @@ from tests.contract import SOLVERS, by_turns, named
 from tests.sequences.examples import Recurrent, Total, alone, ragged_cohort, ragged_problem, ragged_values
 
 every_solver = pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+some_solvers = pytest.mark.parametrize("solver", SOLVERS if LONG else SOLVERS[::3], ids=repr)
 TWICE = {"network", "mixed budgets"}  # of these, plans are made twice
 
 
@@ -105,7 +106,7 @@ def test_the_order_of_sequences_does_not_matter(solver: Solver) -> None:
     assert plans[0] == plans[1]
 
 
-@every_solver
+@some_solvers
 def test_workers_do_not_matter(solver: Solver) -> None:
     """Small batches, so that there is something to share."""
     small = TorchClassifier(Recurrent(3), output="logits", batch_size=4)
@@ -115,7 +116,7 @@ def test_workers_do_not_matter(solver: Solver) -> None:
     assert changes_by_id(plans[0]) == changes_by_id(plans[1])
 
 
-@every_solver
+@some_solvers
 def test_what_is_missing_may_be_written_anyhow(solver: Solver) -> None:
     """Steps without any measurement at the end of a sequence change nothing for a model that skips them."""
     values = ragged_values(20, 2, seed=5)

@@ -102,7 +102,7 @@ def test_a_job_of_files_is_the_problem_of_arrays(tmp_path: Path) -> None:
         limits={"bp": (70, 190)},
     )
     np.testing.assert_array_equal(read.cohort.values, made.cohort.values)
-    ours, theirs = solve(made), solve(read)
+    ours, theirs = solve(made, Nearest()), solve(read, Nearest())
     assert ours.count > 3
     assert ours.table().equals(theirs.table())
     assert ours.question == theirs.question

@@ -88,7 +88,7 @@ class BCMS(Chances):
         v_j: worth / mean worth (1 if all are equal)   h: hinge of the confidence constraint
         a: consumption   P: soft indicator
 
-    Options: see `maxflip.solvers.paper.settings.Loops` and `maxflip.solvers.paper.settings.Chances`.
+    Options: see `Loops` and `Chances` in `maxflip.solvers.paper.settings`.
     """
 
     outer: int = 10
@@ -135,8 +135,8 @@ class CCMS(Chances):
         choices: K, as a part of the number of samples: K = n (1.0), n/2 (0.5), ...
         projection: "renormalise": Pi / sum Pi (the paper), uniform if all are 0; "simplex": the nearest distribution.
 
-    All other options: see `maxflip.solvers.paper.settings.Loops` and `maxflip.solvers.paper.settings.Chances`. Each inner
-    iteration uses N n K random numbers, generated in blocks.
+    All other options: see `Loops` and `Chances` in `maxflip.solvers.paper.settings`. Each inner iteration uses N n K
+    random numbers, generated in blocks.
     """
 
     outer: int = 20
