@@ -147,7 +147,7 @@ def test_the_report_says_it_in_plain_words() -> None:
     page = render(plan, Insight(judges=(Judged("<b>other</b>.pt2", 1, 2),)))
     assert "If 90% of each change is carried out, 2 of 3 still pass; if values are rounded" in page
     assert "Other model: <bdi>&lt;b&gt;other&lt;/b&gt;.pt2</bdi>" in page
-    assert "1 of them pass in it before any change" in page
+    assert "1 of them passes in it before any change" in page
     assert "predictions, not outcomes" in page
     assert 'id="hold"' not in render(plan, None, "none")  # three people are too few to be told apart
 

@@ -44,6 +44,7 @@ OUT = ROOT / "build" / "kinds"
 SIZES = (300, 3000, 30_000)
 HELD_OUT_SEED = 7  # no other cell has it
 THOROUGH = 3.0  # effort of the second solve
+MOST_FULL = 3000  # samples; references of more make the shorter search
 Row = dict[str, Any]
 
 
@@ -212,7 +213,7 @@ def cells_of(place: Place, limit: int, *, quick: bool) -> dict[str, Cell]:
     found: dict[str, Cell] = {}
     for stage in STAGES:
         is_last = stage == "reference"
-        task = Task(place, stage, limit, quick and is_last, is_real)
+        task = Task(place, stage, limit, (quick or place.samples > MOST_FULL) and is_last, is_real)
         needs = tuple(found.values()) if is_last else ()
         found[stage] = Cell(f"{place.name}, {stage}".replace(" ", "_"), run_stage, task, needs)
     return found
@@ -262,6 +263,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=_numbers, default=[0], help="of cohort and budgets: 0,1,2")
     parser.add_argument("--only", type=_listed(STAGES), default=list(STAGES), help="; ".join(STAGES))
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no place after so many seconds")
+    parser.add_argument("--known", action="store_true", help="leave out places of which nothing is measured")
     parser.add_argument("--limit", type=int, default=600, help="processor seconds of one solver or reference")
     parser.add_argument("--quick", action="store_true", help="a shorter search in the reference")
     parser.add_argument("--fresh", action="store_true", help="forget the cells that are there")
@@ -274,6 +276,8 @@ def main() -> None:
         cells = cells_of(place, given.limit, quick=given.quick)
         for cell in cells.values() if given.fresh else ():
             cell.forget(OUT)
+        if given.known and not any(cell.is_done(OUT) for cell in cells.values()):
+            continue
         if time.monotonic() - began > given.seconds and not any(cell.is_done(OUT) for cell in cells.values()):
             tell(f"left for later: {place.name}")
             left += 1

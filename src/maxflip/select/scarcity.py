@@ -64,7 +64,7 @@ def needs(problem: Problem, known: Pool) -> dict[str, float]:
         return {}
     amounts = problem.ledger.amounts
     drawn = problem.bill(known.rows, known.changes).consumption
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         share = np.where(drawn > 0, drawn / amounts, 0.0).max(axis=1)
     nearest = int(share.argmin())
     over = drawn[nearest] > amounts
