@@ -20,9 +20,10 @@ if TYPE_CHECKING:
         UnsafeError,
         VerifyError,
     )
-    from maxflip.models import Ensemble, SklearnClassifier, Tempered, TorchClassifier
+    from maxflip.models import BlackBoxClassifier, Ensemble, SklearnClassifier, Tempered, TorchClassifier
     from maxflip.plan.bracket import Bracket
     from maxflip.plan.plan import Fate, Plan, Status
+    from maxflip.problem.actions import Action
     from maxflip.problem.budgets import Budget
     from maxflip.problem.must_hold import Rounded, Uptake
     from maxflip.problem.problem import Problem
@@ -42,6 +43,8 @@ __all__ = [
     "CCMS",
     "KL",
     "MS",
+    "Action",
+    "BlackBoxClassifier",
     "Bracket",
     "Budget",
     "Cohort",
@@ -84,10 +87,11 @@ __all__ = [
 _HOMES = {
     "_util.engine": ["Local"],
     "_util.events": ["Event"],
-    "models": ["Ensemble", "SklearnClassifier", "Tempered", "TorchClassifier"],
+    "models": ["BlackBoxClassifier", "Ensemble", "SklearnClassifier", "Tempered", "TorchClassifier"],
     "data.cohort": ["Cohort"],
     "plan.bracket": ["Bracket"],
     "plan.plan": ["Fate", "Plan", "Status"],
+    "problem.actions": ["Action"],
     "problem.budgets": ["Budget"],
     "problem.must_hold": ["Rounded", "Uptake"],
     "problem.problem": ["Problem"],

@@ -122,6 +122,11 @@ def least_confidence(problem: Problem, rows: Rows, changes: Floats, full: Floats
     return least
 
 
+def least_confidence_after(problem: Problem, rows: Rows, changes: Floats) -> Floats:
+    """(B,): the smallest confidence over the full change and the scenarios of `must_hold`; NaN if one is not finite"""
+    return least_confidence(problem, rows, changes, confidence_after(problem, rows, changes))
+
+
 def _passes(problem: Problem, confidence: Floats) -> Mask:
     """Whether a flip passes by at least the guard, so that it also passes in another batch, or alone."""
     return np.asarray(confidence >= problem.goal.required + problem.guard)
@@ -144,10 +149,14 @@ def lawful(problem: Problem, rows: Rows, changes: Floats) -> Mask:
 
 def _lawful(problem: Problem, rows: Rows, changes: Floats) -> Mask:
     kept = np.isfinite(changes).all(axis=1)
-    kept &= (changes[:, ~problem.ledger.actionable] == 0).all(axis=1)
+    kept &= (changes[:, ~problem.may_move] == 0).all(axis=1)
     kept &= problem.slots.has_all(rows, changes)
+    if problem.is_lever.any():
+        kept &= problem.slots.switches_are_lawful(rows, changes)
     if not problem.limits.none:
-        kept &= ~problem.limits.broken(problem.start[rows], changes, rows).any(axis=1)
+        start, base = problem.start[rows], problem.slots.base(rows, changes)
+        kept &= ~problem.limits.crossed(start, base, rows).any(axis=1)
+        kept &= ~problem.limits.broken(base, changes, rows).any(axis=1)
     return np.asarray(kept)
 
 

@@ -6,7 +6,7 @@ import math
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,8 +18,10 @@ from maxflip._util.frozen import Frozen, FrozenMap, read_only
 from maxflip._util.messages import counted, did_you_mean, listed, shown, visible
 from maxflip._util.types import Floats
 from maxflip.data.layout import Layout
+from maxflip.data.layout_of_levers import LeverLayout
 from maxflip.data.layout_of_sequences import SequenceLayout
 from maxflip.data.layout_of_tables import TableLayout
+from maxflip.data.levers import Levers
 from maxflip.data.sequences import Ragged, column_names, read_sequences
 from maxflip.data.tables import Column, columns_of
 from maxflip.errors import InputError
@@ -223,6 +225,11 @@ class Cohort(Frozen):
     def largest(self) -> Floats:
         """(F,): the size of the largest value of each feature; 0 where nothing was measured"""
         return read_only(np.asarray(np.nan_to_num(np.abs(self.values)).max(axis=0)))
+
+    def with_levers(self, levers: Levers) -> Cohort:
+        """A table with a column for each lever behind those of its features."""
+        names = (*self.features, *levers.names)
+        return replace(self, layout=LeverLayout.of(self.values, levers), features=names)
 
     def where(self, row: int) -> str:
         """'row 17 (id P-0042)', or 'row 17' where rows have no ids of their own; counted from 1."""

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from maxflip._util.types import Floats, Rows
+from maxflip.data.levers import Levers
 from maxflip.data.sequences import Ragged
 from maxflip.data.slots import Slots
 
@@ -104,6 +105,50 @@ class TableInputs:
         size = self.size or max(1, len(which))
         for begin in range(0, len(which), size):
             yield slice(begin, begin + size)
+
+
+@dataclass(eq=False)
+class LeverInputs:
+    """Samples of a table with levers, as a model sees them.
+
+    values (B, F)   features: positions, in changes (b, A), of those of features   columns: the feature of each
+    switched: positions of those of levers   which: the lever of each   size: rows in a batch; None: all
+    """
+
+    values: torch.Tensor
+    features: torch.Tensor
+    columns: torch.Tensor
+    switched: torch.Tensor
+    which: torch.Tensor
+    levers: Levers
+    size: int | None = None
+
+    @classmethod
+    def of(cls, values: torch.Tensor, columns: torch.Tensor, levers: Levers, size: int | None) -> LeverInputs:
+        """columns (A,): slots whose changes are given"""
+        width = values.shape[1]
+        features, switched = (columns < width).nonzero().flatten(), (columns >= width).nonzero().flatten()
+        return cls(values, features, columns[features], switched, columns[switched] - width, levers, size)
+
+    @property
+    def x(self) -> torch.Tensor:
+        """(B, F + L): with zeros for the levers, so that linear forms can be looked up by slot"""
+        return torch.nn.functional.pad(self.values, (0, len(self.levers)))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def at(self, which: torch.Tensor | slice, d: torch.Tensor | None = None) -> torch.Tensor:
+        x = self.values[which]
+        if d is None:
+            return x
+        if len(self.which):
+            switches = x.new_zeros(len(x), len(self.levers)).index_copy(1, self.which, d[:, self.switched].detach())
+            x = self.levers.done(x, switches)
+        return x.index_add(1, self.columns, d[:, self.features])
+
+    def batches(self, which: torch.Tensor) -> Iterator[slice]:
+        yield from TableInputs(self.values, self.columns, self.size).batches(which)
 
 
 class SequenceInputs:

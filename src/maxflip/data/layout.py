@@ -43,6 +43,7 @@ class Layout(ABC, Frozen):
     values: Floats
     noun: ClassVar[str]  # what a sample is called in messages
     numbered: ClassVar[str]  # ... and before its number
+    can_have_levers: ClassVar[bool] = False
 
     @property
     def ragged(self) -> Ragged | None:

@@ -34,6 +34,7 @@ class TableLayout(Layout):
 
     noun = "sample"
     numbered = "row"
+    can_have_levers = True
     any_steps = None
     points_in_words = (
         "Euclidean distance over all features, frozen ones too, each in units of its standard deviation in the cohort"

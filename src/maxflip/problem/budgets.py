@@ -117,8 +117,12 @@ class Ledger(Frozen):
     @cached_property
     def actionable(self) -> NDArray[np.bool_]:
         """(F,): features that some budget weighs and no empty budget forbids."""
-        forbidden = self.draws[self.amounts == 0].any(axis=0)
-        return np.asarray(self.draws.any(axis=0) & ~forbidden)
+        return np.asarray(self.draws.any(axis=0) & ~self.forbidden)
+
+    @property
+    def forbidden(self) -> NDArray[np.bool_]:
+        """(F,): features that an empty budget weighs"""
+        return np.asarray(self.draws[self.amounts == 0].any(axis=0))
 
     def consumption(self, changes: Floats, called: Floats | None = None) -> Floats:
         """(c, F) changes -> (c, m) consumption, rounded: for solvers. Decisions use `fits`."""

@@ -29,4 +29,6 @@ class Facts:
     def linear(self) -> tuple[LinearForm, ...] | None:
         """The linear form of each member, where the structure of all shows one and their answers agree with it."""
         some = self.cohort.order[:: max(1, len(self.cohort) // AGREE_ON)]
-        return linear_forms(self.classifier, self.cohort.layout.as_rows(some))
+        forms = linear_forms(self.classifier, self.cohort.layout.as_rows(some))
+        width = len(self.cohort.features)  # levers have columns that the model does not see
+        return None if forms is None else tuple(form.with_columns(width) for form in forms)

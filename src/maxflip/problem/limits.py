@@ -61,15 +61,27 @@ class Limits(Frozen):
 
     def broken(self, x: Floats, d: Floats, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """(B, F): where x + d leaves its limits or d goes the wrong way."""
+        return self.crossed(x, x + d, rows) | (d * self.direction < 0)
+
+    def crossed(self, x: Floats, after: Floats, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """(B, F): where the value `after` lies outside its limits, or on the wrong side of x."""
         if self.none:
             return np.zeros(x.shape, dtype=bool)
         lower, upper = self._bounds(x, rows)
-        wrong_way = d * self.direction < 0
-        return np.asarray((x + d > upper) | (x + d < lower) | wrong_way)
+        return np.asarray((after > upper) | (after < lower) | ((after - x) * self.direction < 0))
 
     def outside(self, x: Floats) -> NDArray[np.bool_]:
         """x (n, F) of all samples -> where a start value lies outside its limits"""
         return np.asarray((x < self.lower) | (x > self.upper))
+
+    def with_columns(self, more: int) -> Limits:
+        """With so many further columns that have no limits."""
+        sides = [(0, 0), (0, more)]
+        return Limits(
+            read_only(np.pad(self.lower, sides, constant_values=-np.inf)),
+            read_only(np.pad(self.upper, sides, constant_values=np.inf)),
+            read_only(np.pad(self.direction, (0, more))),
+        )
 
     def at(self, columns: NDArray[np.int64]) -> Limits:
         """The same for places, of which `columns` tells the feature."""

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from maxflip._util.faults import Fault, about, wrong
 from maxflip._util.frozen import Frozen, FrozenMap, read_only
 from maxflip._util.messages import did_you_mean, shown
-from maxflip._util.types import Floats
+from maxflip._util.types import Floats, Mask
 
 POINTS = 4  # shares below 1 at which an Uptake is judged
 SAME = 1e-6  # of a step: a limit this close to a multiple is that multiple, written otherwise
@@ -80,16 +80,18 @@ class Scenarios(Frozen):
 
     requirements: as they were asked   shares: parts of a change below 1, ascending
     step (K,): what the value of a slot is rounded to, 0 where it is not; None: nothing is
+    whole (K,): slots whose change is carried out as a whole or not at all, whatever the share: levers
     """
 
     requirements: tuple[Requirement, ...] = ()
     shares: tuple[float, ...] = ()
     step: Floats | None = None
+    whole: Mask | None = None
 
     def carried_out(self, start: Floats, changes: Floats) -> Iterator[Floats]:
         """What is carried out of changes (B, K) in each scenario; the full change itself is not among them."""
         for share in self.shares:
-            yield share * changes
+            yield share * changes if self.whole is None else np.where(self.whole, changes, share * changes)
         if self.step is not None:
             done = rounded(start, changes, self.step)
             if not np.array_equal(done, changes):
@@ -136,9 +138,9 @@ def read_must_hold(
 
 
 def scenarios_of(
-    requirements: Sequence[Requirement], features: Sequence[str], slot_feature: NDArray[np.int64]
+    requirements: Sequence[Requirement], features: Sequence[str], slot_feature: NDArray[np.int64], is_lever: Mask
 ) -> Scenarios:
-    """slot_feature (K,): the feature of each slot"""
+    """slot_feature (K,): the feature of each slot   is_lever (K,): which of them are carried out as a whole"""
     shares: tuple[float, ...] = ()
     step = None
     for one in requirements:
@@ -147,7 +149,7 @@ def scenarios_of(
         else:
             by_feature = np.array([one.steps.get(name, 0.0) for name in features])
             step = read_only(by_feature[slot_feature])
-    return Scenarios(tuple(requirements), shares, step)
+    return Scenarios(tuple(requirements), shares, step, is_lever if is_lever.any() else None)
 
 
 def as_table(requirements: Sequence[Requirement]) -> dict[str, Any]:

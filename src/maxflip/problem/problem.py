@@ -37,7 +37,9 @@ from maxflip.problem.budgets import Bill, Budget, Ledger
 from maxflip.problem.describe import html_of
 from maxflip.problem.facts import Facts
 from maxflip.problem.goal import Goal
+from maxflip.problem.actions import Action
 from maxflip.problem.limits import Limits, are_observed, read_limits
+from maxflip.problem.menu import Menu, read_menu
 from maxflip.problem.must_hold import Requirement, Scenarios, read_must_hold, scenarios_of
 from maxflip.problem.sanity import input_notices
 from maxflip.problem.terms import Terms, read_terms, with_replaced
@@ -70,6 +72,12 @@ class Problem(Frozen):
         sought. The sum is over the finite budgets; budgets that are not named have weight 1.
         include: ids that must be picked; those in the wanted class already are left alone.
         exclude: ids that must never be picked.
+        actions: a list of Action(...): what can be done to a person as a whole.
+        most_actions: so many actions at most per person; None: 1.
+        choices: {category: {value: distance}}: a switch to another value, which draws weight x distance from the
+            budgets that use the category; "basic -> pro" as the value: a switch from this one alone. A category is a
+            feature that holds numbers as codes, or a name of `one_hot`.
+        one_hot: {category: [features]}, of which one is 1 and the others are 0.
         must_hold: a list of Uptake(share) and Rounded({feature: step}), at most one of each: flips must also pass when
             changes are carried out like that. None: the full change alone counts.
 
@@ -78,6 +86,9 @@ class Problem(Frozen):
         max sum_j v_j z_j   s.t.  sum_j z_j a_r(d_j) <= B_r,   confidence(x_j + d_j) >= required where z_j = 1,
                                   x_j + d_j inside its limits,   z_j in {0, 1}
                                   the same confidence at x_j + c(d_j) for every scenario c of `must_hold`
+
+    Actions and switches are levers: slots behind those of the features, with d = 1 where they are on. They act on x_j
+    before the changes of features are added, and these must stay inside the limits too.
 
         d_j: the change of sample j, (K,)   x: start, (n, K)   v: worth, (n,)   B, a: ledger
         confidence, required: goal   include, exclude: row numbers
@@ -92,6 +103,7 @@ class Problem(Frozen):
     ledger: Ledger
     functions: tuple[FunctionCost, ...]  # of the budgets `ledger.functions`
     limits: Limits
+    menu: Menu
     observed: bool  # limits are "observed" for all features that draw on a budget, whichever these are
     worth: Floats
     thrift: Mapping[str, float]  # by budget; 1 where it is not named
@@ -123,14 +135,22 @@ class Problem(Frozen):
         include: Iterable[str | int] | None = None,
         exclude: Iterable[str | int] | None = None,
         must_hold: Requirement | Sequence[Requirement] | None = None,
+        actions: Sequence[Action] | None = None,
+        most_actions: int | None = None,
+        choices: Mapping[str, Mapping[Any, float]] | None = None,
+        one_hot: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         check_classifier(classifier)
         people = as_cohort(cohort, features, units)
         classifier.check_features(people.features)
+        menu, menu_faults = read_menu(actions, most_actions, choices, one_hot, people, budgets)
+        with_levers = menu.with_levers(people)
         terms, faults = read_terms(
-            classifier, people, budgets=budgets, thrift=thrift, margin=margin, threshold=threshold
+            classifier, with_levers, menu, budgets=budgets, thrift=thrift, margin=margin, threshold=threshold
         )
-        boundaries, more = read_limits(limits, directions, people, terms.changeable)
+        faults = [*menu_faults, *([] if menu_faults else faults)]
+        changeable = terms.changeable & set(people.features)
+        boundaries, more = read_limits(limits, directions, people, changeable)
         faults += more
         values, of_worth = read_worth(worth, people)
         faults += of_worth
@@ -138,11 +158,13 @@ class Problem(Frozen):
         faults += more
         allowed, more = people.layout.read_steps(steps, people.where)
         faults += [*more, *people.layout.classifier_faults(classifier)]
-        requirements, more = read_must_hold(must_hold, people.features, terms.changeable)
+        requirements, more = read_must_hold(must_hold, people.features, changeable)
         faults += [*more, *overflow_faults(people, classifier)]
         if faults:
             raise ProblemError(faults)
 
+        doubts = input_notices(classifier, people)
+        people, features_only = with_levers, people
         slots = people.layout.slots([people.features.index(name) for name in terms.drawing], allowed)
         sample = people.layout.trial(slots, people.order, classifier.batch_size)
         probed = probe(classifier, sample, people.where, terms.required)
@@ -152,15 +174,15 @@ class Problem(Frozen):
         settle("cohort", people)
         settle("slots", slots)
         settle("steps", people.layout.steps_in_words(steps))
-        settle("limits", slots.by_slot(boundaries))
+        settle("menu", menu)
+        settle("limits", slots.by_slot(boundaries.with_columns(len(people.features) - len(features_only.features))))
         settle("observed", are_observed(limits))
         settle("worth", read_only(values))
         settle("include", read_only(picked))
         settle("exclude", read_only(barred))
-        settle("scenarios", scenarios_of(requirements, people.features, slots.feature))
+        settle("scenarios", scenarios_of(requirements, people.features, slots.feature, slots.is_lever))
         settle("rounding", probed.rounding)
         settle("facts", Facts(classifier, people))
-        doubts = input_notices(classifier, people)
         settle("lasting_notices", (*_notices(self, steps), *probed.notices, *doubts))
         self._settle_terms(terms, Goal(wanted, 0.0, False, distributions, classifier.is_decision), [*target_faults])
 
@@ -181,7 +203,7 @@ class Problem(Frozen):
             margin, threshold = (None, required) if self.goal.is_threshold else (required, None)
         replaced, faults = with_replaced(self.budgets, budgets)
         terms, more = read_terms(
-            self.classifier, self.cohort, budgets=replaced, thrift=self.thrift, margin=margin, threshold=threshold
+            self.classifier, self.cohort, self.menu, budgets=replaced, thrift=self.thrift, margin=margin, threshold=threshold
         )
         faults += more
         faults += [
@@ -195,7 +217,7 @@ class Problem(Frozen):
         ]
         limits = self.limits
         if self.observed:
-            boundaries, unmeasured = read_limits("observed", None, self.cohort, terms.drawing)
+            boundaries, unmeasured = read_limits("observed", None, self.cohort, terms.drawing - self.levers)
             faults += unmeasured
             limits = replace(self.slots.by_slot(boundaries), direction=limits.direction)
         if faults:
@@ -272,7 +294,27 @@ class Problem(Frozen):
     @cached_property
     def actionable(self) -> NDArray[np.int64]:
         """Slots that may change."""
-        return np.flatnonzero(self.ledger.actionable)
+        return np.flatnonzero(self.may_move)
+
+    @cached_property
+    def may_move(self) -> NDArray[np.bool_]:
+        """(K,): features that draw on a budget, and levers; but for those that draw on an empty one"""
+        return self.ledger.actionable | (self.slots.is_lever & ~self.ledger.forbidden)
+
+    @property
+    def is_lever(self) -> NDArray[np.bool_]:
+        """(K,)"""
+        return self.slots.is_lever
+
+    @property
+    def levers(self) -> frozenset[str]:
+        """Names of the actions and switches"""
+        return self.menu.names
+
+    @property
+    def has_free_changes(self) -> bool:
+        """Whether some feature may change by any amount, and not by levers alone."""
+        return bool((self.may_move & ~self.is_lever).any())
 
     @cached_property
     def spread(self) -> Floats:
@@ -333,12 +375,18 @@ class Problem(Frozen):
     @property
     def is_boundless(self) -> bool:
         """Whether every actionable slot of every sample may change by any amount."""
-        return self.limits.none and self.slots.are_all_filled
+        return self.limits.none and self.slots.are_all_filled and not self.is_lever.any()
 
     def box(self, rows: Rows) -> tuple[Floats, Floats]:
-        """(B, K) smallest and largest change of each slot: 0 for frozen and absent ones, and low <= 0 <= high."""
-        low, high = self.limits.box(self.start[rows], rows)
-        frozen = ~self.ledger.actionable
+        """(B, K) smallest and largest change of each slot: 0 for frozen and absent ones, and low <= 0 <= high.
+
+        Levers are 0 too: no search changes them by amounts.
+        """
+        return self._box_from(self.start[rows], rows)
+
+    def _box_from(self, base: Floats, rows: Rows) -> tuple[Floats, Floats]:
+        low, high = self.limits.box(base, rows)
+        frozen = ~self.may_move | self.is_lever
         low[:, frozen] = high[:, frozen] = 0.0
         self.slots.clear_absent(rows, low, high)
         return low, high
@@ -352,13 +400,13 @@ class Problem(Frozen):
 
     def _settled(self, rows: Rows, changes: Floats) -> Floats:
         if self.is_boundless and self.scenarios.step is None:
-            return np.where(self.ledger.actionable, changes, 0.0) + 0.0  # -0.0 becomes 0.0
-        low, high = self.box(rows)
-        inside = self.limits.settle(self.start[rows], np.clip(changes, low, high), rows)
-        if self.scenarios.step is None:
-            return inside
-        on_grid = self.scenarios.onto_grid(self.start[rows], inside, low, high)
-        return self.limits.settle(self.start[rows], on_grid, rows)
+            return np.where(self.may_move, changes, 0.0) + 0.0  # -0.0 becomes 0.0
+        base = self.slots.base(rows, changes)
+        low, high = self._box_from(base, rows)
+        inside = self.limits.settle(base, np.clip(changes, low, high), rows)
+        if self.scenarios.step is not None:
+            inside = self.limits.settle(base, self.scenarios.onto_grid(base, inside, low, high), rows)
+        return np.where(self.is_lever & self.may_move, changes, inside)
 
 
 def _function_notices(functions: Sequence[FunctionCost]) -> list[str]:

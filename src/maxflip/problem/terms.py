@@ -13,6 +13,7 @@ from maxflip.data.cohort import Cohort
 from maxflip.models import Classifier
 from maxflip.problem.arguments import features_that_draw, read_budgets, read_thrift, size_faults
 from maxflip.problem.budgets import Budget
+from maxflip.problem.menu import Menu
 from maxflip.problem.target import requirement_faults
 
 
@@ -32,18 +33,22 @@ class Terms:
 
 
 def read_terms(
-    classifier: Classifier, cohort: Cohort, *, budgets: Any, thrift: Any, margin: Any, threshold: Any
+    classifier: Classifier, cohort: Cohort, menu: Menu, *, budgets: Any, thrift: Any, margin: Any, threshold: Any
 ) -> tuple[Terms, list[str | Fault]]:
     """The arguments of a Problem, and their faults. Where there are any, the terms are for finding more faults only."""
     faults: list[str | Fault] = [*requirement_faults(margin, threshold, classifier.is_decision)]
     required = 0.0 if faults else float(threshold if threshold is not None else margin)
-    settled, budget_faults = read_budgets(budgets, cohort.features)
+    settled, budget_faults = read_budgets(menu.drawn(budgets, cohort.features), cohort.features)
     drawing = frozenset(features_that_draw(settled))
     weights, thrift_faults = read_thrift(thrift, settled)
     faults += budget_faults or thrift_faults
     faults += classifier.frozen_faults(cohort.features, drawing)
     faults += size_faults(cohort, drawing)
-    if not budget_faults and not drawing:
+    if not classifier.has_gradients and not drawing <= menu.names:
+        name = sorted(drawing - menu.names)[0]
+        says = f"the model has no gradients, so {name!r} cannot change by any amount. Use actions or choices alone."
+        faults.append(about("budgets", says))
+    if not budget_faults and not drawing and menu.levers is None:
         faults.append(
             about("budgets", "no feature draws on a budget, so nothing can change. Give at least one feature a budget.")
         )

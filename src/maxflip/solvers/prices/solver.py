@@ -26,6 +26,7 @@ from maxflip.problem.problem import Problem
 from maxflip.search import linear
 from maxflip.search.settings import PRICING
 from maxflip.solvers.base import Proposal, Run
+from maxflip.solvers.prices import menu
 from maxflip.solvers.prices.column_generation import ColumnGeneration
 from maxflip.solvers.prices.market import Market, Tried, per_budget, prices_of_nearest, traded
 from maxflip.solvers.prices.settings import COLUMNS, STAGES
@@ -43,6 +44,8 @@ class Trade:
 
     def propose(self, problem: Problem, run: Run) -> Proposal:
         _refuse_functions(problem)
+        if problem.menu.levers is not None and not problem.has_free_changes:
+            return menu.propose(problem, run)
         rows = run.candidates_wanted(problem)
         amounts = problem.ledger.amounts
         nobody = bool((problem.ledger.count[amounts < 1] > 0).any())

@@ -1,0 +1,176 @@
+"""Named actions: what can be done to people beside changes of single features by any amount.
+
+An action changes features in a fixed way and draws on budgets in a fixed way. It becomes a lever of the cohort's layout
+(data/levers.py) and a weight in each budget on which it draws.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from maxflip._util.faults import Fault, Place, about, wrong
+from maxflip._util.frozen import FrozenMap
+from maxflip._util.messages import did_you_mean, listed, shown
+from maxflip._util.types import Mask
+from maxflip.data.cohort import Cohort, is_listing
+from maxflip.data.levers import Effect, Way
+
+_WORDED = re.compile(r"(x|=)\s*(\S+)")
+_WAYS: Mapping[str, Way] = {"x": "times", "=": "set"}
+
+
+@dataclass(frozen=True)
+class Action:
+    """Something that can be done to a person, as a whole or not at all.
+
+    Args:
+        name: a text that is no feature's name.
+        effects: {feature: what is added to it}; "x 0.9" multiplies it, "= 3" sets it. Of several actions for the same
+            person, the one that stands first in the list comes first.
+        draws: {budget: what it draws, >= 0}, whatever the budget's `cost`.
+        who: ids of those who may get it; or a pair (feature, value); None: everyone.
+        excludes: names of actions that nobody may get beside it.
+    """
+
+    name: str
+    effects: Mapping[str, float | str]
+    draws: Mapping[str, float] = field(default_factory=dict)
+    who: Sequence[str | int] | tuple[str, float] | None = None
+    excludes: Sequence[str] = ()
+
+
+def effect_of(given: Any) -> tuple[Way, float] | None:
+    """What an effect says; None if it is none.
+
+    >>> effect_of(-4), effect_of("x 0.9"), effect_of("= 3"), effect_of("more")
+    (('add', -4.0), ('times', 0.9), ('set', 3.0), None)
+    """
+    if isinstance(given, str):
+        worded = _WORDED.fullmatch(given.strip())
+        try:
+            way, number = (_WAYS[worded[1]], float(worded[2])) if worded else ("add", math.nan)
+        except ValueError:
+            return None
+    elif isinstance(given, (int, float, np.number)) and not isinstance(given, bool):
+        way, number = "add", float(given)
+    else:
+        return None
+    return (way, number) if math.isfinite(number) else None
+
+
+def read_actions(actions: Any, cohort: Cohort, budgets: Collection[str]) -> tuple[tuple[Action, ...], list[Fault]]:
+    """The argument `actions` of a Problem, in plain values, and its faults."""
+    if actions is None:
+        return (), []
+    if not is_listing(actions):
+        return (), [about("actions", f"got {shown(actions)}; wanted a list of Action(...).")]
+    listed_ = list(actions)
+    strangers = [one for one in listed_ if not isinstance(one, Action)]
+    if strangers:
+        return (), [about("actions", f"got {shown(strangers[0])}; wanted a list of Action(...).")]
+    names = [one.name for one in listed_]
+    faults: list[Fault] = []
+    for place, one in enumerate(listed_):
+        faults += _name_faults(one.name, names[:place], cohort.features)
+        faults += _effect_faults(one, cohort.features)
+        faults += _draw_faults(one, budgets)
+        faults += _exclusion_faults(one, names)
+        faults += who_may(one, cohort)[1]
+    return (() if faults else tuple(map(_settled, listed_))), faults
+
+
+def _name_faults(name: Any, earlier: Sequence[Any], features: Sequence[str]) -> list[Fault]:
+    if not isinstance(name, str) or not name:
+        return [about("actions", f"the name {shown(name)} is no text. Name every action by a text.")]
+    if name in earlier:
+        return [about(("actions", name), "there are two actions of this name. Rename one.")]
+    if name in features:
+        return [about(("actions", name), "a feature has this name too. Rename the action.")]
+    return []
+
+
+def _effect_faults(action: Action, features: Sequence[str]) -> list[Fault]:
+    place = ("actions", str(action.name), "effects")
+    given: Any = action.effects
+    if not isinstance(given, Mapping) or not given:
+        return [wrong(place, given, "must be {feature: number} with at least one feature.")]
+    faults = []
+    for feature, effect in given.items():
+        if feature not in features:
+            says = f"no feature is called {feature!r}.{did_you_mean(feature, features)}"
+            faults.append(about((*place, str(feature)), says))
+        if effect_of(effect) is None:
+            says = "must be a finite number that is added, or a text: 'x 0.9' multiplies, '= 3' sets."
+            faults.append(wrong((*place, str(feature)), effect, says))
+    return faults
+
+
+def _draw_faults(action: Action, budgets: Collection[str]) -> list[Fault]:
+    place = ("actions", str(action.name), "draws")
+    given: Any = action.draws
+    if not isinstance(given, Mapping):
+        return [wrong(place, given, "must be {budget: number >= 0}.")]
+    faults = []
+    for budget, amount in given.items():
+        if budget not in budgets:
+            says = f"no budget is called {budget!r}.{did_you_mean(budget, budgets)}"
+            faults.append(about((*place, str(budget)), says))
+        is_number = isinstance(amount, (int, float, np.number)) and not isinstance(amount, bool)
+        if not is_number or not 0 <= amount < math.inf:
+            faults.append(wrong((*place, str(budget)), amount, "must be a finite number >= 0."))
+    return faults
+
+
+def _exclusion_faults(action: Action, names: Sequence[Any]) -> list[Fault]:
+    place = ("actions", str(action.name), "excludes")
+    given: Any = action.excludes
+    if isinstance(given, str) or not is_listing(given):
+        return [wrong(place, given, "must be a list of names of actions.")]
+    return [
+        about(place, f"no action is called {name!r}.{did_you_mean(name, names)}") for name in given if name not in names
+    ]
+
+
+def who_may(action: Action, cohort: Cohort) -> tuple[Mask | None, list[Fault]]:
+    """(n,): who may get it; None: everyone. And the faults of `who`."""
+    place: Place = ("actions", str(action.name), "who")
+    who: Any = action.who
+    if who is None:
+        return None, []
+    if isinstance(who, tuple) and len(who) == 2 and who[0] in cohort.features and not isinstance(who[1], str):
+        return cohort.values[:, cohort.features.index(who[0])] == who[1], []
+    if isinstance(who, str) or not is_listing(who):
+        return None, [wrong(place, who, "must be a list of ids, or a pair (feature, value).")]
+    texts = [str(one) for one in who]
+    unknown = [text for text in texts if text not in cohort.row_of]
+    allowed = np.zeros(len(cohort), dtype=bool)
+    allowed[[cohort.row_of[text] for text in texts if text in cohort.row_of]] = True
+    return allowed, [about(place, f"no sample has these ids: {listed(unknown)}.")] if unknown else []
+
+
+def _settled(action: Action) -> Action:
+    who = action.who if action.who is None or isinstance(action.who, tuple) else tuple(str(one) for one in action.who)
+    effects = {name: one if isinstance(one, str) else float(one) for name, one in action.effects.items()}
+    draws = {name: float(amount) for name, amount in action.draws.items()}
+    return Action(action.name, FrozenMap(effects), FrozenMap(draws), who, tuple(action.excludes))
+
+
+def effects_on(action: Action, features: Sequence[str]) -> tuple[Effect, ...]:
+    """Effects by column."""
+    return tuple(
+        Effect(features.index(name), *said)
+        for name, given in action.effects.items()
+        if (said := effect_of(given)) is not None
+    )
+
+
+def clashes(actions: Sequence[Action], names: Iterable[str]) -> set[tuple[str, str]]:
+    """Pairs of names that exclude each other."""
+    known = set(names)
+    return {(one.name, other) for one in actions for other in one.excludes if other in known and other != one.name}

@@ -1,0 +1,155 @@
+"""What can be done to people as a whole: named actions and switches of categories, as levers of the cohort."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from maxflip._util.faults import Fault, about, wrong
+from maxflip._util.frozen import Frozen, FrozenMap
+from maxflip.data.cohort import Cohort
+from maxflip.data.levers import MOST_ALTERNATIVES, Levers
+from maxflip.problem.actions import Action, clashes, effects_on, read_actions, who_may
+from maxflip.problem.budgets import Budget
+from maxflip.problem.choices import Distances, Switch, read_choices, read_one_hot
+
+ONE = 1  # action per person, where nothing else is asked
+
+
+@dataclass(frozen=True, eq=False)
+class Menu(Frozen):
+    """The arguments `actions`, `most_actions`, `choices` and `one_hot` of a Problem in plain values.
+
+    levers: what they allow; None without any   switches: the levers behind those of the actions
+    """
+
+    actions: tuple[Action, ...] = ()
+    most_actions: int = ONE
+    choices: Mapping[str, Distances] = field(default_factory=dict)
+    one_hot: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    levers: Levers | None = None
+    switches: tuple[Switch, ...] = ()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Of the levers"""
+        return frozenset() if self.levers is None else frozenset(self.levers.names)
+
+    def with_levers(self, cohort: Cohort) -> Cohort:
+        """The cohort with a column for each lever."""
+        return cohort if self.levers is None else cohort.with_levers(self.levers)
+
+    def drawn(self, budgets: Any, features: Sequence[str]) -> Any:
+        """The budgets with a weight for each lever that draws on them, in place of categories among their uses."""
+        if self.levers is None or not isinstance(budgets, Mapping):
+            return budgets
+        whole = {name: given if isinstance(given, Budget) else Budget(given) for name, given in budgets.items()}
+        return {name: self._with_weights(name, budget, features) for name, budget in whole.items()}
+
+    def _with_weights(self, name: str, budget: Budget, features: Sequence[str]) -> Budget:
+        if budget.is_function or (budget.uses is not None and not isinstance(budget.uses, Mapping)):
+            return budget
+        drawing = {one.name: one.draws[name] for one in self.actions if name in one.draws}
+        own = self.own_uses(name, budget, features)
+        levers = {s.name: own[s.category] * s.distance for s in self.switches if s.category in own}
+        rest = {feature: weight for feature, weight in own.items() if feature not in self.choices}
+        if not drawing and not levers:
+            return budget
+        return replace(budget, uses=FrozenMap({**rest, **drawing, **levers}))
+
+    def own_uses(self, name: str, budget: Budget, features: Sequence[str]) -> Mapping[str, float]:
+        """What a budget weighs as it was given: by default the feature or the category of its name."""
+        if budget.uses is not None:
+            return budget.weights
+        return {name: 1.0} if (name in features or name in self.choices) and budget.cost != "count" else {}
+
+
+def read_menu(
+    actions: Any, most_actions: Any, choices: Any, one_hot: Any, cohort: Cohort, budgets: Any
+) -> tuple[Menu, list[Fault]]:
+    """The menu and its faults; budgets: as given to the Problem"""
+    names = list(budgets) if isinstance(budgets, Mapping) else []
+    given, faults = read_actions(actions, cohort, names)
+    codes, more = read_one_hot(one_hot, cohort)
+    faults += more
+    distances, switches, more = read_choices(choices, codes, cohort)
+    faults += more
+    most = ONE if most_actions is None else most_actions
+    if isinstance(most, bool) or not isinstance(most, (int, np.integer)) or most < 1:
+        faults.append(wrong("most_actions", most_actions, "must be a whole number >= 1."))
+    if not faults:
+        faults += _one_by_one_faults(given, codes, distances, budgets)
+        faults += _name_faults(given, switches)
+    if faults:
+        return Menu(), faults
+    menu = Menu(given, int(most), FrozenMap(distances), FrozenMap(codes), None, tuple(switches))
+    if not given and not switches:
+        return menu, []
+    if not cohort.layout.can_have_levers:
+        where = "actions" if given else "choices"
+        return menu, [about(where, "actions and choices are for tables; this cohort has sequences.")]
+    levers = _levers(menu, cohort)
+    number = len(levers.alternatives())
+    if number > MOST_ALTERNATIVES:
+        says = f"more than {MOST_ALTERNATIVES:,} combinations of actions and choices. Lower most_actions, or name fewer."
+        return menu, [about("most_actions", says)]
+    return replace(menu, levers=levers), []
+
+
+def _one_by_one_faults(
+    actions: Sequence[Action], one_hot: Mapping[str, Sequence[str]], choices: Mapping[str, Distances], budgets: Any
+) -> list[Fault]:
+    """Features of a category must change by switches alone, and budgets that actions draw on must be able to."""
+    category = {feature: name for name, features in one_hot.items() for feature in features}
+    category |= {name: name for name in choices if name not in one_hot}
+    faults = [
+        about(("actions", one.name, "effects", feature), f"belongs to the category {category[feature]!r}: use choices.")
+        for one in actions
+        for feature in one.effects
+        if feature in category
+    ]
+    for one in actions:
+        for name in one.draws:
+            cost = getattr(budgets[name], "cost", "squared")
+            if cost == "count" or callable(cost):
+                kind = "counts people" if cost == "count" else "is a function"
+                faults.append(about(("actions", one.name, "draws", name), f"the budget {kind}; no action draws on it."))
+    return faults
+
+
+def _name_faults(actions: Sequence[Action], switches: Sequence[Switch]) -> list[Fault]:
+    names = {one.name for one in actions}
+    return [
+        about(("choices", s.category), f"an action is called {s.name!r} too. Rename it.")
+        for s in switches
+        if s.name in names
+    ]
+
+
+def _levers(menu: Menu, cohort: Cohort) -> Levers:
+    names = tuple([one.name for one in menu.actions] + [one.name for one in menu.switches])
+    who = [who_may(one, cohort)[0] for one in menu.actions]
+    allowed = [np.ones(1, dtype=bool) if one is None else one for one in who] + [s.allowed for s in menu.switches]
+    n = max(map(len, allowed))
+    place = {name: i for i, name in enumerate(names)}
+    apart = np.zeros((len(names), len(names)), dtype=bool)
+    for one, other in clashes(menu.actions, names):
+        apart[place[one], place[other]] = apart[place[other], place[one]] = True
+    for i, one_switch in enumerate(menu.switches, len(menu.actions)):
+        for k, other_switch in enumerate(menu.switches, len(menu.actions)):
+            apart[i, k] |= i != k and one_switch.category == other_switch.category
+    return Levers(
+        names=names,
+        effects=(
+            *(effects_on(one, cohort.features) for one in menu.actions),
+            *(switch.effects for switch in menu.switches),
+        ),
+        allowed=np.stack([np.broadcast_to(one, n) for one in allowed], axis=1),
+        apart=apart,
+        counted=np.arange(len(names)) < len(menu.actions),
+        most=menu.most_actions,
+    )
+
