@@ -231,6 +231,10 @@ class Cohort(Frozen):
         names = (*self.features, *levers.names)
         return replace(self, layout=LeverLayout.of(self.values, levers), features=names)
 
+    def with_values(self, values: Floats) -> Cohort:
+        """The same samples of a table with other values (n, F)."""
+        return replace(self, layout=replace(self.layout, values=values))
+
     def where(self, row: int) -> str:
         """'row 17 (id P-0042)', or 'row 17' where rows have no ids of their own; counted from 1."""
         return f"{self.layout.numbered} {row + 1}" + (

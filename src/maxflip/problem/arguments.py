@@ -222,7 +222,8 @@ def check_classifier(classifier: Any) -> None:
             "classifier: got a torch module. Wrap it, and say what it returns: "
             "TorchClassifier(net, output='logits') or output='probabilities'."
         )
-    if hasattr(classifier, "predict_proba") or hasattr(classifier, "decision_function"):
+    is_wrapped = hasattr(classifier, "members")
+    if not is_wrapped and (hasattr(classifier, "predict_proba") or hasattr(classifier, "decision_function")):
         raise ProblemError("classifier: got a scikit-learn model. Wrap it: SklearnClassifier(model).")
     if isinstance(classifier, type) or not hasattr(classifier, "members"):
         raise ProblemError(

@@ -235,6 +235,19 @@ class Problem(Frozen):
         object.__setattr__(other, "include", read_only(np.intersect1d(self.include, rows)))
         return other
 
+    def after_levers(self, change: Floats) -> Problem:
+        """The same question about people who have got these levers already; change (K,): of them, and of nothing else.
+
+        What is found are changes of features; the levers themselves are not among them.
+        """
+        base = self.slots.base(np.arange(len(self)), np.broadcast_to(change, (len(self), self.width)))
+        cohort, other = self.cohort.with_values(base), self._copy()
+        settle = partial(object.__setattr__, other)
+        settle("cohort", cohort)
+        settle("slots", self.slots.from_base(base))
+        settle("facts", Facts(self.classifier, cohort))
+        return other
+
     def _copy(self) -> Problem:
         """A copy without the cached properties, some of which depend on the budgets and the goal."""
         other = object.__new__(Problem)

@@ -14,6 +14,7 @@ import torch
 from maxflip._util.events import Advanced, Finished, Notice, Started
 from maxflip._util.messages import counted
 from maxflip._util.types import Rows
+from maxflip.errors import ProblemError
 from maxflip.plan.pool import no_rows
 from maxflip.problem.problem import Problem
 from maxflip.solvers.base import Proposal, Run
@@ -79,6 +80,9 @@ def run_loops(
     counts: bool = True,
 ) -> Proposal:
     """is_max: whether L is maximised in the multipliers (KL) instead of minimised   counts: see Search"""
+    if problem.menu.levers is not None:
+        name = type(solver).__name__
+        raise ProblemError(f"actions: {name} changes features alone. Solve with Prices() or Nearest().")
     wanted = run.candidates_wanted(problem)
     low, high = problem.box(wanted)
     stuck = ((low == 0) & (high == 0)).all(axis=1)

@@ -93,6 +93,18 @@ class ColumnGeneration:
                 return
             self._follow(found.prices)
 
+    def reprice(self) -> None:
+        """Move to the program's dual prices without a search: D with the known flips alone is least there."""
+        market, found = self.market, self._mixture(self._to_mix())
+        if found is None:
+            return
+        self.used = [found.used]
+        self._average(found)
+        value = market.dual(found.prices)
+        if value < market.value:
+            market.prices, market.value = found.prices, value
+        self.gap = market.most - found.worth
+
     def _follow(self, prices: Floats) -> None:
         """Search flips at smoothed prices, between the best known ones and the program's dual prices.
 

@@ -21,6 +21,7 @@ from maxflip.search.settings import GRADIENT, PRICING
 from maxflip.solvers.base import Run
 from maxflip.solvers.prices import bundle
 from maxflip.solvers.prices.clearing import Cleared, DualPart, clear
+from maxflip.solvers.prices.levers import LeverSearch
 from maxflip.solvers.prices.settings import CLEARING, MARKET, SHARD
 from maxflip.solvers.prices.shard import FlipSet, Shard
 
@@ -61,6 +62,7 @@ class Market:
     last: the last clearing
     spent: gradients per sample spent on the estimate of the first prices
     effort: factor of every limit on gradients
+    levers: flips with levers; None without any
     """
 
     problem: Problem
@@ -75,6 +77,7 @@ class Market:
     rounds: int = 0
     trace: dict[str, list[Any]] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
+    levers: LeverSearch | None = None
 
     def open(self, *, scaled: bool, polished: bool, led: bool) -> None:
         """Search first flips.   scaled: scale the prices, of which only the ratios are known, so that half can pay"""
@@ -245,6 +248,18 @@ class Market:
         """Whether more gradients per sample were evaluated than limit x effort."""
         return self.gradients_per_sample > self.effort * limit
 
+    def rows_unreachable(self) -> Rows:
+        """Samples that are proved to have no flip."""
+        rows = np.concatenate([np.empty(0, np.int64), *self.held.ask(lambda shard: shard.rows_unreachable())])
+        return rows if self.levers is None else rows[~self.levers.possible[rows]]
+
+    def costs(self) -> Floats:
+        """(n,): C_j at the present prices, with all known flips; inf without one"""
+        costs, prices = np.full(len(self.problem), np.inf), self.prices
+        for rows, own in self.held.ask(lambda shard: (shard.rows, shard.costs(prices))):
+            costs[rows] = own
+        return costs
+
     def close(self) -> None:
         """Update D at the present prices with all flips found since."""
         self.value = self.dual(self.prices)
@@ -342,9 +357,15 @@ class Market:
 
     def _ceiling_at(self, prices: Floats) -> Ceiling:
         problem = self.problem
-        gains = [g.tolist() for g in self.held.ask(lambda shard: shard.proved_gains(prices)) if g is not None]
+        shares = self.held.ask(lambda shard: (shard.rows, shard.proved_gains(prices)))
+        gains = [(rows, own) for rows, own in shares if own is not None]
         if gains:
-            parts = [*chain.from_iterable(gains)]
+            with_levers = None if self.levers is None else self.levers.proved_gains(prices)
+            parts = [
+                *chain.from_iterable(
+                    (own if with_levers is None else np.maximum(own, with_levers[rows])).tolist() for rows, own in gains
+                )
+            ]
             # Each part has its own rounding error; fsum adds none.
             rest = math.fsum(parts) + ROUNDING * math.fsum(map(abs, parts))
         else:

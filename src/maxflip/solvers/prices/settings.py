@@ -273,6 +273,10 @@ class MenuLimits:
     chunk: int = 16_384
     # x worth: a flip that gains so much less than the sample's best is not offered to the choice. (not tuned)
     band: float = 0.1
+    # x worth: combinations of levers that alone draw more than this at the prices are not searched. (not tuned)
+    reach: float = 1.5
+    # Rounds of searches with levers beside changes of features. (not tuned)
+    rounds: int = 4
 
 
 STAGES = Stages()

@@ -55,7 +55,7 @@ def _kinks(problem: Problem) -> Floats:
     """(m, A): absolute weights / spread, for features that draw on absolute budgets alone; 0 for others"""
     ledger, slots = problem.ledger, problem.actionable
     finite = np.isfinite(ledger.amounts)[:, None]
-    alone = ~((ledger.squared[:, slots] > 0) & finite).any(axis=0)
+    alone = ~((ledger.squared[:, slots] > 0) & finite).any(axis=0) & ~problem.is_lever[slots]
     return np.where(alone, ledger.absolute[:, slots] / problem.spread, 0.0)
 
 
@@ -375,7 +375,10 @@ class Shard:
         return np.asarray(self.rows[((self.unreachable | still) & ~self.found).cpu().numpy()])
 
     def rows_found(self) -> Rows:
-        return np.asarray(self.rows[self.found.cpu().numpy()])
+        known = self.found.clone()
+        for at, _ in self.told:
+            known[at] = True
+        return np.asarray(self.rows[known.cpu().numpy()])
 
     def rows_unusable(self) -> Rows:
         return np.asarray(self.rows[(self.surface.broken & ~self.found).cpu().numpy()])
