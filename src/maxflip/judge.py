@@ -117,7 +117,7 @@ def least_confidence(problem: Problem, rows: Rows, changes: Floats, full: Floats
     full (B,): the confidence after the full change, which is one of the scenarios.
     """
     least = full
-    for carried_out in problem.scenarios.carried_out(problem.start[rows], changes):
+    for carried_out in problem.scenarios.carried_out(problem.slots.base(rows, changes), changes):
         least = np.minimum(least, confidence_after(problem, rows, carried_out))
     return least
 

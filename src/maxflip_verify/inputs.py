@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from maxflip_verify.exact import Floats
 from maxflip_verify.forms import FORMS, misfits
+from maxflip_verify.levers import Levers, check_menu, read_levers, uses_of
 from maxflip_verify.networks import Network
 from maxflip_verify.tables import Source, read_table
 from maxflip_wall import Broken, Loaded, Unreadable, reading
@@ -34,7 +35,13 @@ class Case:
     upper: Floats  # (n, F)
     wanted: NDArray[np.bool_]  # (n, k)
     worth: Floats  # (n,)
-    weights: dict[str, Floats]  # budget -> (F,)
+    weights: dict[str, Floats]  # budget -> (F + L,)
+    levers: Levers  # behind the features: L columns that start at 0
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of features and levers: what plan.parquet may change"""
+        return [*self.features, *self.levers.names]
 
     @property
     def is_long(self) -> bool:
@@ -79,6 +86,7 @@ def read_job(data: bytes) -> dict[str, Any]:
         names = asked["features"] + asked.get("static_features", []), job["model"].get("classes", "-")
         if any(not some or len(set(some)) < len(some) for some in names):
             raise Unreadable("features and classes must each be some names, none of them twice")
+        check_menu(job)
         held = job.get("must_hold", {})
         steps = held.get("rounded", {"": 1.0})
         if not 0 < held.get("uptake", 1.0) <= 1 or not steps or any(not 1e-100 <= s <= 1e100 for s in steps.values()):
@@ -190,10 +198,14 @@ def read_case(job: dict[str, Any], data: dict[str, bytes], names: dict[str, str]
         wanted[slice(None) if "target" in goal else np.arange(len(ids)), chosen] = True
         if not wanted.any() or wanted.all():
             raise Unreadable("at least one class must be wanted, and one must not")
-    for budget, terms in job["budgets"].items():
-        uses = {} if terms.get("cost") == "count" else terms.get("uses", {budget: 1.0})
-        if uses.keys() - set(features):
-            raise Unreadable(f"job.toml: budgets: {budget}: got {sorted(uses)}, wanted some of {features}")
-        weights[budget] = np.array([float(uses.get(feature, 0)) for feature in features])
+    levers = read_levers(job, start, ids)
+    columns = [*features, *levers.names]
+    for budget in job["budgets"]:
+        uses = uses_of(job, budget)
+        if uses.keys() - set(columns):
+            raise Unreadable(f"job.toml: budgets: {budget}: got {sorted(uses)}, wanted some of {columns}")
+        weights[budget] = np.array([float(uses.get(column, 0)) for column in columns])
     may_change = steps_that_change(asked, rows, begin)
-    return Case(job, features, ids, begin, start, time, may_change, static, lower, upper, wanted, worth, weights)
+    return Case(
+        job, features, ids, begin, start, time, may_change, static, lower, upper, wanted, worth, weights, levers
+    )

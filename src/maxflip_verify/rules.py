@@ -12,6 +12,7 @@ import numpy as np
 
 from maxflip_verify.exact import consumption
 from maxflip_verify.inputs import Case, Columns
+from maxflip_verify.levers import uses_of
 
 FATES = [
     "already",
@@ -45,29 +46,39 @@ def _at(value: Any, i: int) -> Any:
     return value[i : i + 1].tolist()[0] if isinstance(value, np.ndarray) else value
 
 
-def plan_rules(case: Case, plan: Columns) -> Iterator[Check]:
-    """The rows are in order, and each changes a value of the cohort as the job allows."""
+def plan_rules(case: Case, plan: Columns, on: Any, base: Any) -> Iterator[Check]:
+    """The rows are in order, and each changes a value of the cohort, or turns a lever on, as the job allows.
+
+    on (n, L): levers that are on   base (N, F): where changes of features begin
+    """
 
     def place(i: int) -> str:
         at = f", step {plan['step'][i]}" if case.is_long else ""
         return f": id {plan['id'][i]!r}{at}, feature {plan['feature'][i]!r}"
 
-    features, limits, change = case.features, case.job.get("limits", {}), plan["change"]
+    features, limits, change = case.columns, case.job.get("limits", {}), plan["change"]
     exists, known, step, row = plan["exists"], plan["known"], plan["step"], plan["row"]
-    start, whose = case.start[row, plan["place"]], (plan["sample"], plan["place"])
-    lower, upper, last = case.lower[whose], case.upper[whose], np.diff(case.begin)[plan["sample"]] - 1
-    low, high = np.minimum(lower, start), np.maximum(upper, start)
-    frozen = sum(case.weights.values(), np.zeros(len(features)))[plan["place"]] == 0
+    more, whose = [(0, 0), (0, len(case.levers.names))], (plan["sample"], plan["place"])
+    start, begin = (np.pad(values, more)[row, plan["place"]] for values in (case.start, base))
+    lower = np.pad(case.lower, more, constant_values=-np.inf)[whose]
+    upper = np.pad(case.upper, more, constant_values=np.inf)[whose]
+    last = np.diff(case.begin)[plan["sample"]] - 1
+    low, high = np.minimum(lower, begin), np.maximum(upper, begin)
+    frozen = (sum(case.weights.values(), np.zeros(len(features)))[plan["place"]] == 0) & ~plan["lever"]
     sign = [{"up": 1, "down": -1}.get(limits.get(feature, {}).get("direction"), 0) for feature in features]
     with np.errstate(all="ignore"):
-        end, backward = start + change, change * np.array(sign)[plan["place"]] < 0
+        end, backward = begin + change, change * np.array(sign)[plan["place"]] < 0
     behind = np.diff(row * len(features) + plan["place"], prepend=-1) <= 0
+    empty = [case.weights[name] > 0 for name, terms in case.job["budgets"].items() if terms["amount"] == 0]
+    closed = np.any([np.zeros(len(features), dtype=bool), *empty], axis=0)[plan["place"]]
     steps = np.array([f"0 to {n}" for n in last], dtype=object)
     for what, wrong, got, wanted in (
         ("id and feature", ~exists, "unknown", "in the cohort and the job"),
         ("order", known & behind, "out of order or twice", "samples, then steps, then features, in order"),
         ("step", exists & ~known, step, steps),
         ("time", known & (plan["time"] != case.time[row]), plan["time"], case.time[row]),
+        ("lever", plan["lever"] & (change != 1), change, "1, as an action or a switch is carried out as a whole"),
+        ("empty budget", known & plan["lever"] & closed, change, "no change, as it draws on a budget of 0"),
         ("measured", known & np.isnan(start), change, "no change, as nothing was measured there"),
         ("steps", known & ~case.may_change[row], change, "no change, as the job leaves this step alone"),
         ("before", known & (plan["before"].view(np.int64) != start.view(np.int64)), plan["before"], start),
@@ -77,6 +88,21 @@ def plan_rules(case: Case, plan: Columns) -> Iterator[Check]:
         ("limits", known & ~((low <= end) & (end <= high) & np.isfinite(end)), end, np.column_stack((low, high))),
     ):
         yield check("plan.parquet: " + what, wrong, got, wanted, place)
+    if case.levers.names:
+        yield from _lever_rules(case, on, base)
+
+
+def _lever_rules(case: Case, on: Any, base: Any) -> Iterator[Check]:
+    """Everyone may get the levers that are on, and these lead no feature out of its limits or against its direction."""
+    limits, ids = case.job.get("limits", {}), case.ids
+    sign = np.array([{"up": 1, "down": -1}.get(limits.get(name, {}).get("direction"), 0) for name in case.features])
+    low, high = np.minimum(case.lower, case.start), np.maximum(case.upper, case.start)
+    beyond = ((base < low) | (base > high) | ((base - case.start) * sign < 0)).any(axis=1)
+    given = np.array([str([case.levers.names[i] for i in np.flatnonzero(own)]) for own in on], dtype=object)
+    wanted = "actions and switches that this person may get, together"
+    yield check("plan.parquet: actions", case.levers.faults(on), given, wanted, lambda j: f": id {ids[j]!r}")
+    inside = "actions that keep features inside their limits"
+    yield check("plan.parquet: limits after actions", beyond, given, inside, lambda j: f": id {ids[j]!r}")
 
 
 def fate_rules(case: Case, plan: Columns, fates: Columns, guard: float) -> Iterator[Check]:
@@ -116,7 +142,7 @@ def summary_rules(case: Case, plan: Columns, fates: Columns, said: dict[str, Any
     """The plan keeps every budget exactly; the numbers and claims of the summary agree with the files."""
     count, worth = int(fates["flipped"].sum()), math.fsum(case.worth[fates["flipped"]])
     solver, units = case.job.get("solver", {}), case.job["cohort"].get("units", {})
-    wanted = {"features": case.features, "units": units, "seed": solver.get("seed", 0), "cohort": len(case.ids)}
+    wanted = {"features": case.columns, "units": units, "seed": solver.get("seed", 0), "cohort": len(case.ids)}
     wanted |= {"count": count, "worth": worth} | {fate: int((fates["fate"] == fate).sum()) for fate in FATES}
     budgets, finite = case.job["budgets"], plan["known"] & np.isfinite(plan["change"])
     yield check("summary.json: budgets", said["budgets"].keys() != budgets.keys(), [*said["budgets"]], [*budgets])
@@ -126,7 +152,7 @@ def summary_rules(case: Case, plan: Columns, fates: Columns, said: dict[str, Any
         used = Fraction(count) if cost == "count" else drawn
         spent = float(min(used, Fraction(sys.float_info.max)))
         yield check(f"plan.parquet: budget {name!r}", used > amount, f"exactly about {spent!r}", f"at most {amount!r}")
-        uses = terms.get("uses", {} if cost == "count" else {name: 1.0})
+        uses = uses_of(case.job, name)
         stated = {"amount": "inf" if amount == math.inf else amount, "cost": cost, "spent": spent, "uses": uses}
         got = {key: said["budgets"].get(name, {}).get(key) for key in stated}
         yield check(f"summary.json: budget {name!r}", got != stated, got, stated)

@@ -231,6 +231,12 @@ class Cohort(Frozen):
         names = (*self.features, *levers.names)
         return replace(self, layout=LeverLayout.of(self.values, levers), features=names)
 
+    @property
+    def plain(self) -> Cohort:
+        """The same without columns of levers: what the model sees"""
+        layout = self.layout.without_levers
+        return self if layout is self.layout else replace(self, layout=layout, features=self.features[: layout.width])
+
     def with_values(self, values: Floats) -> Cohort:
         """The same samples of a table with other values (n, F)."""
         return replace(self, layout=replace(self.layout, values=values))

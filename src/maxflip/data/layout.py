@@ -50,6 +50,16 @@ class Layout(ABC, Frozen):
         """Where sequences lie in `values`; None of a table"""
         return None
 
+    @property
+    def without_levers(self) -> Layout:
+        """The same without columns of levers"""
+        return self
+
+    @property
+    def width(self) -> int:
+        """F: number of features that the model sees"""
+        return int(self.values.shape[1])
+
     # The samples themselves
 
     @abstractmethod

@@ -4,6 +4,8 @@ The change of such a column is the switch, 0 or 1. Budgets, pools, plans and fil
 the model sees of it is decided here.
 """
 
+# ruff: noqa: ARG002  what every layout is asked, this one does not always need
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -37,9 +39,12 @@ class LeverLayout(TableLayout):
         return cls(np.hstack([values, np.zeros((len(values), len(levers)))]), levers)
 
     @property
+    def without_levers(self) -> TableLayout:
+        return TableLayout(self.values[:, : self.width])
+
+    @property
     def width(self) -> int:
-        """F"""
-        return self.values.shape[1] - len(self.levers)
+        return int(self.values.shape[1]) - len(self.levers)
 
     def after(self, rows: Rows, changes: Floats) -> Floats:
         """(B, F): what the model sees of samples with changes (B, F + L)"""

@@ -52,13 +52,17 @@ class Menu(Frozen):
     def _with_weights(self, name: str, budget: Budget, features: Sequence[str]) -> Budget:
         if budget.is_function or (budget.uses is not None and not isinstance(budget.uses, Mapping)):
             return budget
-        drawing = {one.name: one.draws[name] for one in self.actions if name in one.draws}
+        drawing = self.draws_of_actions(name)
         own = self.own_uses(name, budget, features)
         levers = {s.name: own[s.category] * s.distance for s in self.switches if s.category in own}
         rest = {feature: weight for feature, weight in own.items() if feature not in self.choices}
         if not drawing and not levers:
             return budget
         return replace(budget, uses=FrozenMap({**rest, **drawing, **levers}))
+
+    def draws_of_actions(self, budget: str) -> dict[str, float]:
+        """What each action draws of a budget, of those that do."""
+        return {one.name: one.draws[budget] for one in self.actions if budget in one.draws}
 
     def own_uses(self, name: str, budget: Budget, features: Sequence[str]) -> Mapping[str, float]:
         """What a budget weighs as it was given: by default the feature or the category of its name."""
@@ -94,7 +98,9 @@ def read_menu(
     levers = _levers(menu, cohort)
     number = len(levers.alternatives())
     if number > MOST_ALTERNATIVES:
-        says = f"more than {MOST_ALTERNATIVES:,} combinations of actions and choices. Lower most_actions, or name fewer."
+        says = (
+            f"more than {MOST_ALTERNATIVES:,} combinations of actions and choices. Lower most_actions, or name fewer."
+        )
         return menu, [about("most_actions", says)]
     return replace(menu, levers=levers), []
 
@@ -152,4 +158,3 @@ def _levers(menu: Menu, cohort: Cohort) -> Levers:
         counted=np.arange(len(names)) < len(menu.actions),
         most=menu.most_actions,
     )
-

@@ -22,6 +22,7 @@ from maxflip.data.inputs import Inputs
 from maxflip.data.slots import Slots
 from maxflip.errors import ProblemError
 from maxflip.models import Classifier, LinearForm, Rounding, guard_of, probe
+from maxflip.problem.actions import Action
 from maxflip.problem.arguments import (
     check_classifier,
     overflow_faults,
@@ -37,7 +38,6 @@ from maxflip.problem.budgets import Bill, Budget, Ledger
 from maxflip.problem.describe import html_of
 from maxflip.problem.facts import Facts
 from maxflip.problem.goal import Goal
-from maxflip.problem.actions import Action
 from maxflip.problem.limits import Limits, are_observed, read_limits
 from maxflip.problem.menu import Menu, read_menu
 from maxflip.problem.must_hold import Requirement, Scenarios, read_must_hold, scenarios_of
@@ -203,7 +203,13 @@ class Problem(Frozen):
             margin, threshold = (None, required) if self.goal.is_threshold else (required, None)
         replaced, faults = with_replaced(self.budgets, budgets)
         terms, more = read_terms(
-            self.classifier, self.cohort, self.menu, budgets=replaced, thrift=self.thrift, margin=margin, threshold=threshold
+            self.classifier,
+            self.cohort,
+            self.menu,
+            budgets=replaced,
+            thrift=self.thrift,
+            margin=margin,
+            threshold=threshold,
         )
         faults += more
         faults += [

@@ -19,8 +19,8 @@ from maxflip.problem.problem import Problem
 class MenuFlips:
     """All flips that no other one outdoes.
 
-    rows (c,): the sample of each   switches (c, L)   sure (c,): whether it passes by the guard; others pass by less, and
-    count in bounds alone   asked: how often the model was asked about a sample
+    rows (c,): the sample of each   switches (c, L)   sure (c,): whether it passes by the guard; others pass by less,
+    and count in bounds alone   asked: how often the model was asked about a sample
     """
 
     rows: Rows
@@ -64,8 +64,8 @@ def menu_flips(problem: Problem, rows: Rows) -> MenuFlips:
         asked += len(open_)
         flips[number, open_] = least >= problem.goal.required + problem.guard
         barely[number, open_] = (least >= problem.goal.required) & ~flips[number, open_]
-    sample, number = np.nonzero((flips | barely).T)
-    return MenuFlips(rows[sample], menu.switches[number], flips[number, sample], asked)
+    sample, which = np.nonzero((flips | barely).T)
+    return MenuFlips(rows[sample], menu.switches[which], flips[which, sample], asked)
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,7 +45,7 @@ class CohortFiles:
     """cohort: columns of the cohort's file   samples: per-sample columns, for sequences in a static file"""
 
     def __init__(self, problem: Problem) -> None:
-        people, ragged = problem.cohort, problem.cohort.ragged
+        people, ragged = problem.cohort.plain, problem.cohort.ragged
         self.people = people
         self.cohort = self.samples = _Columns(people.features, people.values)
         self.static_features: tuple[str, ...] = ()

@@ -42,12 +42,14 @@ from maxflip.io.job.schema import (
     CohortForm,
     GoalForm,
     LimitForm,
+    MenuForm,
     ModelForm,
     MustHoldForm,
     ReportForm,
     SolverForm,
     fill,
     fill_each,
+    fill_menu,
     unknown_keys,
 )
 from maxflip.io.job.toml import LARGEST, parse_toml
@@ -63,7 +65,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 LARGE = 5000  # with more samples, the report has plans for other budgets only if the job says so
 _TABLES = {"cohort": "who is there", "model": "which classifier is meant", "goal": "what is wanted"}
-_KEYS = ["format", *_TABLES, "budgets", "limits", "must_hold", "solver", "report"]
+_KEYS = ["format", *_TABLES, "budgets", "limits", "actions", "choices", "one_hot", "must_hold", "solver", "report"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -88,6 +90,7 @@ class Job:
     groups: int | None = None
     report: ReportForm = field(default_factory=ReportForm)
     must_hold: tuple[Requirement, ...] = ()
+    menu: MenuForm = field(default_factory=MenuForm)
 
     def __post_init__(self) -> None:
         self._note("job", self.source, self.file.origin())
@@ -256,6 +259,10 @@ class Job:
                 include=goal.include,
                 exclude=goal.exclude,
                 must_hold=self.must_hold,
+                actions=self.menu.as_actions(),
+                most_actions=goal.most_actions,
+                choices=self.menu.choices,
+                one_hot=self.menu.one_hot,
             )
         except ProblemError as error:
             raise ProblemError([told(fault, self.source, self.lines) for fault in error.faults]) from error
@@ -312,9 +319,10 @@ def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -
     solving = fill(SolverForm, tables.get("solver", {}), ("solver",), faults)
     report = fill(ReportForm, tables.get("report", {}), ("report",), faults, folder)
     must_hold = fill(MustHoldForm, tables.get("must_hold", {}), ("must_hold",), faults)
+    menu = fill_menu(tables, faults)
 
     features = cohort.features if cohort else None
-    if cohort and unknown_features(cohort, budgets, limits):
+    if cohort and unknown_features(cohort, budgets, limits) - menu.names:
         columns = _columns(folder / cohort.file)
         misspelt = missing_columns(cohort, columns) if columns else []
         faults += misspelt
@@ -324,7 +332,8 @@ def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -
     faults += model_faults(model) if model else ()
     faults += goal_faults(goal, model) if goal else ()
     given = tables.get("budgets")
-    wrong_budgets = list(budget_faults(budgets, features)) if budgets or not given else []
+    levers = None if features is None else [*features, *menu.drawing]
+    wrong_budgets = list(budget_faults(budgets, levers, menu.drawn_on)) if budgets or not given else []
     faults += wrong_budgets
     some_budget_is_wrong = bool(wrong_budgets) or (isinstance(given, dict) and len(budgets) < len(given))
     faults += limit_faults(limits, features, None if some_budget_is_wrong else budgets)
@@ -352,6 +361,7 @@ def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -
         groups=solving.groups,
         report=report,
         must_hold=from_table(must_hold.uptake, must_hold.rounded),
+        menu=menu,
     )
 
 

@@ -155,7 +155,10 @@ def _no_feature(name: str, features: list[str]) -> str:
     return f"no feature is called {name!r}.{did_you_mean(name, features) or f' There are {listed(features)}.'}"
 
 
-def budget_faults(budgets: Mapping[str, BudgetForm], features: list[str] | None) -> Iterator[Fault]:
+def budget_faults(
+    budgets: Mapping[str, BudgetForm], features: list[str] | None, drawn_on: Collection[str]
+) -> Iterator[Fault]:
+    """features: what budgets may use   drawn_on: budgets that actions draw on, and that need use nothing"""
     if not budgets:
         yield about("budgets", "there is none. Add at least one table [budgets.x], where x is a feature or has `uses`.")
     for name, budget in budgets.items():
@@ -168,7 +171,7 @@ def budget_faults(budgets: Mapping[str, BudgetForm], features: list[str] | None)
                     (*key, "uses"),
                 )
         elif budget.uses is None:
-            if features is not None and name not in features:
+            if features is not None and name not in features and name not in drawn_on:
                 other = "A budget of another name says in `uses` which features draw on it."
                 yield about(key, f"{_no_feature(name, features)} {other}")
         elif not budget.uses:

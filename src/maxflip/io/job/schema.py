@@ -16,6 +16,7 @@ from maxflip._util.messages import did_you_mean, listed
 from maxflip._util.types import Scores
 from maxflip.data.slots import LAST
 from maxflip.io.opening import is_url, missing_file
+from maxflip.problem.actions import Action, effect_of
 from maxflip.problem.budgets import Cost
 from maxflip.study.insight import People
 
@@ -125,6 +126,18 @@ def _target(value: Any) -> str | int | frozenset[str | int]:
     return frozenset(value) if isinstance(value, list) else given[0]
 
 
+def _effect(value: Any) -> float | str:
+    if effect_of(value) is None:
+        raise _wrong("must be a finite number that is added, or a text: 'x 0.9' multiplies, '= 3' sets.")
+    return value if isinstance(value, str) else float(value)
+
+
+def _distances(value: Any) -> dict[str, float]:
+    if not isinstance(value, dict) or not value:
+        raise _wrong("must be a table of values and their distances.")
+    return {name: _weight(distance) for name, distance in value.items()}
+
+
 Number = Annotated[float, PlainValidator(_number)]
 Text = Annotated[str, PlainValidator(_text)]
 
@@ -161,6 +174,7 @@ class GoalForm(_Form):
     target_column: Text | None = None
     margin: Number | None = None
     threshold: Number | None = None
+    most_actions: Annotated[int | None, PlainValidator(_whole)] = None
     worth_column: Text | None = None
     include: list[Text] = Field(default=[])
     exclude: list[Text] = Field(default=[])
@@ -186,6 +200,18 @@ class LimitForm(_Form):
     max_column: Text | None = None
     observed: bool = False
     direction: Literal["up", "down"] | None = None
+
+
+class WhoForm(_Form):
+    column: Text
+    value: Number
+
+
+class ActionForm(_Form):
+    effects: dict[str, Annotated[float | str, PlainValidator(_effect)]]
+    draws: dict[str, Annotated[float, PlainValidator(_weight)]] = Field(default={})
+    who: WhoForm | list[Text] | None = None
+    excludes: list[Text] = Field(default=[])
 
 
 class MustHoldForm(_Form):
@@ -263,3 +289,55 @@ def unknown_keys(table: dict[str, Any], known: list[str], place: Place) -> list[
         for key in table
         if key not in known
     ]
+
+
+class MenuForm(_Form):
+    """The tables actions, choices and one_hot."""
+
+    actions: dict[str, ActionForm] = Field(default={})
+    choices: dict[str, Annotated[dict[str, float], PlainValidator(_distances)]] = Field(default={})
+    one_hot: dict[str, list[Text]] = Field(default={})
+
+    @property
+    def drawing(self) -> frozenset[str]:
+        """What budgets may use besides features: actions, categories and their switches"""
+        switches = {
+            f"{name}: {key}" if "->" in key else f"{name} = {key}"
+            for name in self.choices
+            for key in self.choices[name]
+        }
+        return frozenset({*self.actions, *self.choices, *switches})
+
+    @property
+    def drawn_on(self) -> frozenset[str]:
+        """Budgets on which actions draw, and which need no features"""
+        return frozenset(name for one in self.actions.values() for name in one.draws)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Names in budgets that need be no feature's"""
+        return self.drawing | self.drawn_on
+
+    def as_actions(self) -> list[Action] | None:
+        """The argument `actions` of a Problem."""
+        return [
+            Action(
+                name,
+                one.effects,
+                one.draws,
+                (one.who.column, one.who.value) if isinstance(one.who, WhoForm) else one.who,
+                one.excludes,
+            )
+            for name, one in self.actions.items()
+        ] or None
+
+
+def fill_menu(tables: dict[str, Any], faults: list[str | Fault]) -> MenuForm:
+    """Those of the job's tables; faults are appended."""
+    given = {name: tables[name] for name in ("choices", "one_hot") if name in tables}
+    actions = fill_each(ActionForm, tables.get("actions"), "actions", faults)
+    try:
+        return MenuForm(actions=actions, **given)
+    except ValidationError as error:
+        faults += [_fault(detail, MenuForm, ()) for detail in error.errors()]
+        return MenuForm(actions=actions)

@@ -18,6 +18,7 @@ from maxflip.errors import InputError
 from maxflip.io.cohort.write import CohortFiles
 from maxflip.models import SklearnClassifier, TorchClassifier
 from maxflip.plan.plan import Plan
+from maxflip.problem.menu import Menu
 from maxflip.problem.must_hold import as_table
 from maxflip.problem.problem import Problem
 
@@ -40,10 +41,13 @@ def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> dict[s
         tables["must_hold"] = as_table(problem.scenarios.requirements)
     for name, b in problem.budgets.items():
         thrift = {"thrift": problem.thrift[name]} if name in problem.thrift else {}
-        uses = {"uses": b.uses} if b.uses else {}
+        drawing = problem.menu.draws_of_actions(name)
+        own = {feature: weight for feature, weight in b.weights.items() if feature not in drawing}
+        uses = {"uses": own} if own else {}
         tables[f"budgets.{_key(name)}"] = {"amount": b.amount, "cost": b.cost, **uses, **thrift}
     for name, limit in limits.items():
         tables[f"limits.{_key(name)}"] = limit
+    tables |= _menu(problem.menu)
     text = f"# Written by maxflip from Python.\n{_unsaid(plan)}format = 1\n"
     for name, table in tables.items():
         text += f"\n[{name}]\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in table.items())
@@ -54,6 +58,22 @@ def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> dict[s
         found["static"] = folder / "static.parquet"
         put_bytes(found["static"], files.samples.parquet())
     return found
+
+
+def _menu(menu: Menu) -> dict[str, dict[str, Any]]:
+    """Of switches, the weights stand among the uses of the budgets."""
+    tables: dict[str, dict[str, Any]] = {}
+    for one in menu.actions:
+        who: Any = one.who
+        if isinstance(who, tuple) and len(who) == 2 and not isinstance(who[1], str):
+            who = {"column": who[0], "value": who[1]}
+        said = {"effects": one.effects, "draws": one.draws, "who": who, "excludes": list(one.excludes)}
+        tables[f"actions.{_key(one.name)}"] = {key: value for key, value in said.items() if value}
+    for name, distances in menu.choices.items():
+        tables[f"choices.{_key(name)}"] = {_key(value): distance for value, distance in distances.items()}
+    return tables | (
+        {"one_hot": {_key(name): list(codes) for name, codes in menu.one_hot.items()}} if menu.one_hot else {}
+    )
 
 
 def _solver(plan: Plan) -> dict[str, Any]:
@@ -96,6 +116,8 @@ def _goal(problem: Problem, files: CohortFiles) -> dict[str, Any]:
         asked["target_column"] = files.samples.add("target", goal.wanted.argmax(axis=1).tolist(), pa.int64())
     if (problem.worth != 1.0).any():
         asked["worth_column"] = files.samples.add("worth", problem.worth.tolist(), pa.float64())
+    if problem.menu.actions:
+        asked["most_actions"] = problem.menu.most_actions
     for name, rows in (("include", problem.include), ("exclude", problem.exclude)):
         if len(rows):
             asked[name] = ids[rows].tolist()
@@ -104,7 +126,7 @@ def _goal(problem: Problem, files: CohortFiles) -> dict[str, Any]:
 
 def _limits(problem: Problem, files: CohortFiles) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    for i in problem.actionable.tolist():
+    for i in np.flatnonzero(problem.may_move & ~problem.is_lever).tolist():
         feature = problem.cohort.features[problem.slots.feature[i]]
         if feature in found:  # all slots of a feature have its limits
             continue

@@ -55,7 +55,7 @@ class LeverSearch:
         return FlipSet(every.rows, self.problem.settle(every.rows, every.changes)).once
 
     def proved_gains(self, prices: Floats) -> Floats:
-        """(n,): upper bounds of max(0, v_j - C_j) by flips with levers; without the max for those that must be picked"""
+        """(n,): upper bounds of max(0, v_j - C_j) by flips with levers; of v_j - C_j where a sample must be picked"""
         gains = np.where(np.isin(np.arange(len(self.problem)), self.problem.include), -np.inf, 0.0)
         for one in self.parts:
             for some in one.problem.chunks(one.rows, MENU.chunk):

@@ -1,6 +1,6 @@
 """Prices on a menu: all flips by levers are known, so the linear program over them gives the prices and a proved bound.
 
-    OPT <= D(lambda) = sum_r lambda_r B_r + sum_j max(0, v_j - C_j(lambda)),   C_j(lambda): the cheapest of all flips of j
+OPT <= D(lambda) = sum_r lambda_r B_r + sum_j max(0, v_j - C_j(lambda)),   C_j(lambda): the cheapest of all flips of j
 """
 
 from __future__ import annotations
