@@ -37,7 +37,9 @@ def asked() -> tuple[Problem, torch.nn.Module]:
         cohort=Cohort.table(np.column_stack([x, codes, tier]), features=FEATURES, ids=ids),
         target=1, margin=0.1, limits={"bp": (-2.0, 2.0)}, must_hold=Uptake(0.9), one_hot={"plan": FEATURES[3:6]},
         choices={"plan": {"b": 1.0, "c": 2.0, "a -> c": 1.5}, "tier": {2: 1.0}},
-        budgets={"hours": 12.0, "euro": Budget(45.0, uses={"plan": 2.0, "tier": 1.0}), "bp": Budget(5.0, cost="absolute")},
+        budgets={
+            "hours": 12.0, "euro": Budget(45.0, uses={"plan": 2.0, "tier": 1.0}), "bp": Budget(5.0, cost="absolute"),
+        },
         actions=[
             Action("coaching", {"age": 0.5, "bp": -0.3}, {"hours": 1.0}),
             Action("raise", {"income": "x 4"}, {"euro": 0.5}, who=ids[::2]),
