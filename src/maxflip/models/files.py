@@ -1,6 +1,6 @@
 """Models from disk, after the audit: loading a model is running a program unless shown otherwise.
 
-The wall itself stands in maxflip_wall, once, for the library and the auditor alike.
+The checks are in maxflip_wall, which the library and the auditor share.
 """
 
 from __future__ import annotations
