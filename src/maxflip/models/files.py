@@ -44,7 +44,7 @@ def load_classifier(
     try:
         if _is_network(data):
             raise InputError(
-                f"{path}: a .safetensors file holds a network for sequences, and the cohort is a table. Say "
+                f"{path}: a .safetensors file holds a network for sequences, and the cohort is a table. Write "
                 'kind = "sequences" in [cohort]; for a table, export the model as .pt2.'
             )
         loaded = maxflip_wall.load_model(data, str(path))
