@@ -134,7 +134,7 @@ def _written(
         audit = maxflip_verify.audit(stage)
     except (maxflip_wall.Refused, maxflip_wall.Unreadable) as error:  # Refused: the file is not the one that was solved
         withheld = "The auditor cannot read what the plan was made from, so it is withheld"
-        raise VerifyError([f"{withheld}: {_as_named(str(error), job, stage)}", *_gone(job)]) from error
+        raise VerifyError([f"{withheld}: {_as_named(str(error), job, stage)}", *_changed(job)]) from error
     watch(Finished("Auditing the plan"))
     if not audit.passed:
         reason = "\n".join(audit.findings) + "\n"
@@ -144,7 +144,7 @@ def _written(
         shutil.copytree(stage, aside)
         write_bytes(aside / "reason.txt", reason.encode())
         withheld = f"The plan did not pass its audit and is withheld; see {aside}."
-        raise VerifyError([withheld, *_changed(job, audit), *audit.findings])
+        raise VerifyError([withheld, *_changed(job), *audit.findings])
     return audit
 
 
@@ -155,7 +155,7 @@ def _as_named(sentence: str, job: Job, stage: Path) -> str:
     return sentence
 
 
-def _gone(job: Job) -> list[str]:
+def _changed(job: Job) -> list[str]:
     """A sentence for each file of the job that was changed, moved or deleted since it was read."""
     found = []
     for origin in job.origins.values():
@@ -172,12 +172,3 @@ def _gone(job: Job) -> list[str]:
 
 _LOST = "{}: was deleted or moved while the job was solved. Put it back, and run it again."
 _CHANGED = "{}: was changed while the job was solved. Run it again when nobody writes to it."
-
-
-def _changed(job: Job, audit: maxflip_verify.Audit) -> list[str]:
-    """A sentence for each file whose hash, when the auditor read it, was not the one in the plan."""
-    return [
-        _CHANGED.format(origin.path)
-        for name, origin in job.origins.items()
-        if any(finding.startswith(f"summary.json: inputs: {name}: ") for finding in audit.findings)
-    ]
