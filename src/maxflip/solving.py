@@ -35,10 +35,9 @@ from maxflip.problem.question import Question
 from maxflip.problem.sanity import outcome_notices
 from maxflip.select.choose import choice, choose
 from maxflip.select.scarcity import needs, true_prices
+from maxflip.select.settings import CHOICE
 from maxflip.select.twins import evened, in_order
 from maxflip.solvers import Grouped, Prices, Proposal, Run, Solver
-
-EFFORT_AGAIN = 0.25  # effort of `choice` if an earlier selection is feasible
 
 
 def solve(
@@ -81,20 +80,22 @@ def solve(
         run = Run(Streams(seed), tell, worker, where, start, None if earlier is None else earlier.pool)
         must = problem.include[~where.already[problem.include]]
         before = [] if earlier is None else earlier.selections
-        stands = [some for some in before if _allowed(problem, run, used, must, some)]
-        run = replace(run, won=max((_worth(problem, some) for some in stands), default=0.0))
+        feasible = [some for some in before if _allowed(problem, run, used, must, some)]
+        run = replace(run, won=max((_worth(problem, some) for some in feasible), default=0.0))
         proposal = _finite(used.propose(problem, run))
         offered = _admitted(problem, Pool.of(problem, proposal.rows, proposal.changes))
         found = offered if earlier is None else in_order(problem, Pool.union([offered, earlier.pool]))
         # A proportional allocation has already chosen within each group; flips of an earlier plan would mix the groups.
         shared = evened(problem, found, run.candidates_wanted(problem), where.confidence) if used.is_joint else offered
-        made = [*stands, *([] if proposal.picked is None else [proposal.picked])]
+        made = [*feasible, *([] if proposal.picked is None else [proposal.picked])]
         known = shared.places_of(max(made, key=partial(_worth, problem))) if made else None
-        effort = EFFORT_AGAIN if stands else 1.0
+        effort = CHOICE.effort_again if feasible else 1.0
         chosen = choice(problem, shared.rows, shared.changes, must, proposal.prices, known=known, effort=effort)
-        selection = _best(problem, [shared.those(chosen.picked), *stands])
+        selection = _best(problem, [shared.those(chosen.picked), *feasible])
         if not np.isin(must, selection.rows).all():
-            raise ModelError("include: a flip that must be picked does not hold when the model sees the sample alone.")
+            raise ModelError(
+                "include: a flip that must be picked does not pass when the model evaluates the sample alone."
+            )
         if proposal.pool is not None:
             found = Pool.union([found, _admitted(problem, proposal.pool)])
         pool = in_order(problem, Pool.union([_without(found, selection.dropped)]))
@@ -248,8 +249,8 @@ def _judged(problem: Problem, choice: Pool) -> _Selection:
     verdict = judge.verdict(problem, choice.rows, choice.changes)
     kept = np.flatnonzero(verdict.kept)
     kept = kept[np.argsort(choice.rows[kept], kind="stable")]
-    stands = choice.those(kept)
-    return _Selection(stands.rows, stands.changes, verdict.confidence[kept], choice.those(~verdict.kept))
+    passing = choice.those(kept)
+    return _Selection(passing.rows, passing.changes, verdict.confidence[kept], choice.those(~verdict.kept))
 
 
 def _known(problem: Problem, proposal: Proposal, pool: Pool) -> Rows:

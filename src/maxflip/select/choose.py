@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from maxflip._util.faults import about
 from maxflip._util.messages import counted
 from maxflip._util.parallel import filled, lowest, rows_of
 from maxflip._util.types import Floats, Mask, Rows
@@ -95,10 +96,8 @@ def choice(
     without = needed[~np.isin(needed, rows[bill.can_be_paid])]
     if len(without):
         names = ", ".join(problem.cohort.ids[without[:10]])
-        raise ProblemError(
-            f"include: no flip is known for {len(without)} of these ids: {names}. "
-            "Take them off the list, or widen limits."
-        )
+        says = f"no flip is known for {len(without)} of these ids: {names}. Take them off the list, or widen limits."
+        raise ProblemError([about("include", says)])
     whole = offer = _offered(problem, rows, bill, needed)
     if prices is not None and offer.candidates.share.size and offer.candidates.samples > CHOICE.exact:
         offer = _contending(whole, _per_share(problem.ledger, prices), known)
@@ -113,10 +112,8 @@ def choice(
     if gave_up:
         picked = offer.place[:0]  # `_insert` takes what fits
     if picked is None:
-        raise ProblemError(
-            f"include: the budgets do not suffice for {counted(len(needed), 'sample')} that must be picked. "
-            "Raise the budgets or shorten the list."
-        )
+        says = f"the budgets do not suffice for {counted(len(needed), 'sample')} that must be picked."
+        raise ProblemError([about("include", f"{says} Raise the budgets or shorten the list.")])
     picked = _insert(offer, picked)
     if offer.known is not None and _worth(offer, offer.known) > _worth(offer, picked):
         picked = offer.known
