@@ -143,6 +143,17 @@ class Expression:
         return found if found is not None and found.is_finite else None
 
 
+def as_name(name: str) -> str:
+    """A name as it is written in an expression.
+
+    >>> as_name("bp"), as_name("systolic BP"), as_name("Mother's age")
+    ('bp', "'systolic BP'", '"Mother\'s age"')
+    """
+    if name.isascii() and name.isidentifier() and not keyword.iskeyword(name):
+        return name
+    return f'"{name}"' if "'" in name else f"'{name}'"
+
+
 class _Reader:
     """places: names, and the character, counted from 1, at which each first stands"""
 

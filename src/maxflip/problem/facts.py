@@ -10,6 +10,7 @@ from maxflip.data.cohort import Cohort
 from maxflip.data.derived import Derived
 from maxflip.models import Classifier, LinearForm
 from maxflip.models.linear_forms import folded, linear_forms
+from maxflip.problem.relations import Relation, find_relations
 
 AGREE_ON = 256  # samples on which a linear form is compared with the model
 
@@ -26,6 +27,14 @@ class Facts:
     cohort: Cohort
     derived: Derived = field(default_factory=Derived)
     at_start: dict[bool, tuple[Floats, Mask]] = field(default_factory=dict)
+    known_relations: dict[frozenset[int], tuple[Relation, ...]] = field(default_factory=dict)
+
+    def relations(self, moving: frozenset[int]) -> tuple[Relation, ...]:
+        """What changes of the columns `moving` of a table would break; sequences are not looked at."""
+        if moving not in self.known_relations:
+            rows = self.cohort.layout.as_rows(slice(None))
+            self.known_relations[moving] = () if rows is None else find_relations(rows, moving)
+        return self.known_relations[moving]
 
     @cached_property
     def linear(self) -> tuple[LinearForm, ...] | None:

@@ -41,6 +41,7 @@ from maxflip.problem.facts import Facts
 from maxflip.problem.goal import Goal
 from maxflip.problem.limits import Limits, are_observed, read_limits
 from maxflip.problem.must_hold import Requirement, Scenarios, read_must_hold, scenarios_of
+from maxflip.problem.relations import notices_of
 from maxflip.problem.sanity import input_notices
 from maxflip.problem.terms import Terms, read_terms, with_replaced
 
@@ -135,7 +136,7 @@ class Problem(Frozen):
         people = as_cohort(cohort, features, units)
         classifier.check_features(people.features)
         following, faults_there = Derived.read(derived, people.features)
-        names = following.texts.keys()
+        names = derived.keys() if isinstance(derived, Mapping) else ()
         terms, faults = read_terms(
             classifier, people, budgets=budgets, thrift=thrift, margin=margin, threshold=threshold, derived=names
         )
@@ -420,6 +421,9 @@ def _notices_of_changeable(problem: Problem, drawing: Collection[str]) -> list[s
     without = sorted(set(drawing) - {cohort.features[i] for i in problem.slots.feature.tolist()})
     if without:
         notices.append(f"Nothing that may change was measured of: {', '.join(without)}.")
+    rules = {rule.column: rule.parts for rule in problem.derived.rules}
+    moving = frozenset([*map(cohort.features.index, drawing), *rules])
+    notices += notices_of(problem.facts.relations(moving), cohort.features, moving, rules)
     return notices
 
 
