@@ -49,7 +49,9 @@ def menu(actions: int, way: Floats) -> list[Action]:
     for number in range(actions):
         two = rng.choice(FEATURES, 2, replace=False)
         effects = {f"x{i}": float(np.sign(way[i]) * rng.uniform(0.3, 1.2)) for i in two}
-        draws = {str(name): float(rng.integers(1, 9)) for name in rng.choice(BUDGETS, rng.integers(1, 3), replace=False)}
+        draws = {
+            str(name): float(rng.integers(1, 9)) for name in rng.choice(BUDGETS, rng.integers(1, 3), replace=False)
+        }
         found.append(Action(f"action {number + 1}", effects, draws))
     return found
 

@@ -143,7 +143,8 @@ def is_flip(problem: Problem, rows: Rows, changes: Floats) -> Mask:
 
 
 def lawful(problem: Problem, rows: Rows, changes: Floats) -> Mask:
-    """(c,): finite, inside the limits, in the allowed directions, frozen and missing values exactly unchanged."""
+    """(c,): finite, what follows too; inside the limits, in the allowed directions, frozen and missing values exactly
+    unchanged."""
     return filled(lambda part: _lawful(problem, rows[part], changes[part]), (len(rows),), bool)
 
 
@@ -157,6 +158,7 @@ def _lawful(problem: Problem, rows: Rows, changes: Floats) -> Mask:
         start, base = problem.start[rows], problem.slots.base(rows, changes)
         kept &= ~problem.limits.crossed(start, base, rows).any(axis=1)
         kept &= ~problem.limits.broken(base, changes, rows).any(axis=1)
+    kept[kept] = problem.follows(rows[kept], changes[kept])
     return np.asarray(kept)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maxflip_verify.derived import Rule, read_rules
 from maxflip_verify.exact import Floats
 from maxflip_verify.forms import FORMS, misfits
 from maxflip_verify.levers import Levers, check_menu, read_levers, uses_of
@@ -37,6 +38,7 @@ class Case:
     worth: Floats  # (n,)
     weights: dict[str, Floats]  # budget -> (F + L,)
     levers: Levers  # behind the features: L columns that start at 0
+    rules: list[Rule]  # of derived features
 
     @property
     def columns(self) -> list[str]:
@@ -47,9 +49,14 @@ class Case:
     def is_long(self) -> bool:
         return bool(self.job["cohort"].get("kind") == "sequences")
 
+    def whose(self, row: int) -> str:
+        """Whose a row of `start` is, and of sequences which step."""
+        j = int(np.searchsorted(self.begin, row, side="right")) - 1
+        return f"id {self.ids[j]!r}" + (f", step {row - self.begin[j]}" if self.is_long else "")
+
 
 def read_columns(data: bytes, name: str, form: dict[str, str]) -> Columns:
-    """The columns of plan.parquet or fates.parquet."""
+    """The columns of plan.parquet, implied.parquet or fates.parquet."""
     table = read_table(data, f"{name}.parquet")
     with reading(f"{name}.parquet"):
         wrong = list(misfits({field.name: str(field.type) for field in table.schema}, form, "columns"))
@@ -206,6 +213,7 @@ def read_case(job: dict[str, Any], data: dict[str, bytes], names: dict[str, str]
             raise Unreadable(f"job.toml: budgets: {budget}: got {sorted(uses)}, wanted some of {columns}")
         weights[budget] = np.array([float(uses.get(column, 0)) for column in columns])
     may_change = steps_that_change(asked, rows, begin)
+    rules = read_rules(job)
     return Case(
-        job, features, ids, begin, start, time, may_change, static, lower, upper, wanted, worth, weights, levers
+        job, features, ids, begin, start, time, may_change, static, lower, upper, wanted, worth, weights, levers, rules
     )

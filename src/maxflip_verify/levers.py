@@ -41,6 +41,13 @@ class Levers:
                 ]
         return moved
 
+    def touched(self, on: NDArray[np.bool_], width: int) -> NDArray[np.bool_]:
+        """(n, F): the features that the levers change that are on (n, L)"""
+        changes = np.zeros((len(self.names), width), dtype=bool)
+        for lever, effects in enumerate(self.effects):
+            changes[lever, [feature for feature, _, _ in effects]] = True
+        return np.asarray(on @ changes)
+
     def faults(self, on: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """(n,): who gets levers that are not allowed, or not together"""
         wrong = (on & ~self.allowed).any(axis=1) | (on[:, : self.actions].sum(axis=1) > self.most)

@@ -15,6 +15,7 @@ import numpy as np
 
 from maxflip._util.parallel import filled
 from maxflip._util.types import Floats, Mask, Rows
+from maxflip.data.derived import Derived
 from maxflip.data.layout import Layout
 from maxflip.data.layout_of_tables import TableLayout
 from maxflip.data.levers import Levers
@@ -47,7 +48,7 @@ class LeverLayout(TableLayout):
         return int(self.values.shape[1]) - len(self.levers)
 
     def after(self, rows: Rows, changes: Floats) -> Floats:
-        """(B, F): what the model sees of samples with changes (B, F + L)"""
+        """(B, F): samples after changes (B, F + L), without what follows from these"""
         x, d = self.values[rows, : self.width], changes[:, : self.width]
         return self.levers.done(x, changes[:, self.width :]) + d
 
@@ -57,8 +58,11 @@ class LeverLayout(TableLayout):
     def of_each(self, features: tuple[str, ...]) -> tuple[str, tuple[str, ...], Floats]:
         return super().of_each(features)[0], features[: self.width], self.values[:, : self.width]
 
-    def moved(self, rows: Rows, changes: Any) -> Layout:
-        return TableLayout(self.after(rows, changes))
+    def moved(self, rows: Rows, changes: Any, derived: Derived) -> Layout:
+        return TableLayout(derived.after(self.values[rows, : self.width], self.after(rows, changes)))
+
+    def touched(self, changes: Floats) -> Mask:
+        return self.levers.touched(changes[:, self.width :], self.width)
 
     @property
     def points(self) -> Floats:
@@ -74,7 +78,15 @@ class LeverLayout(TableLayout):
         return Sample.of_table(self.values[:, : self.width], order)
 
     def inputs(
-        self, slots: Slots, rows: Rows, columns: Rows, device: torch.device, *, size: int | None, batch_size: int
+        self,
+        slots: Slots,
+        rows: Rows,
+        columns: Rows,
+        device: torch.device,
+        *,
+        size: int | None,
+        batch_size: int,
+        derived: Derived,
     ) -> Inputs:
         import torch
 
@@ -82,7 +94,7 @@ class LeverLayout(TableLayout):
 
         values, width = self.values, self.width
         x = filled(lambda part: values[rows[part], :width], (len(rows), width))
-        return LeverInputs.of(as_tensor(x, device), torch.as_tensor(columns, device=device), self.levers, size)
+        return LeverInputs.of(as_tensor(x, device), torch.as_tensor(columns, device=device), self.levers, size, derived)
 
 
 @dataclass(frozen=True, eq=False)

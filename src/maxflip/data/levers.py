@@ -70,6 +70,13 @@ class Levers(Frozen):
                 moved[on, effect.feature] = effect.after(moved[on, effect.feature])
         return moved
 
+    def touched(self, z: Floats, width: int) -> Mask:
+        """(B, F): the features that the levers change that are on in z (B, L)   width: F"""
+        changes = np.zeros((len(self), width), dtype=bool)
+        for lever, effects in enumerate(self.effects):
+            changes[lever, [effect.feature for effect in effects]] = True
+        return np.asarray((z != 0) @ changes)
+
     def lawful(self, rows: Rows, z: Floats) -> Mask:
         """(B,): whether these switches z (B, L) are 0 or 1, allowed for the samples, and may go together."""
         on = z == 1.0

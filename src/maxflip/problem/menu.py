@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from maxflip._util.faults import Fault, about, wrong
+from maxflip._util.faults import Fault, Place, about, wrong
 from maxflip._util.frozen import Frozen, FrozenMap
 from maxflip.data.cohort import Cohort
 from maxflip.data.levers import MOST_ALTERNATIVES, Levers
@@ -72,9 +72,16 @@ class Menu(Frozen):
 
 
 def read_menu(
-    actions: Any, most_actions: Any, choices: Any, one_hot: Any, cohort: Cohort, budgets: Any
+    actions: Any,
+    most_actions: Any,
+    choices: Any,
+    one_hot: Any,
+    cohort: Cohort,
+    *,
+    budgets: Any,
+    derived: Collection[str] = (),
 ) -> tuple[Menu, list[Fault]]:
-    """The menu and its faults; budgets: as given to the Problem"""
+    """The menu and its faults.   budgets: as given to the Problem   derived: features that follow from others"""
     names = list(budgets) if isinstance(budgets, Mapping) else []
     given, faults = read_actions(actions, cohort, names)
     codes, more = read_one_hot(one_hot, cohort)
@@ -87,6 +94,7 @@ def read_menu(
     if not faults:
         faults += _one_by_one_faults(given, codes, distances, budgets)
         faults += _name_faults(given, switches)
+        faults += _derived_faults(given, codes, distances, derived)
     if faults:
         return Menu(), faults
     menu = Menu(given, int(most), FrozenMap(distances), FrozenMap(codes), None, tuple(switches))
@@ -124,6 +132,19 @@ def _one_by_one_faults(
                 kind = "counts people" if cost == "count" else "is a function"
                 faults.append(about(("actions", one.name, "draws", name), f"the budget {kind}; no action draws on it."))
     return faults
+
+
+def _derived_faults(
+    actions: Sequence[Action],
+    one_hot: Mapping[str, Sequence[str]],
+    choices: Mapping[str, Distances],
+    derived: Collection[str],
+) -> list[Fault]:
+    places: list[Place] = [("actions", one.name, "effects", feature) for one in actions for feature in one.effects]
+    places += [("one_hot", name, feature) for name, features in one_hot.items() for feature in features]
+    places += [("choices", name) for name in choices]
+    says = "the feature is computed from others (derived), so nothing else changes it."
+    return [about(place, says) for place in places if place[-1] in derived]
 
 
 def _name_faults(actions: Sequence[Action], switches: Sequence[Switch]) -> list[Fault]:

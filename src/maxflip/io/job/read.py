@@ -27,6 +27,7 @@ from maxflip.io.job.places import lines_of, told
 from maxflip.io.job.rules import (
     budget_faults,
     cohort_faults,
+    derived_faults,
     goal_faults,
     limit_faults,
     missing_columns,
@@ -65,7 +66,8 @@ if TYPE_CHECKING:
 FORMAT = 1
 LARGE = 5000  # with more samples, the report has plans for other budgets only if the job says so
 _TABLES = {"cohort": "who is there", "model": "which classifier is meant", "goal": "what is wanted"}
-_KEYS = ["format", *_TABLES, "budgets", "limits", "actions", "choices", "one_hot", "must_hold", "solver", "report"]
+_KEYS = ["format", *_TABLES, "budgets", "limits", "actions", "choices", "one_hot", "derived"]
+_KEYS += ["must_hold", "solver", "report"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -91,6 +93,7 @@ class Job:
     report: ReportForm = field(default_factory=ReportForm)
     must_hold: tuple[Requirement, ...] = ()
     menu: MenuForm = field(default_factory=MenuForm)
+    derived: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._note("job", self.source, self.file.origin())
@@ -263,6 +266,7 @@ class Job:
                 most_actions=goal.most_actions,
                 choices=self.menu.choices,
                 one_hot=self.menu.one_hot,
+                derived=self.derived,
             )
         except ProblemError as error:
             raise ProblemError([told(fault, self.source, self.lines) for fault in error.faults]) from error
@@ -321,8 +325,11 @@ def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -
     must_hold = fill(MustHoldForm, tables.get("must_hold", {}), ("must_hold",), faults)
     menu = fill_menu(tables, faults)
 
+    derived = tables.get("derived", {})
+    following = derived if isinstance(derived, dict) else {}
+
     features = cohort.features if cohort else None
-    if cohort and unknown_features(cohort, budgets, limits) - menu.names:
+    if cohort and unknown_features(cohort, budgets, limits, following) - menu.names:
         columns = _columns(folder / cohort.file)
         misspelt = missing_columns(cohort, columns) if columns else []
         faults += misspelt
@@ -336,8 +343,10 @@ def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -
     wrong_budgets = list(budget_faults(budgets, levers, menu.drawn_on)) if budgets or not given else []
     faults += wrong_budgets
     some_budget_is_wrong = bool(wrong_budgets) or (isinstance(given, dict) and len(budgets) < len(given))
-    faults += limit_faults(limits, features, None if some_budget_is_wrong else budgets)
-    faults += must_hold_faults(must_hold, features, None if some_budget_is_wrong else budgets) if must_hold else ()
+    faults += derived_faults(derived, features, budgets)
+    right_budgets = None if some_budget_is_wrong else budgets
+    faults += limit_faults(limits, features, right_budgets, following)
+    faults += must_hold_faults(must_hold, features, right_budgets, following) if must_hold else ()
     faults += per_sample_faults(cohort, goal, limits, report) if cohort else ()
     faults += report_faults(report, cohort) if report and cohort else ()
     faults += solver_faults(solving, cohort) if solving else ()
@@ -362,6 +371,7 @@ def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -
         report=report,
         must_hold=from_table(must_hold.uptake, must_hold.rounded),
         menu=menu,
+        derived=following,
     )
 
 

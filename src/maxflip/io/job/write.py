@@ -39,6 +39,8 @@ def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> dict[s
         "goal": goal,
         "solver": _solver(plan),
     }
+    if problem.derived.texts:
+        tables["derived"] = dict(problem.derived.texts)
     if problem.scenarios.requirements:
         tables["must_hold"] = as_table(problem.scenarios.requirements)
     for name, b in problem.budgets.items():
@@ -52,7 +54,7 @@ def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> dict[s
     tables |= _menu(problem.menu)
     text = f"# Written by maxflip from Python.\n{_unsaid(plan)}format = 1\n"
     for name, table in tables.items():
-        text += f"\n[{name}]\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in table.items())
+        text += f"\n[{name}]\n" + "".join(f"{_key(key)} = {_toml(value)}\n" for key, value in table.items())
     put_bytes(folder / "job.toml", text.encode())
     found = {"cohort": folder / "cohort.parquet", "model": model, "job": folder / "job.toml"}
     put_bytes(found["cohort"], files.cohort.parquet())
@@ -72,10 +74,8 @@ def _menu(menu: Menu) -> dict[str, dict[str, Any]]:
         said = {"effects": one.effects, "draws": one.draws, "who": who, "excludes": list(one.excludes)}
         tables[f"actions.{_key(one.name)}"] = {key: value for key, value in said.items() if value}
     for name, distances in menu.choices.items():
-        tables[f"choices.{_key(name)}"] = {_key(value): distance for value, distance in distances.items()}
-    return tables | (
-        {"one_hot": {_key(name): list(codes) for name, codes in menu.one_hot.items()}} if menu.one_hot else {}
-    )
+        tables[f"choices.{_key(name)}"] = dict(distances)
+    return tables | ({"one_hot": {name: list(codes) for name, codes in menu.one_hot.items()}} if menu.one_hot else {})
 
 
 def _solver(plan: Plan) -> dict[str, Any]:
