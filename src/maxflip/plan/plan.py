@@ -25,6 +25,7 @@ from maxflip.plan.implied import Implied
 from maxflip.plan.pool import Pool, no_rows
 from maxflip.plan.used import SolverUsed
 from maxflip.problem.budgets import Budget, Ledger
+from maxflip.problem.menu import levers_in_words
 from maxflip.problem.must_hold import Requirement
 from maxflip.problem.question import Question
 
@@ -204,6 +205,11 @@ class Plan:
     def changes(self) -> Any:  # an array, or a list of them
         """(count, F) over ALL features, 0 where nothing changes; for sequences, a list of (T_j, F)."""
         return self.places.whole(self.moves, len(self.features))
+
+    @cached_property
+    def levers(self) -> Mapping[str, str]:
+        """{name of each action and switch among `features`: what it does, in words}"""
+        return {} if self.question is None else levers_in_words(self.question.menu)
 
     @property
     def slot_features(self) -> NDArray[np.int64]:

@@ -64,6 +64,16 @@ def effect_of(given: Any) -> tuple[Way, float] | None:
     return (way, number) if math.isfinite(number) else None
 
 
+def effect_in_words(feature: str, given: float | str) -> str:
+    """
+    >>> effect_in_words("bp", -4.0), effect_in_words("premium", "x 0.9"), effect_in_words("tier", "= 3")
+    ('bp - 4', 'premium x 0.9', 'tier = 3')
+    """
+    way, number = effect_of(given) or ("add", 0.0)
+    sign = {"times": "x", "set": "="}.get(way, "-" if number < 0 else "+")
+    return f"{feature} {sign} {abs(number) if way == 'add' else number:.6g}"
+
+
 def read_actions(actions: Any, cohort: Cohort, budgets: Collection[str]) -> tuple[tuple[Action, ...], list[Fault]]:
     """The argument `actions` of a Problem, in plain values, and its faults."""
     if actions is None:

@@ -198,6 +198,13 @@ def _switches(category: Category, distances: Distances, cohort: Cohort) -> list[
         allowed = ~category.has(value, cohort)
         for other in before:
             allowed &= category.has(other, cohort)
-        name = f"{category.name}: {key}" if before else f"{category.name} = {value}"
-        found.append(Switch(name, category.name, category.effects(value), allowed, distance))
+        found.append(Switch(lever_name(category.name, key), category.name, category.effects(value), allowed, distance))
     return found
+
+
+def lever_name(category: str, key: str) -> str:
+    """
+    >>> lever_name("plan", "pro"), lever_name("plan", "basic -> pro")
+    ('plan = pro', 'plan: basic -> pro')
+    """
+    return f"{category}: {key}" if ARROW in key else f"{category} = {key}"

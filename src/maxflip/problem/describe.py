@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from maxflip._util.html import amount_of, table
 from maxflip._util.messages import CAVEAT, counted, listed
+from maxflip.problem.menu import levers_in_words
 from maxflip.problem.must_hold import Requirement, Uptake
 from maxflip.problem.question import Lever, Question
 
@@ -29,7 +30,9 @@ def in_words(
     lines = {
         "Wanted class": _wanted(question.wanted),
         "Confidence": _MEASURES[question.measure].format(f"{question.required:.15g}"),
-        "May change": _changeable(question.levers),
+        "May change": "" if question.menu and not question.levers else _changeable(question.levers),
+        "Actions": _actions(question.menu),
+        "Categories": _choices(question.menu),
         "Follows from others": "; ".join(f"{name!r} = {text}" for name, text in question.derived.items()),
         "Must hold": "; ".join(map(_requirement, must_hold)),
         "Steps that may change": question.steps,
@@ -67,6 +70,21 @@ def _changeable(levers: Sequence[Lever]) -> str:
     return "; ".join(parts) + (f"; and {rest} more" if rest > 0 else "") or "nothing: every budget is 0"
 
 
+def _actions(menu: Mapping[str, Any]) -> str:
+    names = list(menu.get("actions", {}))
+    if not names:
+        return ""
+    words = levers_in_words(menu)
+    rest = f"; and {len(names) - MOST} more" if len(names) > MOST else ""
+    most = menu["most_actions"]
+    each = "; ".join(f"{name!r} ({words[name]})" for name in names[:MOST])
+    return f"{each}{rest}; at most {most} of them per person" if len(names) > 1 else each
+
+
+def _choices(menu: Mapping[str, Any]) -> str:
+    return "; ".join(f"{name!r} to {listed(values, MOST)}" for name, values in menu.get("choices", {}).items())
+
+
 def _lever(lever: Lever) -> str:
     low, high = ("" if side is None else f"{side:.6g}" for side in (lever.low, lever.high))
     if lever.own:
@@ -84,7 +102,7 @@ def html_of(problem: Problem) -> str:
     """Who is asked about, what is wanted of them, and what there is to spend."""
     cohort = problem.cohort
     lines = {
-        "Cohort": f"{counted(len(problem), cohort.layout.noun)} of {counted(len(cohort.features), 'feature')}",
+        "Cohort": f"{counted(len(problem), cohort.layout.noun)} of {counted(cohort.layout.width, 'feature')}",
         **asked(problem),
     }
     budgets = [(name, amount_of(b.amount), b.cost_name) for name, b in problem.budgets.items()]

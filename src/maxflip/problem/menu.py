@@ -12,9 +12,9 @@ from maxflip._util.faults import Fault, Place, about, wrong
 from maxflip._util.frozen import Frozen, FrozenMap
 from maxflip.data.cohort import Cohort
 from maxflip.data.levers import MOST_ALTERNATIVES, Levers
-from maxflip.problem.actions import Action, clashes, effects_on, read_actions, who_may
+from maxflip.problem.actions import Action, clashes, effect_in_words, effects_on, read_actions, who_may
 from maxflip.problem.budgets import Budget
-from maxflip.problem.choices import Distances, Switch, read_choices, read_one_hot
+from maxflip.problem.choices import ARROW, Distances, Switch, lever_name, read_choices, read_one_hot
 
 ONE = 1  # action per person, where nothing else is asked
 
@@ -37,6 +37,21 @@ class Menu(Frozen):
     def names(self) -> frozenset[str]:
         """Of the levers"""
         return frozenset() if self.levers is None else frozenset(self.levers.names)
+
+    def as_table(self) -> dict[str, Any]:
+        """In values that JSON has, without who may get which; empty without actions and choices."""
+        actions = {
+            one.name: {"effects": dict(one.effects), "draws": dict(one.draws), "excludes": list(one.excludes)}
+            for one in self.actions
+        }
+        if not actions and not self.switches:
+            return {}
+        return {
+            "actions": actions,
+            "most_actions": self.most_actions,
+            "choices": {name: dict(distances) for name, distances in self.choices.items()},
+            "one_hot": {name: list(features) for name, features in self.one_hot.items()},
+        }
 
     def with_levers(self, cohort: Cohort) -> Cohort:
         """The cohort with a column for each lever."""
@@ -179,3 +194,16 @@ def _levers(menu: Menu, cohort: Cohort) -> Levers:
         counted=np.arange(len(names)) < len(menu.actions),
         most=menu.most_actions,
     )
+
+
+def levers_in_words(table: Mapping[str, Any]) -> dict[str, str]:
+    """{name of a lever: what it does}, from `Menu.as_table`."""
+    words = {
+        name: ", ".join(effect_in_words(feature, effect) for feature, effect in one["effects"].items())
+        for name, one in table.get("actions", {}).items()
+    }
+    for category, distances in table.get("choices", {}).items():
+        for key in distances:
+            value = key.split(ARROW)[-1]
+            words[lever_name(category, key)] = f"{category} becomes {value}"
+    return words

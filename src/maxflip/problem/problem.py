@@ -308,7 +308,7 @@ class Problem(Frozen):
 
     def __repr__(self) -> str:
         people = counted(len(self), self.cohort.layout.noun)
-        size = f"{people} x {counted(len(self.cohort.features), 'feature')}"
+        size = f"{people} x {counted(self.cohort.layout.width, 'feature')}"
         return f"Problem({size}, budgets: {', '.join(self.budgets)})"
 
     def _repr_html_(self) -> str:

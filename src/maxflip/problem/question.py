@@ -52,6 +52,7 @@ class Question:
         steps: of sequences, the steps that may change, in words; of a table, "".
         digest: SHA-256 of what the other fields only sum up: the wanted classes, limits and steps of each sample.
         derived: {feature: expression} of the features that follow from others.
+        menu: actions, choices and one_hot, as a job has them, and most_actions; empty where there are none.
     """
 
     wanted: tuple[str | int, ...]
@@ -61,12 +62,13 @@ class Question:
     steps: str = ""
     digest: str = ""
     derived: Mapping[str, str] = field(default_factory=lambda: FrozenMap({}), hash=False)
+    menu: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @classmethod
     def of(cls, problem: Problem) -> Question:
         goal, names = problem.goal, problem.classifier.classes
         columns = np.flatnonzero(goal.wanted[0]).tolist() if len(goal.wanted) == 1 else []
-        slots = problem.actionable
+        slots = np.flatnonzero(problem.may_move & ~problem.is_lever)
         first = slots[np.unique(problem.slots.feature[slots], return_index=True)[1]]  # of each feature
         return cls(
             wanted=tuple(columns if names is None else [names[i] for i in columns]),
@@ -76,6 +78,7 @@ class Question:
             steps=problem.steps,
             digest=_digest(problem),
             derived=problem.derived.texts,
+            menu=problem.menu.as_table(),
         )
 
     @property
@@ -85,10 +88,11 @@ class Question:
         return only if isinstance(only, str) else None
 
     def as_table(self) -> dict[str, Any]:
-        """In values that JSON has; without `derived` where nothing is."""
-        table = {key: value for key, value in asdict(self).items() if key != "derived"}
+        """In values that JSON has; without `derived` and `menu` where there is nothing of the kind."""
+        table = {key: value for key, value in asdict(self).items() if key not in ("derived", "menu")}
         table |= {"wanted": list(self.wanted), "levers": [asdict(lever) for lever in self.levers]}
-        return table | ({"derived": dict(self.derived)} if self.derived else {})
+        table |= {"derived": dict(self.derived)} if self.derived else {}
+        return table | ({"menu": dict(self.menu)} if self.menu else {})
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Question:
@@ -102,6 +106,7 @@ def _digest(problem: Problem) -> str:
     everyone = np.arange(len(problem))
     parts = [problem.goal.wanted, limits.lower, limits.upper, limits.direction, slots.feature]
     parts += slots.places(everyone).named
+    parts += [] if problem.menu.levers is None else [problem.menu.levers.allowed]
     found = hashlib.sha256()
     for part in parts:
         found.update(f"{part.shape} {part.dtype.str} ".encode())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,12 +82,12 @@ def _row(plan: Plan, name: str, fewest: int) -> Row:
     counted = number(budget.amount if limited else spent)
     return Row(
         name=isolated(name),
-        pays_for=_pays_for(name, budget, plan.units),
+        pays_for=_pays_for(name, budget, plan),
         bar=charts.bar(spent, budget.amount) if limited else None,
         share=percent(spent, budget.amount),
         spent=number(spent),
         amount=number(budget.amount) if limited else "no limit",
-        unit=unit_of(name, budget, plan.units, one=counted == "1"),
+        unit=unit_of(name, budget, plan.units, one=counted == "1", levers=plan.levers),
         price=_price(plan, name),
         tenth=_tenth(plan, name),
         holds=_holds(plan, name),
@@ -116,7 +116,7 @@ def _price(plan: Plan, name: str) -> Markup:
     prefix, end = ("at most", ": nobody else is left") if price > left else ("about", "")
     shown = number(min(price, left), 6 if end else 2)
     what = _more_of_what(plan, shown)
-    unit = unit_of(name, plan.budgets[name], plan.units, one=True)
+    unit = unit_of(name, plan.budgets[name], plan.units, levers=plan.levers, one=True)
     return Markup("{} <b>{}</b> {} per {}{}").format(prefix, shown, what, unit or "unit", end)
 
 
@@ -170,7 +170,9 @@ def _holds(plan: Plan, name: str) -> Markup:
     if has_worths(plan) or plan.budgets[name].cost == "count" or plan.budgets[name].amount + takes > high:
         return valid
     is_one = (shown := number(takes, 2)) == "1"
-    unit = unit_of(name, plan.budgets[name], plan.units, one=is_one) or ("unit" if is_one else "units")
+    unit = unit_of(name, plan.budgets[name], plan.units, levers=plan.levers, one=is_one) or (
+        "unit" if is_one else "units"
+    )
     return Markup("one more person for about {} {}; {}").format(shown, unit, valid)
 
 
@@ -203,7 +205,7 @@ def _needed(plan: Plan, name: str, drawn: float) -> Markup:
     if plan.budgets[name].cost == "count":
         return Markup("a place of {} (there is none)").format(isolated(name))
     shown = number(drawn, 3)
-    unit = unit_of(name, plan.budgets[name], plan.units, one=shown == "1")
+    unit = unit_of(name, plan.budgets[name], plan.units, levers=plan.levers, one=shown == "1")
     much = (
         Markup("{} {} of {}").format(shown, unit, isolated(name))
         if unit
@@ -252,11 +254,18 @@ def uses_of(name: str, budget: Budget) -> dict[str, float]:
     return {f: w for f, w in (budget.weights or {name: 1.0}).items() if w > 0}
 
 
-def unit_of(name: str, budget: Budget, units: Mapping[str, str], *, one: bool = False) -> Markup:
-    """The unit in words if all features of the budget have the same unit and weight 1; otherwise empty."""
+def unit_of(
+    name: str, budget: Budget, units: Mapping[str, str], *, one: bool = False, levers: Collection[str] = ()
+) -> Markup:
+    """The unit in words if all features of the budget have the same unit and weight 1; otherwise empty.
+
+    levers: actions and switches, which have no unit
+    """
     if budget.cost == "count":
         return Markup("person") if one else Markup("people")
     uses = uses_of(name, budget)
+    if any(feature in levers for feature in uses):
+        return Markup("")
     known = {units.get(feature, "") for feature in uses}
     if set(uses.values()) != {1.0} or budget.is_function or (len(uses) > 1 and (len(known) > 1 or "" in known)):
         return Markup("")
@@ -269,12 +278,22 @@ def _cost_unit(feature: str, budget: Budget, units: Mapping[str, str], plain: st
     return Markup("squared {}").format(shown) if budget.cost == "squared" else shown
 
 
-def _pays_for(name: str, budget: Budget, units: Mapping[str, str]) -> Markup:
+def _pays_for(name: str, budget: Budget, plan: Plan) -> Markup:
     if budget.cost == "count":
         return Markup("each person picked")
     uses = uses_of(name, budget)
     if not uses:
         return Markup("nothing")
+    whole_ones = [
+        Markup("{} for each {}").format(number(w, 6), isolated(f)) for f, w in uses.items() if f in plan.levers
+    ]
+    free = {f: w for f, w in uses.items() if f not in plan.levers}
+    parts = [_for_changes(name, budget, free, plan.units)] if free else []
+    return Markup("; ").join([*parts, *([listed(whole_ones, MOST_USES)] if whole_ones else [])])
+
+
+def _for_changes(name: str, budget: Budget, uses: Mapping[str, float], units: Mapping[str, str]) -> Markup:
+    """uses: weights of features that change by amounts"""
     if budget.is_function:
         function = isolated(budget.cost_name.removeprefix("function "))
         return Markup("changes, by the function {}: {}").format(
@@ -300,7 +319,11 @@ def listed(parts: Sequence[Markup], most: int, between: str = ", ") -> Markup:
 
 
 def _example(plan: Plan, names: Sequence[str]) -> Markup | None:
-    squared = [n for n in names if plan.budgets[n].cost == "squared"]
+    squared = [
+        n
+        for n in names
+        if plan.budgets[n].cost == "squared" and not plan.levers.keys() >= uses_of(n, plan.budgets[n]).keys()
+    ]
     if not squared:
         return None
     for name in squared:

@@ -127,6 +127,8 @@ class _Picked:
     def _change(self, k: int, slot: int) -> Markup:
         plan, c = self.plan, self.order[k]
         feature = plan.features[self.of_slots[slot]]
+        if feature in plan.levers:
+            return isolated(feature, 60)
         decimals = self.decimals[self.of_slots[slot]]
         before, after, change = change_of(float(plan.before[c, slot]), float(plan.moves[c, slot]), decimals)
         stands = plan.places.columns(c, slot)
@@ -150,6 +152,7 @@ class _Picked:
                     shortened(plan.units.get(plan.features[i], ""), 30),
                     self.decimals[i],
                     _short(self.reach[i]),
+                    plan.levers.get(plan.features[i]),
                 ]
                 for i in used
             ],

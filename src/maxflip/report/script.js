@@ -104,7 +104,8 @@
   }
 
   function sentence(change) {
-    const [name, unit] = data.features[change.feature];
+    const [name, unit, , , action] = data.features[change.feature];
+    if (action !== null) return make("li", {}, isolated(name));
     const [before, after, by] = wording(change);
     const where = data.steps ? `, ${place(change)}` : "";
     const amount = make("i", {}, `(${by}`, ...(unit ? [" ", isolated(unit)] : []), ")");
@@ -214,7 +215,8 @@
 
   function asBars(person) {
     const rows = changesOf(person).map((change) => {
-      const [name, unit] = data.features[change.feature];
+      const [name, unit, , , action] = data.features[change.feature];
+      if (action !== null) return make("tr", {}, make("th", { scope: "row" }, isolated(name)), make("td", { colspan: 4 }, action));
       const [before, after, by] = wording(change);
       const cells = [before, after, by].map((text) => make("td", { class: "n" }, text));
       return make("tr", {}, make("th", { scope: "row" }, isolated(name), ...(unit ? [small(isolated(unit))] : [])), make("td", { class: "way" }, swing(change)), ...cells);

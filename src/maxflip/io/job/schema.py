@@ -18,6 +18,7 @@ from maxflip.data.slots import LAST
 from maxflip.io.opening import is_url, missing_file
 from maxflip.problem.actions import Action, effect_of
 from maxflip.problem.budgets import Cost
+from maxflip.problem.choices import lever_name
 from maxflip.study.insight import People
 
 # The names of maxflip.solvers.SOLVERS, known without loading torch.
@@ -301,11 +302,7 @@ class MenuForm(_Form):
     @property
     def drawing(self) -> frozenset[str]:
         """What budgets may use besides features: actions, categories and their switches"""
-        switches = {
-            f"{name}: {key}" if "->" in key else f"{name} = {key}"
-            for name in self.choices
-            for key in self.choices[name]
-        }
+        switches = [lever_name(name, key) for name, distances in self.choices.items() for key in distances]
         return frozenset({*self.actions, *self.choices, *switches})
 
     @property
