@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from maxflip.models import Ensemble, SklearnClassifier, Tempered, TorchClassifier
     from maxflip.plan.bracket import Bracket
     from maxflip.plan.plan import Fate, Plan, Status
-    from maxflip.problem.budgets import Budget
+    from maxflip.problem.budgets import Budget, Ways
     from maxflip.problem.must_hold import Rounded, Uptake
     from maxflip.problem.problem import Problem
     from maxflip.solvers import BCMS, CCMS, KL, MS, Grouped, Nearest, Prices
@@ -72,6 +72,7 @@ __all__ = [
     "UnsafeError",
     "Uptake",
     "VerifyError",
+    "Ways",
     "frontier",
     "look",
     "resolve",
@@ -88,7 +89,7 @@ _HOMES = {
     "data.cohort": ["Cohort"],
     "plan.bracket": ["Bracket"],
     "plan.plan": ["Fate", "Plan", "Status"],
-    "problem.budgets": ["Budget"],
+    "problem.budgets": ["Budget", "Ways"],
     "problem.must_hold": ["Rounded", "Uptake"],
     "problem.problem": ["Problem"],
     "solving": ["solve"],

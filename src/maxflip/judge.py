@@ -145,6 +145,9 @@ def lawful(problem: Problem, rows: Rows, changes: Floats) -> Mask:
 def _lawful(problem: Problem, rows: Rows, changes: Floats) -> Mask:
     kept = np.isfinite(changes).all(axis=1)
     kept &= (changes[:, ~problem.ledger.actionable] == 0).all(axis=1)
+    if problem.ledger.closes:
+        up, down = problem.ledger.closed(rows)
+        kept &= ~((up & (changes > 0)) | (down & (changes < 0))).any(axis=1)
     kept &= problem.slots.has_all(rows, changes)
     if not problem.limits.none:
         kept &= ~problem.limits.broken(problem.start[rows], changes, rows).any(axis=1)

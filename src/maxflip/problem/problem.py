@@ -33,7 +33,7 @@ from maxflip.problem.arguments import (
     spread_for,
 )
 from maxflip.problem.budget_functions import FunctionCost, as_squares
-from maxflip.problem.budgets import Bill, Budget, Ledger
+from maxflip.problem.budgets import Bill, Budget, Ledger, Weights
 from maxflip.problem.describe import html_of
 from maxflip.problem.facts import Facts
 from maxflip.problem.goal import Goal
@@ -161,7 +161,7 @@ class Problem(Frozen):
         settle("rounding", probed.rounding)
         settle("facts", Facts(classifier, people))
         doubts = input_notices(classifier, people)
-        settle("lasting_notices", (*_notices(self, steps), *probed.notices, *doubts))
+        settle("lasting_notices", (*_notices(self, steps, terms), *probed.notices, *doubts))
         self._settle_terms(terms, Goal(wanted, 0.0, False, distributions, classifier.is_decision), [*target_faults])
 
     def changed(
@@ -173,7 +173,7 @@ class Problem(Frozen):
     ) -> Problem:
         """The same question with these budgets replaced, or another margin or threshold. The model is not probed again.
 
-        A budget keeps its cost and what uses it where only a number is given. What is new is checked as in a new
+        A budget keeps all but its amount where only a number is given. What is new is checked as in a new
         Problem. Limits that are "observed" for all are those of the features that draw on the new budgets.
         """
         if margin is None and threshold is None:
@@ -318,28 +318,38 @@ class Problem(Frozen):
                 weights[r] = as_squares(function, self.cohort.values[both], steps)
         return weights
 
+    def weights(self, rows: Rows | None = None) -> Weights:
+        """With which the search for flips prices changes of the actionable slots of these samples; None: of any, where
+        all draw alike. Of a function, the squared budget most like it (`as_squares`)."""
+        return self.ledger.weights(rows, self.as_squares).at(self.actionable)
+
     def bill(self, rows: Rows, changes: Floats) -> Bill:
         """What each of these changes (c, F) of the samples `rows` draws."""
         called = np.zeros((len(rows), len(self.functions)))
-        for k, function in enumerate(self.functions):
-            called[:, k] = function.alone(self.cohort.values[rows], changes)
+        for k, (r, function) in enumerate(zip(self.ledger.functions.tolist(), self.functions, strict=True)):
+            inside = self.ledger.own.inside.get(r)
+            own = slice(None) if inside is None else inside[rows]
+            called[own, k] = function.alone(self.cohort.values[rows[own]], changes[own])
             for c in np.flatnonzero(called[:, k] < 0)[:1]:
                 raise ProblemError(
                     f"{function.where} said {float(called[c, k])!r} for a change of "
                     f"{self.cohort.where(int(rows[c]))}; it must be >= 0."
                 )
-        return Bill(self.ledger, changes, called)
+        return Bill(self.ledger, rows, changes, called)
 
     @property
     def is_boundless(self) -> bool:
         """Whether every actionable slot of every sample may change by any amount."""
-        return self.limits.none and self.slots.are_all_filled
+        return self.limits.none and self.slots.are_all_filled and not self.ledger.closes
 
     def box(self, rows: Rows) -> tuple[Floats, Floats]:
         """(B, K) smallest and largest change of each slot: 0 for frozen and absent ones, and low <= 0 <= high."""
         low, high = self.limits.box(self.start[rows], rows)
         frozen = ~self.ledger.actionable
         low[:, frozen] = high[:, frozen] = 0.0
+        if self.ledger.closes:
+            up, down = self.ledger.closed(rows)
+            high[up] = low[down] = 0.0
         self.slots.clear_absent(rows, low, high)
         return low, high
 
@@ -381,10 +391,12 @@ def _notices_of_changeable(problem: Problem, drawing: Collection[str]) -> list[s
     return notices
 
 
-def _notices(problem: Problem, steps: Any) -> list[str]:
+def _notices(problem: Problem, steps: Any, terms: Terms) -> list[str]:
     notices, cohort, features = [], problem.cohort, problem.cohort.features
-    if cohort.ignored:
-        notices.append(f"{cohort.source}: columns that are no features are ignored: {', '.join(cohort.ignored)}.")
+    used = {column for budget in terms.budgets.values() for column in budget.columns}
+    ignored = [name for name in cohort.ignored if name not in used]
+    if ignored:
+        notices.append(f"{cohort.source}: columns that are no features are ignored: {', '.join(ignored)}.")
     notices += cohort.layout.notices(steps, problem.classifier.dtype)
     outside = problem.limits.outside(problem.start)
     problem.slots.clear_absent(np.arange(len(cohort)), outside)

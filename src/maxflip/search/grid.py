@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import torch
 
-from maxflip.search.halfspace import cheapest_into_halfspace, cost
 from maxflip.search.settings import GRID
 from maxflip.search.surface import Surface
 
@@ -57,7 +56,7 @@ class _Grid:
         self.surface, self.at, self.rows = surface, at, rows
         self.start = torch.tensor(problem.start[rows][:, columns], device=device)
         self.spacing = torch.tensor(problem.scenarios.step[columns], device=device)
-        self.low, self.high = surface.low[at], surface.high[at]
+        self.low, self.high, self.rates = surface.low[at], surface.high[at], surface.rates.of(at)
 
     def nearest(self, d: torch.Tensor, who: torch.Tensor) -> torch.Tensor:
         """d (b, A) of the samples `who`, rounded as it would be stored."""
@@ -80,16 +79,17 @@ class _Grid:
         inside = (there >= self.low[who] - room) & (there <= self.high[who] + room) & (self.spacing > 0) & (sign != 0)
         return torch.where(inside, there.clamp(self.low[who], self.high[who]), torch.nan)
 
-    def _cost(self, d: torch.Tensor) -> torch.Tensor:
+    def _cost(self, d: torch.Tensor, who: torch.Tensor) -> torch.Tensor:
         """(b, A): s_i d_i^2 + l_i |d_i|"""
-        return self.surface.squared * d**2 + self.surface.absolute * d.abs()
+        squared, absolute = self.rates.of(who).along(d)
+        return squared * d**2 + absolute * d.abs()
 
     def raised(self, d: torch.Tensor, who: torch.Tensor, m: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
         """d (b, A) moved towards the tangent plane of m, each coarse value to its next multiple at most."""
         lacks = (-m).nan_to_num(posinf=1.0).clamp_min(1e-300)
         there = self._next(d, who, g.sign())
         gain = (g * (there - d)).nan_to_num(nan=0.0)
-        extra = torch.where(gain > 0, self._cost(there) - self._cost(d), torch.inf)
+        extra = torch.where(gain > 0, self._cost(there, who) - self._cost(d, who), torch.inf)
         rate = extra / torch.minimum(gain, lacks[:, None])  # cost of one unit of m
         rate, order = torch.where(gain > 0, rate, torch.inf).sort(dim=1, stable=True)
         before = gain.gather(1, order).cumsum(dim=1) - gain.gather(1, order)
@@ -106,15 +106,15 @@ class _Grid:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Change m by more_m (b,), moving only values that are not coarse: the changes (b, A), and the additional cost,
         inf if they cannot."""
-        surface = self.surface
         free = g.abs() * self.spacing <= GRID.fine * more_m.abs()[:, None]
         own = torch.where(free, g, 0.0)
         if not bool((own != 0).any()):
             return d, torch.full_like(more_m, torch.inf)
         wanted = more_m + (own * d).sum(dim=1)
-        flip = cheapest_into_halfspace(own, wanted, surface.squared, surface.absolute, self.low[who], self.high[who])
+        flip = self.surface.into_halfspace(own, wanted, self.at[who])
         filled = self.nearest(torch.where(free, flip.change, d), who)
-        more = cost(filled, surface.squared, surface.absolute) - cost(d, surface.squared, surface.absolute)
+        rates = self.rates.of(who)
+        more = rates.cost(filled) - rates.cost(d)
         return filled, torch.where(flip.reachable & (own != 0).any(dim=1), more, torch.inf)
 
     def lower(self, d: torch.Tensor, who: torch.Tensor) -> None:
@@ -130,7 +130,7 @@ class _Grid:
                 m, g = self.surface.margin_and_gradient(d[who], self.at[who])
             there = self._next(d[who], who, -d[who].sign())
             loses = (g * (d[who] - there)).nan_to_num(nan=torch.inf)
-            saves = (self._cost(d[who]) - self._cost(there)).nan_to_num(nan=0.0)
+            saves = (self._cost(d[who], who) - self._cost(there, who)).nan_to_num(nan=0.0)
             saves = torch.where(loses <= m[:, None], saves, 0.0)
             most, which = saves.max(dim=1)
             less = d[who].scatter(1, which[:, None], there.gather(1, which[:, None]))
