@@ -421,9 +421,8 @@ def _notices_of_changeable(problem: Problem, drawing: Collection[str]) -> list[s
     without = sorted(set(drawing) - {cohort.features[i] for i in problem.slots.feature.tolist()})
     if without:
         notices.append(f"Nothing that may change was measured of: {', '.join(without)}.")
-    rules = {rule.column: rule.parts for rule in problem.derived.rules}
-    moving = frozenset([*map(cohort.features.index, drawing), *rules])
-    notices += notices_of(problem.facts.relations(moving), cohort.features, moving, rules)
+    moving = frozenset([*map(cohort.features.index, drawing), *problem.derived.columns.tolist()])
+    notices += notices_of(problem.facts.relations(moving), cohort.features, moving)
     return notices
 
 
