@@ -80,7 +80,7 @@ def test_what_is_no_simple_sum_is_not_told() -> None:
 
 
 def test_one_hot_groups_flags_and_constants_are_no_relations() -> None:
-    levels = {f"level {k}": np.where(LEVEL == k, 1.0, 0.0) for k in range(3)}
+    levels = {f"level {k}": np.where(k == LEVEL, 1.0, 0.0) for k in range(3)}
     flags = {"yes": np.where(AGE > 50, 1.0, 0.0), "no": np.where(AGE > 50, 0.0, 1.0)}
     others = {"age": AGE, "one": np.ones(N), "zero": np.zeros(N), "any": 1 - levels["level 0"]}
     for moving in ("level 0", "yes", "any", "age", "one"):
