@@ -27,6 +27,7 @@ from maxflip._util.types import Floats, Rows
 from maxflip.errors import InputError, ModelError
 from maxflip.plan.bracket import Ceiling, most_allowed, most_payable
 from maxflip.plan.holding import holds_of
+from maxflip.plan.implied import Implied
 from maxflip.plan.plan import Fate, Plan, Status
 from maxflip.plan.pool import Pool
 from maxflip.plan.used import SolverUsed
@@ -353,6 +354,7 @@ def _selected(problem: Problem, selection: _Selection) -> dict[str, Any]:
         "moves": changes,
         "before": _where_changed(problem, rows, changes),
         "places": problem.cohort.layout.places(problem.slots, rows),
+        "implied": Implied.of(problem, rows, changes),
         "confidence_after": selection.confidence,
         "spend": dict(zip(problem.ledger.names, problem.bill(rows, changes).spent().tolist(), strict=True)),
         "holds": holds_of(problem, rows, changes),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maxflip_verify.derived import Rule, read_rules
 from maxflip_verify.exact import Floats
 from maxflip_verify.forms import FORMS, misfits
 from maxflip_verify.networks import Network
@@ -35,14 +36,20 @@ class Case:
     wanted: NDArray[np.bool_]  # (n, k)
     worth: Floats  # (n,)
     weights: dict[str, Floats]  # budget -> (F,)
+    rules: list[Rule]  # of derived features
 
     @property
     def is_long(self) -> bool:
         return bool(self.job["cohort"].get("kind") == "sequences")
 
+    def whose(self, row: int) -> str:
+        """Whose a row of `start` is, and of sequences which step."""
+        j = int(np.searchsorted(self.begin, row, side="right")) - 1
+        return f"id {self.ids[j]!r}" + (f", step {row - self.begin[j]}" if self.is_long else "")
+
 
 def read_columns(data: bytes, name: str, form: dict[str, str]) -> Columns:
-    """The columns of plan.parquet or fates.parquet."""
+    """The columns of plan.parquet, implied.parquet or fates.parquet."""
     table = read_table(data, f"{name}.parquet")
     with reading(f"{name}.parquet"):
         wrong = list(misfits({field.name: str(field.type) for field in table.schema}, form, "columns"))
@@ -196,4 +203,5 @@ def read_case(job: dict[str, Any], data: dict[str, bytes], names: dict[str, str]
             raise Unreadable(f"job.toml: budgets: {budget}: got {sorted(uses)}, wanted some of {features}")
         weights[budget] = np.array([float(uses.get(feature, 0)) for feature in features])
     may_change = steps_that_change(asked, rows, begin)
-    return Case(job, features, ids, begin, start, time, may_change, static, lower, upper, wanted, worth, weights)
+    rules = read_rules(job)
+    return Case(job, features, ids, begin, start, time, may_change, static, lower, upper, wanted, worth, weights, rules)

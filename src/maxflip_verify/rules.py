@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from maxflip_verify.derived import follow, implied, off_at_start
 from maxflip_verify.exact import consumption
 from maxflip_verify.inputs import Case, Columns
 
@@ -77,6 +78,43 @@ def plan_rules(case: Case, plan: Columns) -> Iterator[Check]:
         ("limits", known & ~((low <= end) & (end <= high) & np.isfinite(end)), end, np.column_stack((low, high))),
     ):
         yield check("plan.parquet: " + what, wrong, got, wanted, place)
+
+
+def derived_rules(case: Case, said: dict[str, Any]) -> Iterator[Check]:
+    """The expressions are those of the job, and the cohort's own columns are what they say."""
+    given, start = case.job.get("derived", {}), case.start
+    stated = said.get("question", {}).get("derived", {})
+    yield check("summary.json: derived", stated != given, stated, given)
+    for rule in case.rules:
+        off, computed = off_at_start(rule, start)
+        name = f"cohort: derived {case.features[rule.place]!r}"
+        yield check(name, off, start[:, rule.place], computed, lambda row: f": {case.whose(row)}")
+
+
+def implied_rules(case: Case, plan: Columns, follows: Columns) -> Iterator[Check]:
+    """implied.parquet has what follows from the changes, all of it and nothing else."""
+    end, changed = case.start.copy(), (plan["row"][plan["known"]], plan["place"][plan["known"]])
+    with np.errstate(all="ignore"):
+        end[changed] += plan["change"][plan["known"]]
+    row, place = implied(case.rules, case.start, follow(case.rules, case.start, end))
+    values, width = end[row, place], len(case.features)
+    wanted = row * width + place
+    got = np.where(follows["known"], follows["row"] * width + follows["place"], -1)
+
+    def of(i: int) -> str:
+        return f": {case.whose(row[i])}, feature {case.features[place[i]]!r}"
+
+    def told(i: int) -> str:
+        return f": id {follows['id'][i]!r}, step {follows['step'][i]}, feature {follows['feature'][i]!r}"
+
+    yield check("implied.parquet: rows", ~np.isin(wanted, got), "no row", values, of)
+    yield check("implied.parquet: finite", ~np.isfinite(values), values, "finite", of)
+    yield check("implied.parquet: stray", ~np.isin(got, wanted), "a row", "none, as nothing follows there", told)
+    yield check("implied.parquet: order", np.diff(got, prepend=-1) <= 0, "out of order or twice", "in order", told)
+    stands, at = np.isin(got, wanted), (follows["row"], follows["place"])
+    for key, true in (("before", case.start[at]), ("after", end[at])):
+        off = stands & (follows[key].view(np.int64) != true.view(np.int64))
+        yield check(f"implied.parquet: {key}", off, follows[key], true, told)
 
 
 def fate_rules(case: Case, plan: Columns, fates: Columns, guard: float) -> Iterator[Check]:

@@ -11,11 +11,23 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from maxflip_verify.derived import follow
 from maxflip_verify.exact import Floats
 from maxflip_verify.forms import FORMS, misfits
 from maxflip_verify.inputs import Case, Columns, complete, positions, read_case, read_columns, read_job
 from maxflip_verify.networks import Network
-from maxflip_verify.rules import HELD, SHOWN, TOLD, Check, check, fate_rules, plan_rules, summary_rules
+from maxflip_verify.rules import (
+    HELD,
+    SHOWN,
+    TOLD,
+    Check,
+    check,
+    derived_rules,
+    fate_rules,
+    implied_rules,
+    plan_rules,
+    summary_rules,
+)
 from maxflip_wall import Broken, Loaded, Unreadable, is_safetensors, load_model, read, reading, unique_keys
 
 BATCH = 1024  # samples per call of the model
@@ -85,7 +97,11 @@ def audit(
     unit = fates["size"][np.linspace(0, len(case.ids) - 1, min(TRIED, len(case.ids))).astype(int)].max() or 1.0
     dtype = torch.float64 if isinstance(loaded, Network) else loaded.dtype
     eps, least = torch.finfo(dtype).eps, 1e-9 if dtype == torch.float64 else 1e-6
-    checks += [*plan_rules(case, plan), *fate_rules(case, plan, fates, said["guard"])]
+    checks += [*plan_rules(case, plan), *derived_rules(case, said)]
+    if case.rules:
+        follows = read_columns(read(folder / "implied.parquet", follow_links=False), "implied", FORMS["implied"])
+        checks += implied_rules(case, plan, follows | _places(case, follows))
+    checks += fate_rules(case, plan, fates, said["guard"])
     return Audit((*checks, *summary_rules(case, plan, fates, said, (unit * least, unit * max(1e-3, 16 * eps)))))
 
 
@@ -109,6 +125,7 @@ def _run(
     for name, done in _carried_out(case, places, plan["change"][plan["known"]], holds):
         end, after = case.start.copy(), np.full(len(case.ids), np.nan)
         end[places] += done
+        follow(case.rules, case.start, end)
         after[moved] = _confidence(model, case, moved, end, BATCH)[0]
         skip_singles = isinstance(model, Network) or name.startswith(TOLD)
         closest = moved[np.argsort(after[moved])[: 0 if skip_singles else ALONE]]

@@ -247,12 +247,15 @@ class Cohort(Frozen):
             f" (id {visible(self.ids[row])})" if self.given_ids is not None else ""
         )
 
+    def where_in(self, row: int) -> str:
+        """The same of a row of `values`; of sequences with the step, from 0."""
+        j, step = self.layout.place_of(row)
+        return f"{self.where(j)}{step}"
+
     def cell(self, row: int, column: int) -> str:
         """A cell of `values` in words: "column 'bp', row 17 (id P-0042)"; for sequences with the step, counted from
         0."""
-        name = f"column {self.features[column]!r}"
-        j, step = self.layout.place_of(row)
-        return f"{name}, {self.where(j)}{step}"
+        return f"column {self.features[column]!r}, {self.where_in(row)}"
 
     def measured(self, column: int) -> tuple[Floats, NDArray[np.int64]]:
         """All values of a column, and the sample of each."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from maxflip._util.faults import Fault
 from maxflip._util.frozen import Frozen
 from maxflip._util.types import Floats, Mask, Rows
+from maxflip.data.derived import Derived
 from maxflip.data.places import FullPlaces
 from maxflip.data.slots import Slots
 
@@ -92,8 +93,16 @@ class Layout(ABC, Frozen):
         """
 
     @abstractmethod
-    def moved(self, rows: Rows, changes: Any) -> Layout:
-        """Only these samples, after their changes (in the form of `Plan.changes`)"""
+    def moved(self, rows: Rows, changes: Any, derived: Derived) -> Layout:
+        """Only these samples, after their changes (in the form of `Plan.changes`) and what follows from them"""
+
+    @abstractmethod
+    def rows_of(self, samples: Rows) -> Rows:
+        """The rows of `values` of these samples, sample by sample"""
+
+    @abstractmethod
+    def owners(self, rows: Rows) -> tuple[Rows, Rows]:
+        """The sample and the step of some rows of `values`; for a table step 0"""
 
     # As points whose distances are compared
 
@@ -155,7 +164,15 @@ class Layout(ABC, Frozen):
 
     @abstractmethod
     def inputs(
-        self, slots: Slots, rows: Rows, columns: Rows, device: torch.device, *, size: int | None, batch_size: int
+        self,
+        slots: Slots,
+        rows: Rows,
+        columns: Rows,
+        device: torch.device,
+        *,
+        size: int | None,
+        batch_size: int,
+        derived: Derived,
     ) -> Inputs:
         """The model inputs of these samples, as a function of changes of the slots `columns`.
 

@@ -23,7 +23,7 @@ import maxflip_wall
 from maxflip._util.atomic import output_errors, put_bytes, sync_folder
 from maxflip._util.messages import listed
 from maxflip.errors import InputError, OutputError, VerifyError, as_ours
-from maxflip.io.changes import changes_table, pool_table, pooled, slotted
+from maxflip.io.changes import changes_table, implied, implied_table, pool_table, pooled, slotted
 from maxflip.io.insight_file import insight_bytes, parse_insight
 from maxflip.io.job.write import relative_path, write_job
 from maxflip.io.opening import Origin, missing_file, open_file, read_file
@@ -37,12 +37,14 @@ from maxflip.study.insight import Insight, People
 BLOCK = 1 << 20  # bytes that are hashed at a time
 INSIGHT = "insight.json"
 POOL = "pool.parquet"
+IMPLIED = "implied.parquet"
 FILES = ("summary.json", "plan.parquet", "fates.parquet", "trace.parquet", "report.html")
 INPUTS = ("cohort", "model", "job", "static")  # static: for some cohorts of sequences
 OURS = {
     *FILES,
     INSIGHT,
     POOL,
+    IMPLIED,
     "job.toml",
     "cohort.parquet",
     "static.parquet",
@@ -157,6 +159,8 @@ def write_plan(
     stated = {name: _stated(folder, inputs[name]) for name in INPUTS if name in inputs} or None
     plan = replace(plan, inputs={name: entry["sha256"] for name, entry in (stated or {}).items()})
     put_bytes(folder / "plan.parquet", _parquet(changes_table(plan)))
+    if plan.implied is not None:
+        put_bytes(folder / IMPLIED, _parquet(implied_table(plan)))
     put_bytes(folder / "fates.parquet", _parquet(_fates_table(plan)))
     put_bytes(folder / "trace.parquet", _parquet(pa.table({k: list(v) for k, v in plan.trace.items()})))
     put_bytes(folder / "report.html", page(plan, insight, people))
@@ -189,7 +193,7 @@ def load_plan(folder: str | Path) -> Plan:
                 f"{place}: plan format {summary['format']!r}; this version reads format {FORMAT}. Read it with the "
                 f"version that wrote it, or solve its job again."
             )
-        return _assemble(summary, changes, fates, trace, _read_pool(place, summary))
+        return _assemble(summary, changes, fates, trace, _read_pool(place, summary), _read_implied(place, summary))
     except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         if isinstance(error, InputError):
             raise
@@ -210,6 +214,15 @@ def _read_pool(place: Path, summary: Mapping[str, Any]) -> pa.Table | None:
             "summary.json. Save the plan again."
         )
     return pq.read_table(io.BytesIO(data))
+
+
+def _read_implied(place: Path, summary: Mapping[str, Any]) -> pa.Table | None:
+    """The table of a plan with derived features"""
+    if not summary.get("question", {}).get("derived"):
+        return None
+    if not (place / IMPLIED).is_file():
+        raise InputError(f"{place}: has no {IMPLIED}, though features follow from others. Solve the job again.")
+    return pq.read_table(place / IMPLIED)
 
 
 def load_people(folder: str | Path) -> People:
@@ -356,7 +369,12 @@ def _origins(paths: Mapping[str, Path]) -> dict[str, Origin]:
 
 
 def _assemble(
-    summary: dict[str, Any], changes: pa.Table, fates: pa.Table, trace: dict[str, Any], flips: pa.Table | None
+    summary: dict[str, Any],
+    changes: pa.Table,
+    fates: pa.Table,
+    trace: dict[str, Any],
+    flips: pa.Table | None,
+    follows: pa.Table | None,
 ) -> Plan:
     stated = read_summary(summary)
     features = stated["features"]
@@ -377,4 +395,5 @@ def _assemble(
         confidence_after=fates["confidence_after"].to_numpy()[selected],
         trace=trace,
         pool=None if flips is None else pooled(flips, all_ids, features, summary),
+        implied=None if follows is None else implied(follows, all_ids[selected], features),
     )

@@ -21,6 +21,7 @@ from maxflip.data.places import FullPlaces
 from maxflip.errors import InputError
 from maxflip.plan.bracket import Bracket, Ceiling, Offers, most_allowed, most_payable
 from maxflip.plan.holds import Holds
+from maxflip.plan.implied import Implied
 from maxflip.plan.pool import Pool, no_rows
 from maxflip.plan.used import SolverUsed
 from maxflip.problem.budgets import Budget, Ledger
@@ -124,6 +125,7 @@ class Plan:
         pool: all flips that were found, including the picked ones; None for a plan saved without them.
         must_hold: scenarios in which flips must pass, besides the full change.
         holds: number of flips that still pass if changes are carried out in part or rounded; None: not known.
+        implied: values of derived features that follow from the changes; None: there are no derived features.
     """
 
     features: tuple[str, ...]
@@ -162,6 +164,7 @@ class Plan:
     pool: Pool | None = field(default=None, repr=False)
     must_hold: tuple[Requirement, ...] = ()
     holds: Holds | None = None
+    implied: Implied | None = None
 
     def __post_init__(self) -> None:
         """Make arrays and mappings read-only; set the price of budgets without a limit to 0, if there are prices."""
@@ -356,6 +359,27 @@ class Plan:
                 "change": pa.array(change, pa.float64()),
                 "after": pa.array(before + change, pa.float64()),
                 "cost": pa.array(cost, pa.float64(), mask=budgets > 1),
+            }
+        )
+
+    def implied_table(self) -> pa.Table:
+        """A pyarrow Table with a row per value that follows from the changes: id, step, feature, unit, before, after.
+
+        step: of sequences, counted from 0; of a table 0. Without derived features there are no rows.
+        """
+        import pyarrow as pa
+
+        nothing = np.empty(0, dtype=np.int64)
+        found = self.implied or Implied(nothing, nothing, nothing, np.empty(0), np.empty(0))
+        names = [self.features[i] for i in found.feature.tolist()]
+        return pa.table(
+            {
+                "id": pa.array(self.ids[found.picked], pa.string()),
+                "step": pa.array(found.step, pa.int32()),
+                "feature": pa.array(names, pa.string()),
+                "unit": pa.array([self.units.get(n, "") for n in names], pa.string()),
+                "before": pa.array(found.before, pa.float64()),
+                "after": pa.array(found.after, pa.float64()),
             }
         )
 

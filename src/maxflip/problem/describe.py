@@ -30,6 +30,7 @@ def in_words(
         "Wanted class": _wanted(question.wanted),
         "Confidence": _MEASURES[question.measure].format(f"{question.required:.15g}"),
         "May change": _changeable(question.levers),
+        "Follows from others": "; ".join(f"{name!r} = {text}" for name, text in question.derived.items()),
         "Must hold": "; ".join(map(_requirement, must_hold)),
         "Steps that may change": question.steps,
         "Must be picked": picked,

@@ -15,6 +15,7 @@ from maxflip._util.frozen import Frozen, read_only
 from maxflip._util.messages import did_you_mean, shown
 from maxflip._util.types import Floats
 from maxflip.data.cohort import Cohort, in_cohort_order, real_numbers
+from maxflip.data.derived import no_own
 
 DIRECTIONS = {"up": 1, "down": -1}
 NAMED = 5  # samples with crossed limits that a message names
@@ -78,8 +79,13 @@ class Limits(Frozen):
         )
 
 
-def read_limits(limits: Any, directions: Any, cohort: Cohort, weighed: Collection[str]) -> tuple[Limits, list[Fault]]:
-    """limits: "observed", or {feature: (low, high) or "observed"}; directions: {feature: "up" or "down"}"""
+def read_limits(
+    limits: Any, directions: Any, cohort: Cohort, weighed: Collection[str], derived: Collection[str] = ()
+) -> tuple[Limits, list[Fault]]:
+    """limits: "observed", or {feature: (low, high) or "observed"}; directions: {feature: "up" or "down"}
+
+    weighed: features that may change   derived: those that follow from others
+    """
     n, features = len(cohort), cohort.features
     faults: list[Fault] = []
     given: Mapping[str, Any] = {}
@@ -91,7 +97,7 @@ def read_limits(limits: Any, directions: Any, cohort: Cohort, weighed: Collectio
         faults.append(about("limits", f"got {shown(limits)}; wanted {{feature: (low, high)}} or 'observed'."))
     sides: dict[str, tuple[Any, Any]] = {}
     for name, pair in given.items():
-        problem = _unknown("limits", name, features, weighed)
+        problem = _unknown("limits", name, features, weighed, derived)
         side, side_faults = _pair(name, pair, cohort) if not problem else ((None, None), [problem])
         faults += side_faults
         if not side_faults:
@@ -101,7 +107,7 @@ def read_limits(limits: Any, directions: Any, cohort: Cohort, weighed: Collectio
         faults.append(about("directions", f"got {shown(directions)}; wanted {{feature: 'up' or 'down'}}."))
         directions = None
     for name, word in (directions or {}).items():
-        problem = _unknown("directions", name, features, weighed)
+        problem = _unknown("directions", name, features, weighed, derived)
         if problem:
             faults.append(problem)
         elif not isinstance(word, str) or word not in DIRECTIONS:
@@ -123,10 +129,14 @@ def are_observed(limits: Any) -> bool:
     return isinstance(limits, str) and limits == "observed"
 
 
-def _unknown(where: str, name: object, features: tuple[str, ...], weighed: Collection[str]) -> Fault | None:
+def _unknown(
+    where: str, name: object, features: tuple[str, ...], weighed: Collection[str], derived: Collection[str]
+) -> Fault | None:
     place = (where, str(name))
     if name not in features:
         return about(place, f"no feature is called {name!r}.{did_you_mean(name, features)}")
+    if name in derived:
+        return about(place, no_own(where))
     if name not in weighed:
         return about(place, "the feature draws on no budget, so it is frozen. Give it a budget, or leave this out.")
     return None

@@ -24,6 +24,7 @@ from maxflip._util.faults import Fault, about, wrong
 from maxflip._util.frozen import Frozen, FrozenMap, read_only
 from maxflip._util.messages import did_you_mean, shown
 from maxflip._util.types import Floats
+from maxflip.data.derived import no_own
 
 POINTS = 4  # shares below 1 at which an Uptake is judged
 SAME = 1e-6  # of a step: a limit this close to a multiple is that multiple, written otherwise
@@ -112,7 +113,7 @@ class Scenarios(Frozen):
 
 
 def read_must_hold(
-    given: Any, features: Sequence[str], weighed: Collection[str]
+    given: Any, features: Sequence[str], weighed: Collection[str], derived: Collection[str] = ()
 ) -> tuple[tuple[Requirement, ...], list[Fault]]:
     """must_hold of a Problem: an Uptake, a Rounded, or a list with at most one of each; and its faults."""
     if given is None:
@@ -124,7 +125,7 @@ def read_must_hold(
         if isinstance(one, Uptake):
             faults += _uptake_faults(one)
         elif isinstance(one, Rounded):
-            faults += _rounded_faults(one, features, weighed)
+            faults += _rounded_faults(one, features, weighed, derived)
         else:
             wanted = "a list of Uptake(0.8) and Rounded({'bp': 1.0})"
             faults.append(about("must_hold", f"got {shown(one)}; wanted {wanted}."))
@@ -174,7 +175,9 @@ def _uptake_faults(uptake: Uptake) -> list[Fault]:
     return [wrong(("must_hold", "uptake"), uptake.share, "must be a number above 0 and at most 1.")]
 
 
-def _rounded_faults(given: Rounded, features: Sequence[str], weighed: Collection[str]) -> list[Fault]:
+def _rounded_faults(
+    given: Rounded, features: Sequence[str], weighed: Collection[str], derived: Collection[str]
+) -> list[Fault]:
     steps: Any = given.steps
     if not isinstance(steps, Mapping) or not steps:
         return [wrong(("must_hold", "rounded"), steps, "must be {feature: step} with at least one feature.")]
@@ -183,6 +186,8 @@ def _rounded_faults(given: Rounded, features: Sequence[str], weighed: Collection
         place = ("must_hold", "rounded", str(name))
         if name not in features:
             faults.append(about(place, f"no feature is called {name!r}.{did_you_mean(name, features)}"))
+        elif name in derived:
+            faults.append(about(place, no_own("step")))
         elif name not in weighed:
             faults.append(
                 about(place, "the feature draws on no budget, so it is frozen. Give it a budget, or leave it out.")

@@ -16,9 +16,11 @@ from maxflip._util.faults import Fault, about, wrong
 from maxflip._util.frozen import Frozen, read_only
 from maxflip._util.messages import counted
 from maxflip._util.parallel import filled
-from maxflip._util.types import Floats, Rows
+from maxflip._util.types import Floats, Mask, Rows
 from maxflip.data.cohort import Cohort, as_cohort
+from maxflip.data.derived import Derived
 from maxflip.data.inputs import Inputs
+from maxflip.data.layout import Layout
 from maxflip.data.slots import Slots
 from maxflip.errors import ProblemError
 from maxflip.models import Classifier, LinearForm, Rounding, guard_of, probe
@@ -39,6 +41,7 @@ from maxflip.problem.facts import Facts
 from maxflip.problem.goal import Goal
 from maxflip.problem.limits import Limits, are_observed, read_limits
 from maxflip.problem.must_hold import Requirement, Scenarios, read_must_hold, scenarios_of
+from maxflip.problem.relations import notices_of
 from maxflip.problem.sanity import input_notices
 from maxflip.problem.terms import Terms, read_terms, with_replaced
 
@@ -72,6 +75,8 @@ class Problem(Frozen):
         exclude: ids that must never be picked.
         must_hold: a list of Uptake(share) and Rounded({feature: step}), at most one of each: flips must also pass when
             changes are carried out like that. None: the full change alone counts.
+        derived: {feature: expression}, such as {"pulse_pressure": "systolic - diastolic"}: features that follow from
+            others and are computed anew after every change. They have no budget and no limits of their own.
 
     The program, for n samples of K slots each (the features of a table, or those values of a sequence that may change):
 
@@ -80,6 +85,7 @@ class Problem(Frozen):
                                   the same confidence at x_j + c(d_j) for every scenario c of `must_hold`
 
         d_j: the change of sample j, (K,)   x: start, (n, K)   v: worth, (n,)   B, a: ledger
+        x_j + d_j: with derived features as they follow from the others then
         confidence, required: goal   include, exclude: row numbers
     """
 
@@ -98,6 +104,7 @@ class Problem(Frozen):
     include: Rows
     exclude: Rows
     scenarios: Scenarios  # of must_hold
+    derived: Derived
     rounding: tuple[Rounding, ...]  # of each member, as the probe saw it
     guard: float  # a flip must pass by this much more than asked: rounding differs between batch sizes
     notices: tuple[str, ...]
@@ -123,14 +130,18 @@ class Problem(Frozen):
         include: Iterable[str | int] | None = None,
         exclude: Iterable[str | int] | None = None,
         must_hold: Requirement | Sequence[Requirement] | None = None,
+        derived: Mapping[str, str] | None = None,
     ) -> None:
         check_classifier(classifier)
         people = as_cohort(cohort, features, units)
         classifier.check_features(people.features)
+        following, faults_there = Derived.read(derived, people.features)
+        names = derived.keys() if isinstance(derived, Mapping) else ()
         terms, faults = read_terms(
-            classifier, people, budgets=budgets, thrift=thrift, margin=margin, threshold=threshold
+            classifier, people, budgets=budgets, thrift=thrift, margin=margin, threshold=threshold, derived=names
         )
-        boundaries, more = read_limits(limits, directions, people, terms.changeable)
+        faults += [*faults_there, *following.start_faults(people.values, people.features, people.where_in)]
+        boundaries, more = read_limits(limits, directions, people, terms.changeable, names)
         faults += more
         values, of_worth = read_worth(worth, people)
         faults += of_worth
@@ -138,7 +149,7 @@ class Problem(Frozen):
         faults += more
         allowed, more = people.layout.read_steps(steps, people.where)
         faults += [*more, *people.layout.classifier_faults(classifier)]
-        requirements, more = read_must_hold(must_hold, people.features, terms.changeable)
+        requirements, more = read_must_hold(must_hold, people.features, terms.changeable, names)
         faults += [*more, *overflow_faults(people, classifier)]
         if faults:
             raise ProblemError(faults)
@@ -159,7 +170,8 @@ class Problem(Frozen):
         settle("exclude", read_only(barred))
         settle("scenarios", scenarios_of(requirements, people.features, slots.feature))
         settle("rounding", probed.rounding)
-        settle("facts", Facts(classifier, people))
+        settle("derived", following)
+        settle("facts", Facts(classifier, people, following))
         doubts = input_notices(classifier, people)
         settle("lasting_notices", (*_notices(self, steps, terms), *probed.notices, *doubts))
         self._settle_terms(terms, Goal(wanted, 0.0, False, distributions, classifier.is_decision), [*target_faults])
@@ -181,7 +193,13 @@ class Problem(Frozen):
             margin, threshold = (None, required) if self.goal.is_threshold else (required, None)
         replaced, faults = with_replaced(self.budgets, budgets)
         terms, more = read_terms(
-            self.classifier, self.cohort, budgets=replaced, thrift=self.thrift, margin=margin, threshold=threshold
+            self.classifier,
+            self.cohort,
+            budgets=replaced,
+            thrift=self.thrift,
+            margin=margin,
+            threshold=threshold,
+            derived=self.derived.texts.keys(),
         )
         faults += more
         faults += [
@@ -289,8 +307,33 @@ class Problem(Frozen):
         size: rows of a table that it is asked about at a time; None: all. Of sequences: a batch of them.
         """
         return self.cohort.layout.inputs(
-            self.slots, rows, columns, device, size=size, batch_size=self.classifier.batch_size
+            self.slots,
+            rows,
+            columns,
+            device,
+            size=size,
+            batch_size=self.classifier.batch_size,
+            derived=self.derived,
         )
+
+    def after(self, rows: Rows, changes: Floats) -> Layout:
+        """The samples `rows` alone after these changes (c, K), with what follows from them: what the model sees.
+
+        Its `values` are (c, F) of a table; of sequences they have a row per step, NaN where nothing was measured.
+        """
+        places = self.cohort.layout.places(self.slots, rows)
+        return self.cohort.layout.moved(rows, places.whole(changes, len(self.cohort.features)), self.derived)
+
+    def follows(self, rows: Rows, changes: Floats) -> Mask:
+        """(c,): whether all that follows from these changes (c, K) of the samples `rows` is finite"""
+        found, columns = np.ones(len(rows), dtype=bool), self.derived.columns
+        if len(columns) and len(rows):
+            after = self.after(rows, changes)
+            before = self.cohort.values[self.cohort.layout.rows_of(rows)]
+            lost = ~np.isfinite(after.values[:, columns]) & ~np.isnan(before[:, columns])
+            whose, _ = after.owners(np.flatnonzero(lost.any(axis=1)))
+            found[whose] = False
+        return found
 
     def batches(self, rows: Rows) -> Sequence[Rows | slice]:
         """Positions in `rows`, as many at a time as the model is asked about."""
@@ -388,6 +431,8 @@ def _notices_of_changeable(problem: Problem, drawing: Collection[str]) -> list[s
     without = sorted(set(drawing) - {cohort.features[i] for i in problem.slots.feature.tolist()})
     if without:
         notices.append(f"Nothing that may change was measured of: {', '.join(without)}.")
+    moving = frozenset([*map(cohort.features.index, drawing), *problem.derived.columns.tolist()])
+    notices += notices_of(problem.facts.relations(moving), cohort.features, moving)
     return notices
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+
+from maxflip._util.frozen import FrozenMap
 
 if TYPE_CHECKING:
     from maxflip.problem.problem import Problem
@@ -49,6 +51,7 @@ class Question:
         levers: the features that may change.
         steps: of sequences, the steps that may change, in words; of a table, "".
         digest: SHA-256 of what the other fields only sum up: the wanted classes, limits and steps of each sample.
+        derived: {feature: expression} of the features that follow from others.
     """
 
     wanted: tuple[str | int, ...]
@@ -57,6 +60,7 @@ class Question:
     levers: tuple[Lever, ...] = ()
     steps: str = ""
     digest: str = ""
+    derived: Mapping[str, str] = field(default_factory=lambda: FrozenMap({}), hash=False)
 
     @classmethod
     def of(cls, problem: Problem) -> Question:
@@ -71,6 +75,7 @@ class Question:
             levers=tuple(_lever(problem, slot) for slot in first.tolist()),
             steps=problem.steps,
             digest=_digest(problem),
+            derived=problem.derived.texts,
         )
 
     @property
@@ -80,14 +85,16 @@ class Question:
         return only if isinstance(only, str) else None
 
     def as_table(self) -> dict[str, Any]:
-        """In values that JSON has."""
-        table = asdict(self)
-        return table | {"wanted": list(self.wanted), "levers": [asdict(lever) for lever in self.levers]}
+        """In values that JSON has; without `derived` where nothing is."""
+        table = {key: value for key, value in asdict(self).items() if key != "derived"}
+        table |= {"wanted": list(self.wanted), "levers": [asdict(lever) for lever in self.levers]}
+        return table | ({"derived": dict(self.derived)} if self.derived else {})
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Question:
         levers = tuple(Lever(**lever) for lever in table["levers"])
-        return cls(**{**table, "wanted": tuple(table["wanted"]), "levers": levers})
+        derived = FrozenMap(table.get("derived", {}))
+        return cls(**{**table, "wanted": tuple(table["wanted"]), "levers": levers, "derived": derived})
 
 
 def _digest(problem: Problem) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from maxflip._util.faults import Fault, about
 from maxflip._util.frozen import FrozenMap
 from maxflip._util.messages import did_you_mean, shown
 from maxflip.data.cohort import Cohort
+from maxflip.data.derived import faults_of_budgets
 from maxflip.models import Classifier
 from maxflip.problem.arguments import features_that_draw, read_budgets, read_thrift, size_faults
 from maxflip.problem.budgets import Budget
@@ -32,15 +33,26 @@ class Terms:
 
 
 def read_terms(
-    classifier: Classifier, cohort: Cohort, *, budgets: Any, thrift: Any, margin: Any, threshold: Any
+    classifier: Classifier,
+    cohort: Cohort,
+    *,
+    budgets: Any,
+    thrift: Any,
+    margin: Any,
+    threshold: Any,
+    derived: Collection[str] = (),
 ) -> tuple[Terms, list[str | Fault]]:
-    """The arguments of a Problem, and their faults. Where there are any, the terms are for finding more faults only."""
+    """The arguments of a Problem, and their faults. Where there are any, the terms are for finding more faults only.
+
+    derived: features that follow from others
+    """
     faults: list[str | Fault] = [*requirement_faults(margin, threshold, classifier.is_decision)]
     required = 0.0 if faults else float(threshold if threshold is not None else margin)
     settled, budget_faults = read_budgets(budgets, cohort)
     drawing = frozenset(features_that_draw(settled))
     weights, thrift_faults = read_thrift(thrift, settled)
     faults += budget_faults or thrift_faults
+    faults += faults_of_budgets({name: budget.weights for name, budget in settled.items()}, derived)
     faults += classifier.frozen_faults(cohort.features, drawing)
     faults += size_faults(cohort, drawing)
     if not budget_faults and not drawing:

@@ -27,6 +27,7 @@ from maxflip.io.job.places import lines_of, told
 from maxflip.io.job.rules import (
     budget_faults,
     cohort_faults,
+    derived_faults,
     goal_faults,
     limit_faults,
     missing_columns,
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 LARGE = 5000  # with more samples, the report has plans for other budgets only if the job says so
 _TABLES = {"cohort": "who is there", "model": "which classifier is meant", "goal": "what is wanted"}
-_KEYS = ["format", *_TABLES, "budgets", "limits", "must_hold", "solver", "report"]
+_KEYS = ["format", *_TABLES, "budgets", "limits", "derived", "must_hold", "solver", "report"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -88,6 +89,7 @@ class Job:
     groups: int | None = None
     report: ReportForm = field(default_factory=ReportForm)
     must_hold: tuple[Requirement, ...] = ()
+    derived: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._note("job", self.source, self.file.origin())
@@ -256,6 +258,7 @@ class Job:
                 include=goal.include,
                 exclude=goal.exclude,
                 must_hold=self.must_hold,
+                derived=self.derived,
             )
         except ProblemError as error:
             raise ProblemError([told(fault, self.source, self.lines) for fault in error.faults]) from error
@@ -313,8 +316,11 @@ def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -
     report = fill(ReportForm, tables.get("report", {}), ("report",), faults, folder)
     must_hold = fill(MustHoldForm, tables.get("must_hold", {}), ("must_hold",), faults)
 
+    derived = tables.get("derived", {})
+    following = derived if isinstance(derived, dict) else {}
+
     features = cohort.features if cohort else None
-    if cohort and unknown_features(cohort, budgets, limits):
+    if cohort and unknown_features(cohort, budgets, limits, following):
         columns = _columns(folder / cohort.file)
         misspelt = missing_columns(cohort, columns) if columns else []
         faults += misspelt
@@ -327,8 +333,10 @@ def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -
     wrong_budgets = list(budget_faults(budgets, features)) if budgets or not given else []
     faults += wrong_budgets
     some_budget_is_wrong = bool(wrong_budgets) or (isinstance(given, dict) and len(budgets) < len(given))
-    faults += limit_faults(limits, features, None if some_budget_is_wrong else budgets)
-    faults += must_hold_faults(must_hold, features, None if some_budget_is_wrong else budgets) if must_hold else ()
+    faults += derived_faults(derived, features, budgets)
+    right_budgets = None if some_budget_is_wrong else budgets
+    faults += limit_faults(limits, features, right_budgets, following)
+    faults += must_hold_faults(must_hold, features, right_budgets, following) if must_hold else ()
     faults += per_sample_faults(cohort, goal, limits, report) if cohort else ()
     faults += report_faults(report, cohort) if report and cohort else ()
     faults += solver_faults(solving, cohort) if solving else ()
@@ -352,6 +360,7 @@ def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -
         groups=solving.groups,
         report=report,
         must_hold=from_table(must_hold.uptake, must_hold.rounded),
+        derived=following,
     )
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 from maxflip._util.faults import Fault, Place, about, missing, wrong
 from maxflip._util.messages import did_you_mean, listed
+from maxflip.data.derived import Derived, faults_of_budgets, no_own
 from maxflip.io.job.places import at
 from maxflip.io.job.schema import (
     BudgetForm,
@@ -24,7 +26,7 @@ _KINDS = ("probabilities", "decision")
 
 
 def unknown_features(
-    cohort: CohortForm, budgets: Mapping[str, BudgetForm], limits: Mapping[str, LimitForm]
+    cohort: CohortForm, budgets: Mapping[str, BudgetForm], limits: Mapping[str, LimitForm], derived: Collection[str]
 ) -> set[str]:
     """Names that other tables use as features but cohort.features does not contain."""
     drawing = {
@@ -33,7 +35,7 @@ def unknown_features(
         if budget.cost != "count"
         for feature in ([name] if budget.uses is None else budget.uses)
     }
-    return (drawing | set(limits) | set(cohort.units)) - {*cohort.features, *cohort.static_features}
+    return (drawing | {*limits, *cohort.units, *derived}) - {*cohort.features, *cohort.static_features}
 
 
 def missing_columns(cohort: CohortForm, columns: Collection[str]) -> list[Fault]:
@@ -179,13 +181,28 @@ def budget_faults(budgets: Mapping[str, BudgetForm], features: list[str] | None)
             yield from (about((*key, "uses", f), _no_feature(f, features or [])) for f in unknown)
 
 
+def derived_faults(derived: Any, features: list[str] | None, budgets: Mapping[str, BudgetForm]) -> Iterator[Fault]:
+    """Of expressions only where the features are known."""
+    if not isinstance(derived, dict):
+        yield wrong("derived", derived, "must be a table.")
+        return
+    if features is not None:
+        yield from Derived.read(derived, features)[1]
+    yield from faults_of_budgets({name: _weights(name, budget) for name, budget in budgets.items()}, derived)
+
+
 def limit_faults(
-    limits: Mapping[str, LimitForm], features: list[str] | None, budgets: Mapping[str, BudgetForm] | None
+    limits: Mapping[str, LimitForm],
+    features: list[str] | None,
+    budgets: Mapping[str, BudgetForm] | None,
+    derived: Collection[str],
 ) -> Iterator[Fault]:
     for name, limit in limits.items():
         key = ("limits", name)
         if features is not None and name not in features:
             yield about(key, _no_feature(name, features))
+        elif name in derived:
+            yield about(key, no_own("limits"))
         elif budgets is not None and not any(_weighs(name, *entry) for entry in budgets.items()):
             yield about(key, "the feature draws on no budget, so it is frozen. Give it a budget, or leave this out.")
         given = [side for side in ("min", "max", "min_column", "max_column") if getattr(limit, side) is not None]
@@ -200,14 +217,22 @@ def limit_faults(
 
 
 def must_hold_faults(
-    asked: MustHoldForm, features: list[str] | None, budgets: Mapping[str, BudgetForm] | None
+    asked: MustHoldForm,
+    features: list[str] | None,
+    budgets: Mapping[str, BudgetForm] | None,
+    derived: Collection[str],
 ) -> Iterator[Fault]:
     known = list(asked.rounded or ()) if features is None else features
     weighed = {name for name in known if budgets is None or any(_weighs(name, *entry) for entry in budgets.items())}
-    yield from read_must_hold(from_table(asked.uptake, asked.rounded), known, weighed)[1]
+    yield from read_must_hold(from_table(asked.uptake, asked.rounded), known, weighed, derived)[1]
 
 
 def _weighs(feature: str, name: str, budget: BudgetForm) -> bool:
+    return _weights(name, budget).get(feature, 0.0) > 0
+
+
+def _weights(name: str, budget: BudgetForm) -> Mapping[str, float]:
+    """{feature: weight} of a budget"""
     if budget.cost == "count":
-        return False
-    return name == feature if budget.uses is None else budget.uses.get(feature, 0.0) > 0
+        return {}
+    return {name: 1.0} if budget.uses is None else budget.uses

@@ -38,6 +38,8 @@ def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> dict[s
         "goal": goal,
         "solver": _solver(plan),
     }
+    if problem.derived.texts:
+        tables["derived"] = dict(problem.derived.texts)
     if problem.scenarios.requirements:
         tables["must_hold"] = as_table(problem.scenarios.requirements)
     for name, b in problem.budgets.items():
@@ -48,7 +50,7 @@ def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> dict[s
         tables[f"limits.{_key(name)}"] = limit
     text = f"# Written by maxflip from Python.\n{_unsaid(plan)}format = 1\n"
     for name, table in tables.items():
-        text += f"\n[{name}]\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in table.items())
+        text += f"\n[{name}]\n" + "".join(f"{_key(key)} = {_toml(value)}\n" for key, value in table.items())
     put_bytes(folder / "job.toml", text.encode())
     found = {"cohort": folder / "cohort.parquet", "model": model, "job": folder / "job.toml"}
     put_bytes(found["cohort"], files.cohort.parquet())
