@@ -214,8 +214,9 @@ def test_the_architecture_page_names_every_room() -> None:
 
 
 def test_the_auditor_is_small_and_imports_nothing_of_maxflip() -> None:
-    # The auditor also has networks for sequences of its own, reads two kinds of cohorts, and asks what flips hold in.
-    for package, most in (("maxflip_verify", 1000), ("maxflip_wall", 700)):
+    # The auditor also has networks for sequences of its own, reads two kinds of cohorts, asks what flips hold in, and
+    # knows which single changes are allowed.
+    for package, most in (("maxflip_verify", 1100), ("maxflip_wall", 700)):
         files = sorted((ROOT / "src" / package).glob("*.py"))
         assert files
         assert sum(len(path.read_text().splitlines()) for path in files) < most
