@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from maxflip.plan.bracket import Bracket
     from maxflip.plan.plan import Fate, Plan, Status
     from maxflip.problem.budgets import Budget, Ways
+    from maxflip.problem.limit import Limit
     from maxflip.problem.must_hold import Rounded, Uptake
     from maxflip.problem.problem import Problem
     from maxflip.solvers import BCMS, CCMS, KL, MS, Grouped, Nearest, Prices
@@ -52,6 +53,7 @@ __all__ = [
     "Grouped",
     "InputError",
     "Insight",
+    "Limit",
     "Local",
     "MaxflipError",
     "ModelError",
@@ -90,6 +92,7 @@ _HOMES = {
     "plan.bracket": ["Bracket"],
     "plan.plan": ["Fate", "Plan", "Status"],
     "problem.budgets": ["Budget", "Ways"],
+    "problem.limit": ["Limit"],
     "problem.must_hold": ["Rounded", "Uptake"],
     "problem.problem": ["Problem"],
     "solving": ["solve"],

@@ -33,6 +33,8 @@ class Case:
     static: Floats  # (n, S)
     lower: Floats  # (n, F)
     upper: Floats  # (n, F)
+    step: Floats  # (F,): by which values change, 0 where by any amount
+    smallest: Floats  # (F,): the least size of a change, 0 where there is none
     wanted: NDArray[np.bool_]  # (n, k)
     worth: Floats  # (n,)
     weights: dict[str, Floats]  # budget -> (F,)
@@ -86,12 +88,15 @@ def read_job(data: bytes) -> dict[str, Any]:
         names = asked["features"] + asked.get("static_features", []), job["model"].get("classes", "-")
         if any(not some or len(set(some)) < len(some) for some in names):
             raise Unreadable("features and classes must each be some names, none of them twice")
-        held = job.get("must_hold", {})
+        held, limits = job.get("must_hold", {}), job.get("limits", {})
         steps = held.get("rounded", {"": 1.0})
         if not 0 < held.get("uptake", 1.0) <= 1 or not steps or any(not 1e-100 <= s <= 1e100 for s in steps.values()):
             raise Unreadable(f"must_hold: got {held}, wanted an uptake in (0, 1] and steps from 1e-100 to 1e100")
         if odd := sorted(held.get("rounded", {}).keys() - set(asked["features"])):
             raise Unreadable(f"must_hold: rounded: got {odd}, wanted some of {asked['features']}")
+        sizes = [(name, key, own[key]) for name, own in limits.items() for key in ("step", "smallest") if key in own]
+        if odd := [size for size in sizes if not 1e-100 <= size[2] <= 1e100]:
+            raise Unreadable(f"limits: got {odd}, wanted steps and smallest changes from 1e-100 to 1e100")
         return job
 
 
@@ -204,4 +209,8 @@ def read_case(job: dict[str, Any], data: dict[str, bytes], names: dict[str, str]
         weights[budget] = np.array([float(uses.get(feature, 0)) for feature in features])
     may_change = steps_that_change(asked, rows, begin)
     rules = read_rules(job)
-    return Case(job, features, ids, begin, start, time, may_change, static, lower, upper, wanted, worth, weights, rules)
+    step, smallest = (
+        np.array([float(limits.get(feature, {}).get(key, 0)) for feature in features]) for key in ("step", "smallest")
+    )
+    kept = lower, upper, step, smallest
+    return Case(job, features, ids, begin, start, time, may_change, static, *kept, wanted, worth, weights, rules)

@@ -52,7 +52,7 @@ def read_terms(
     drawing = frozenset(features_that_draw(settled))
     weights, thrift_faults = read_thrift(thrift, settled)
     faults += budget_faults or thrift_faults
-    faults += faults_of_budgets({name: budget.weights for name, budget in settled.items()}, derived)
+    faults += faults_of_budgets({name: budget.drawing for name, budget in settled.items()}, derived)
     faults += classifier.frozen_faults(cohort.features, drawing)
     faults += size_faults(cohort, drawing)
     if not budget_faults and not drawing:

@@ -1,7 +1,9 @@
-"""Flips whose values are on the grid of `Rounded`, near the cheapest flips d without rounding.
+"""Flips that keep the rules of single changes (`problem.grid`: steps and smallest sizes), near the cheapest flips d
+without them.
 
-1. Round each value to its nearest multiple. For squared prices this is the best rounding of value i if the others can
-   compensate: at the optimum nu |g_i| = 2 s_i d_i, so cost - nu m changes by s_i (z_i - d_i)^2.
+1. Round each value to its nearest multiple, and each change that is too small to 0 or to the smallest one. For squared
+   prices this is the best rounding of value i if the others can compensate: at the optimum nu |g_i| = 2 s_i d_i, so
+   cost - nu m changes by s_i (z_i - d_i)^2.
 2. While the sample fails, raise m at least cost: move coarse values to their next multiple, or all others together to
    the tangent plane of m. A value is coarse if its spacing changes m by more than a tenth of what is missing. If that
    finds no flip, round longer changes in the same direction.
@@ -46,16 +48,20 @@ def onto_grid(surface: Surface, d: torch.Tensor, at: torch.Tensor) -> tuple[torc
 
 
 class _Grid:
-    """The grid of the samples `at`.   start, low, high (b, A)   spacing (A,): 0 for values that are not rounded"""
+    """The grid of the samples `at`.   low, high (b, A)   spacing (A,): 0 for values without steps
+
+    base (b, A): base + d is a whole number of spacings where d is on the grid: the start, or 0 where steps begin there
+    least (A,): the smallest size of a change that is not 0; 0 where there is none
+    """
 
     def __init__(self, surface: Surface, at: torch.Tensor) -> None:
         problem, rows = surface.problem, surface.rows[at.cpu().numpy()]
         device, columns = surface.low.device, problem.actionable
-        if problem.scenarios.step is None:
-            raise ValueError("no value is to be rounded")
+        start = problem.start[rows]
         self.surface, self.at, self.rows = surface, at, rows
-        self.start = torch.tensor(problem.start[rows][:, columns], device=device)
-        self.spacing = torch.tensor(problem.scenarios.step[columns], device=device)
+        self.base = torch.tensor((start - problem.grid.origin(start))[:, columns], device=device)
+        self.spacing = torch.tensor(problem.grid.step[columns], device=device)
+        self.least = torch.tensor(problem.grid.least[columns], device=device)
         self.low, self.high, self.rates = surface.low[at], surface.high[at], surface.rates.of(at)
 
     def nearest(self, d: torch.Tensor, who: torch.Tensor) -> torch.Tensor:
@@ -66,18 +72,30 @@ class _Grid:
         return torch.tensor(problem.settle(self.rows[who.cpu().numpy()], full.numpy())[:, columns], device=d.device)
 
     def _next(self, d: torch.Tensor, who: torch.Tensor, sign: torch.Tensor) -> torch.Tensor:
-        """(b, A): the change to the next multiple in the direction `sign` (-1, 0, 1), NaN if that is outside the box.
+        """(b, A): the change to the next point in the direction `sign` (-1, 0, 1), NaN if there is none inside the box.
 
-        A change never reverses its sign: it becomes 0 instead.
+        A change never reverses its sign: it becomes 0 instead. So does one that would become too small; one from 0 is
+        large enough.
         """
         spacing = torch.where(self.spacing > 0, self.spacing, 1.0)
-        place = (self.start[who] + d) / spacing
+        place = (self.base[who] + d) / spacing
         from_start = torch.where(sign > 0, (place + GRID.on_a_multiple).floor(), (place - GRID.on_a_multiple).ceil())
-        there = (torch.where(d == 0, from_start, place.round()) + sign) * spacing - self.start[who]
+        there = (torch.where(d == 0, from_start, place.round()) + sign) * spacing - self.base[who]
+        there = torch.where(self.spacing > 0, there, torch.where(d == 0, sign * self.least, 0.0 * d))
         there = torch.where(there * d < 0, 0.0, there)
+        too_small = there.abs() < self.least * (1 - GRID.on_a_multiple)
+        there = torch.where(too_small, torch.where(d == 0, self._smallest(who, sign), 0.0), there)
         room = GRID.on_a_multiple * spacing
-        inside = (there >= self.low[who] - room) & (there <= self.high[who] + room) & (self.spacing > 0) & (sign != 0)
+        inside = (there >= self.low[who] - room) & (there <= self.high[who] + room)
+        inside &= (sign != 0) & (there != d) & ((self.spacing > 0) | (self.least > 0))
         return torch.where(inside, there.clamp(self.low[who], self.high[who]), torch.nan)
+
+    def _smallest(self, who: torch.Tensor, sign: torch.Tensor) -> torch.Tensor:
+        """(b, A): the smallest change in the direction `sign` that is large enough, on the grid where there is one"""
+        spacing = torch.where(self.spacing > 0, self.spacing, 1.0)
+        place = (self.base[who] + sign * self.least) / spacing
+        beyond = torch.where(sign > 0, (place - GRID.on_a_multiple).ceil(), (place + GRID.on_a_multiple).floor())
+        return torch.where(self.spacing > 0, beyond * spacing - self.base[who], sign * self.least)
 
     def _cost(self, d: torch.Tensor, who: torch.Tensor) -> torch.Tensor:
         """(b, A): s_i d_i^2 + l_i |d_i|"""
@@ -106,7 +124,7 @@ class _Grid:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Change m by more_m (b,), moving only values that are not coarse: the changes (b, A), and the additional cost,
         inf if they cannot."""
-        free = g.abs() * self.spacing <= GRID.fine * more_m.abs()[:, None]
+        free = (g.abs() * self.spacing <= GRID.fine * more_m.abs()[:, None]) & ((d != 0) | (self.least == 0))
         own = torch.where(free, g, 0.0)
         if not bool((own != 0).any()):
             return d, torch.full_like(more_m, torch.inf)

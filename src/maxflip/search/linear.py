@@ -123,7 +123,7 @@ def search(surface: Surface, forms: Forms, at: torch.Tensor, patience: int = INT
         at = at[~passes & flip.inside]
         if not len(at):
             break
-    if surface.problem.scenarios.step is not None:
+    if not surface.problem.grid.is_free:
         _take_to_grid(surface, known)
     return known
 

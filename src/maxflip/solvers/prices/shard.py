@@ -210,7 +210,7 @@ class Shard:
         if self.forms is not None:
             return self._exact_flips(surface, without)
         best, at = self._tracked(surface, prices, reach, without)
-        if self.problem.scenarios.step is not None:
+        if not self.problem.grid.is_free:
             best, at = self._on_grid(surface, best, at)
         return self._as_flips([self.rows[at.cpu().numpy()]], [best.change[at]])
 
@@ -505,14 +505,14 @@ class Shard:
         return torch.as_tensor(values, device=self.worth.device)
 
     def _keep(self, surface: Surface, best: gradient.Best, at: torch.Tensor) -> None:
-        if self.problem.scenarios.step is not None:
+        if not self.problem.grid.is_free:
             best, at = self._on_grid(surface, best, at)
         self.change, self.found = best.change, best.found
         self.seen.append((at, best.change[at].clone()))
         self._update_planes(surface, at)
 
     def _on_grid(self, surface: Surface, best: gradient.Best, at: torch.Tensor) -> tuple[gradient.Best, torch.Tensor]:
-        """Move the flips best.change[at] to the grid of Rounded. Returns the best known flips, these included, and
+        """Move the flips best.change[at] to the grid. Returns the best known flips, these included, and
         which of `at` have one."""
         change, found = onto_grid(surface, best.change[at], at)
         known = self._best(surface)
@@ -524,7 +524,7 @@ class Shard:
         here = self.change[at]
         m, g = surface.margin_and_gradient(here, at)
         self.g[at] = _supporting(surface, at, here, g)
-        self.r[at] = (self.g[at] * here).sum(dim=1) - (m if self.problem.scenarios.step is None else 0.0)
+        self.r[at] = (self.g[at] * here).sum(dim=1) - (m if self.problem.grid.is_free else 0.0)
 
     def _keep_exact(self, exact: linear.Searched) -> None:
         at = torch.nonzero(exact.found).flatten()
