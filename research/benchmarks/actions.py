@@ -65,7 +65,7 @@ def measured(samples: int, actions: int, most: int) -> dict[str, Any]:
         cohort=x[:samples],
         target=1,
         margin=0.1,
-        budgets={name: 0.2 * samples for name in BUDGETS},
+        budgets=dict.fromkeys(BUDGETS, 0.2 * samples),
         actions=menu(actions, way),
         most_actions=most,
     )

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from maxflip.plan.bracket import Bracket
     from maxflip.plan.plan import Fate, Plan, Status
     from maxflip.problem.actions import Action
-    from maxflip.problem.budgets import Budget
+    from maxflip.problem.budgets import Budget, Ways
+    from maxflip.problem.limit import Limit
     from maxflip.problem.must_hold import Rounded, Uptake
     from maxflip.problem.problem import Problem
     from maxflip.solvers import BCMS, CCMS, KL, MS, Grouped, Nearest, Prices
@@ -55,6 +56,7 @@ __all__ = [
     "Grouped",
     "InputError",
     "Insight",
+    "Limit",
     "Local",
     "MaxflipError",
     "ModelError",
@@ -75,6 +77,7 @@ __all__ = [
     "UnsafeError",
     "Uptake",
     "VerifyError",
+    "Ways",
     "frontier",
     "look",
     "resolve",
@@ -92,7 +95,8 @@ _HOMES = {
     "plan.bracket": ["Bracket"],
     "plan.plan": ["Fate", "Plan", "Status"],
     "problem.actions": ["Action"],
-    "problem.budgets": ["Budget"],
+    "problem.budgets": ["Budget", "Ways"],
+    "problem.limit": ["Limit"],
     "problem.must_hold": ["Rounded", "Uptake"],
     "problem.problem": ["Problem"],
     "solving": ["solve"],

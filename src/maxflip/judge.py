@@ -143,14 +143,17 @@ def is_flip(problem: Problem, rows: Rows, changes: Floats) -> Mask:
 
 
 def lawful(problem: Problem, rows: Rows, changes: Floats) -> Mask:
-    """(c,): finite, what follows too; inside the limits, in the allowed directions, frozen and missing values exactly
-    unchanged."""
+    """(c,): finite, what follows too; inside the limits, in the allowed directions, by whole steps, none too small,
+    frozen and missing values exactly unchanged."""
     return filled(lambda part: _lawful(problem, rows[part], changes[part]), (len(rows),), bool)
 
 
 def _lawful(problem: Problem, rows: Rows, changes: Floats) -> Mask:
     kept = np.isfinite(changes).all(axis=1)
     kept &= (changes[:, ~problem.may_move] == 0).all(axis=1)
+    if problem.ledger.closes:
+        up, down = problem.closed(rows)
+        kept &= ~((up & (changes > 0)) | (down & (changes < 0))).any(axis=1)
     kept &= problem.slots.has_all(rows, changes)
     if problem.is_lever.any():
         kept &= problem.slots.switches_are_lawful(rows, changes)
@@ -158,6 +161,8 @@ def _lawful(problem: Problem, rows: Rows, changes: Floats) -> Mask:
         start, base = problem.start[rows], problem.slots.base(rows, changes)
         kept &= ~problem.limits.crossed(start, base, rows).any(axis=1)
         kept &= ~problem.limits.broken(base, changes, rows).any(axis=1)
+    if problem.grid.has_rules:
+        kept &= ~problem.grid.broken(problem.slots.base(rows, changes), changes).any(axis=1)
     kept[kept] = problem.follows(rows[kept], changes[kept])
     return np.asarray(kept)
 

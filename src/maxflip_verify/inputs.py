@@ -34,6 +34,8 @@ class Case:
     static: Floats  # (n, S)
     lower: Floats  # (n, F)
     upper: Floats  # (n, F)
+    step: Floats  # (F + L,): by which values change, 0 where by any amount
+    smallest: Floats  # (F + L,): the least size of a change, 0 where there is none
     wanted: NDArray[np.bool_]  # (n, k)
     worth: Floats  # (n,)
     weights: dict[str, Floats]  # budget -> (F + L,)
@@ -94,12 +96,15 @@ def read_job(data: bytes) -> dict[str, Any]:
         if any(not some or len(set(some)) < len(some) for some in names):
             raise Unreadable("features and classes must each be some names, none of them twice")
         check_menu(job)
-        held = job.get("must_hold", {})
+        held, limits = job.get("must_hold", {}), job.get("limits", {})
         steps = held.get("rounded", {"": 1.0})
         if not 0 < held.get("uptake", 1.0) <= 1 or not steps or any(not 1e-100 <= s <= 1e100 for s in steps.values()):
             raise Unreadable(f"must_hold: got {held}, wanted an uptake in (0, 1] and steps from 1e-100 to 1e100")
         if odd := sorted(held.get("rounded", {}).keys() - set(asked["features"])):
             raise Unreadable(f"must_hold: rounded: got {odd}, wanted some of {asked['features']}")
+        sizes = [(name, key, own[key]) for name, own in limits.items() for key in ("step", "smallest") if key in own]
+        if odd := [size for size in sizes if not 1e-100 <= size[2] <= 1e100]:
+            raise Unreadable(f"limits: got {odd}, wanted steps and smallest changes from 1e-100 to 1e100")
         return job
 
 
@@ -214,6 +219,10 @@ def read_case(job: dict[str, Any], data: dict[str, bytes], names: dict[str, str]
         weights[budget] = np.array([float(uses.get(column, 0)) for column in columns])
     may_change = steps_that_change(asked, rows, begin)
     rules = read_rules(job)
+    step, smallest = (
+        np.array([float(limits.get(column, {}).get(key, 0)) for column in columns]) for key in ("step", "smallest")
+    )
+    kept = lower, upper, step, smallest
     return Case(
-        job, features, ids, begin, start, time, may_change, static, lower, upper, wanted, worth, weights, levers, rules
+        job, features, ids, begin, start, time, may_change, static, *kept, wanted, worth, weights, levers, rules
     )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -51,6 +52,7 @@ class Cohort(Frozen):
     whole_features: tuple[str, ...]  # columns of an integer or boolean type
     ignored: tuple[str, ...]  # columns of the source that are not features
     source: str  # its name in messages: a file name, or "cohort"
+    others: Mapping[str, Any] = field(default_factory=lambda: FrozenMap({}), repr=False)  # cells of columns beside them
 
     @classmethod
     def table(
@@ -79,6 +81,7 @@ class Cohort(Frozen):
             raise InputError(faults)
         features = None if features is None else [str(n) for n in features]
         columns, index = columns_of(data, features, source)
+        is_read = columns is data  # from a file, whose reader keeps what is beside the features
         names = [c.name for c in columns]
         faults = name_faults(names, features, id, source)
         if faults:
@@ -106,6 +109,7 @@ class Cohort(Frozen):
             whole_features=tuple(n for n in wanted if by_name[n].is_whole),
             ignored=tuple(n for n in names if n not in wanted and n != id),
             source=source,
+            others=FrozenMap({n: by_name[n].cells for n in names if n not in wanted and n != id and not is_read}),
         )
 
     @classmethod
@@ -222,6 +226,18 @@ class Cohort(Frozen):
     def row_of(self) -> dict[str, int]:
         return {text: j for j, text in enumerate(self.ids.tolist())}
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of all that there is one value of per sample: features (of sequences the static ones), then others."""
+        return (*self.layout.of_each(self.features)[1], *self.others)
+
+    def column(self, name: str) -> list[str | float | None] | None:
+        """The cells of such a column as texts and numbers, None where empty; None if there is no such column."""
+        _, names, values = self.layout.of_each(self.features)
+        if name in names:
+            return list(map(plain_value, values[:, names.index(name)].tolist()))
+        return list(map(plain_value, self.others[name])) if name in self.others else None
+
     @cached_property
     def largest(self) -> Floats:
         """(F,): the size of the largest value of each feature; 0 where nothing was measured"""
@@ -327,6 +343,17 @@ def _by_id(static: Any, ids: Text | None, n: int) -> tuple[Any, list[str]]:
     return static.iloc[[place[text] for text in ids.tolist()]], []
 
 
+def plain_value(cell: Any) -> Any:
+    """A cell of any kind of table as a text or a float; None if it is empty."""
+    if isinstance(cell, np.generic):
+        cell = cell.item()
+    if cell is None or str(cell) in ("", "nan", "NaT", "<NA>"):
+        return None
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    return float(cell) if isinstance(cell, (int, float)) else str(cell)
+
+
 def in_cohort_order(values: Any, cohort: Cohort) -> Any:
     """A pandas Series sorted like the cohort, if its labels are the cohort's ids; a tensor as an array; anything else
     unchanged.
@@ -346,6 +373,13 @@ def in_cohort_order(values: Any, cohort: Cohort) -> Any:
             "belongs to whom. Give it the ids as index, or pass series.to_numpy() in the cohort's order."
         )
     return values.to_numpy()[[place[i] for i in cohort.ids.tolist()]]
+
+
+def is_number(value: Any) -> bool:
+    """Of a real type, and no integer beyond float64."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return False
+    return not isinstance(value, int) or abs(value) <= sys.float_info.max
 
 
 def real_numbers(values: Any) -> Floats:

@@ -115,7 +115,7 @@ class Layout(ABC, Frozen):
 
     @abstractmethod
     def rows_of(self, samples: Rows) -> Rows:
-        """The rows of `values` that are theirs, sample by sample"""
+        """The rows of `values` of these samples, sample by sample"""
 
     @abstractmethod
     def owners(self, rows: Rows) -> tuple[Rows, Rows]:

@@ -33,7 +33,7 @@ class Facts:
         """What changes of the columns `moving` of a table would break; sequences are not looked at."""
         if moving not in self.known_relations:
             rows = self.cohort.layout.as_rows(slice(None))
-            self.known_relations[moving] = () if rows is None else find_relations(rows, moving)
+            self.known_relations[moving] = () if rows is None else find_relations(rows, moving, self.derived)
         return self.known_relations[moving]
 
     @cached_property

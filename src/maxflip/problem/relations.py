@@ -7,13 +7,14 @@ simple sums count: one column times a number, or two with simple weights, and pe
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from maxflip._util.types import Floats, Rows
+from maxflip.data.derived import Derived
 from maxflip.data.expressions import as_name
 
 FEWEST = 20  # rows: of fewer, nothing can be told
@@ -39,14 +40,11 @@ class Relation:
     constant: Fraction
 
     @property
-    def columns(self) -> frozenset[int]:
-        return frozenset((self.target, *self.parts))
-
-    @property
-    def rank(self) -> tuple[int, int, int]:
+    def rank(self) -> tuple[int, int, int, int]:
         """Of the ways to write a relation the plainest comes first, and of those the one for the last column."""
         odd = sum(abs(weight) != 1 for weight in self.weights) + (self.constant != 0)
-        return len(self.parts), odd, -self.target
+        length = sum(abs(weight.numerator) + weight.denominator for weight in self.weights)
+        return len(self.parts), odd, -self.target, length
 
     def holds_in(self, values: Floats) -> bool:
         """Whether it does in every row of values (N, F)."""
@@ -73,8 +71,9 @@ class Relation:
         return text
 
 
-def find_relations(values: Floats, moving: Collection[int]) -> tuple[Relation, ...]:
-    """Of a table (n, F): relations that a change of the columns `moving` would break, none that follows from others.
+def find_relations(values: Floats, moving: Collection[int], derived: Derived) -> tuple[Relation, ...]:
+    """Of a table (n, F): relations that a change of the columns `moving` would break, none that follows from others or
+    from derived features.
 
     Tried on all rows; candidates come from correlations on some of them.
     """
@@ -91,19 +90,11 @@ def find_relations(values: Floats, moving: Collection[int]) -> tuple[Relation, .
         relation = _relation(values, some, target, parts)
         if relation is not None:
             found.append(relation)
-    return tuple(_independent(found, width))
+    return tuple(_independent(found, _known(derived, width)))
 
 
-def notices_of(
-    relations: Sequence[Relation],
-    features: Sequence[str],
-    moving: Collection[int],
-    rules: Mapping[int, Collection[int]],
-) -> Iterator[str]:
-    """rules: the parts of each derived column; what it says already is not said again"""
+def notices_of(relations: Sequence[Relation], features: Sequence[str], moving: Collection[int]) -> Iterator[str]:
     for relation in relations:
-        if any(relation.columns <= {target, *parts} for target, parts in rules.items()):
-            continue
         name, text = features[relation.target], relation.text(features)
         movers = " or ".join(features[i] for i in relation.parts if i in moving)
         yield (
@@ -174,15 +165,26 @@ def _short(value: float) -> Fraction:
     return Fraction(f"{value:.{DIGITS}g}") if math.isfinite(value) else Fraction(0)
 
 
-def _independent(found: Sequence[Relation], width: int) -> Iterator[Relation]:
-    """The plainest first; those of other columns that say nothing new, and second ones for a column, are left out."""
-    told = np.empty((0, width))
+def _known(derived: Derived, width: int) -> Floats:
+    """(r, F): what is said of derived features, as unit vectors"""
+    linear = [(rule, rule.expression.linear) for rule in derived.rules]
+    weights = [(r.column, r.parts, list(form.weights.values())) for r, form in linear if form is not None]
+    return np.array([_vector(width, *one) for one in weights]).reshape(-1, width)
+
+
+def _vector(width: int, target: int, parts: Sequence[int], weights: Sequence[float | Fraction]) -> Floats:
+    own = np.zeros(width)
+    own[target] = -1.0
+    own[list(parts)] = [float(weight) for weight in weights]
+    return np.asarray(own / np.linalg.norm(own))
+
+
+def _independent(found: Sequence[Relation], told: Floats) -> Iterator[Relation]:
+    """The plainest first, without those that say nothing new beside `told` (r, F), and second ones for a column."""
     targets: set[int] = set()
     for relation in sorted(found, key=lambda relation: relation.rank):
-        own = np.zeros(width)
-        own[relation.target] = -1.0
-        own[list(relation.parts)] = [float(weight) for weight in relation.weights]
-        both = np.vstack([told, own / np.linalg.norm(own)])
+        own = _vector(told.shape[1], relation.target, relation.parts, relation.weights)
+        both = np.vstack([told, own])
         if relation.target not in targets and np.linalg.matrix_rank(both, tol=INDEPENDENT) == len(both):
             told = both
             targets.add(relation.target)

@@ -21,14 +21,14 @@ from maxflip.search.surface import Evaluations
 class Switched:
     """One combination of levers.
 
-    changes (K,): with it and nothing else   draws (m,): what it draws
-    problem: the same question after it   rows: samples that may get it
+    changes (K,): with it and nothing else   problem: the same question after it
+    rows (b,): samples that may get it   draws (b, m): what it draws for each, without fees
     """
 
     changes: Floats
-    draws: Floats
     problem: Problem
     rows: Rows
+    draws: Floats
 
     def with_it(self, changes: Floats) -> Floats:
         """Changes (c, K) of features, with the levers."""
@@ -40,10 +40,13 @@ def switched(problem: Problem, rows: Rows) -> Iterator[Switched]:
     levers = problem.menu.levers
     for change in () if levers is None else as_changes(problem, levers.alternatives()[1:]):
         each = np.broadcast_to(change, (len(rows), len(change)))
-        may = rows[judge.lawful(problem, rows, each)]
-        draws = problem.ledger.consumption(change[None])[0]
-        if len(may) and (draws <= problem.ledger.amounts).all():
-            yield Switched(change, draws, problem.after_levers(change), may)
+        lawful = judge.lawful(problem, rows, each)
+        drawn = problem.bill(rows[lawful], each[lawful]).consumption
+        payable = (drawn <= problem.ledger.amounts).all(axis=1)
+        may = rows[lawful][payable]
+        if len(may):
+            draws = drawn[payable] - problem.ledger.flats(may)
+            yield Switched(change, problem.after_levers(change), may, draws)
 
 
 def cheapest_of_all(problem: Problem, rows: Rows, prices: Floats) -> Flips:

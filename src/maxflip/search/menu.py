@@ -72,7 +72,7 @@ def menu_flips(problem: Problem, rows: Rows) -> MenuFlips:
 class _Ordered:
     """The combinations that a whole budget pays for, by what they draw; of equals the one with fewer levers first.
 
-    switches (M, L)   outdone_by: of each, the earlier ones that draw no more of any budget
+    switches (M, L)   outdone_by: of each, the earlier ones that draw no more of any budget, whoever gets them
     """
 
     switches: Mask
@@ -84,12 +84,34 @@ class _Ordered:
         if levers is None:
             raise ValueError("the problem has no levers")
         switches = levers.alternatives()[1:]
-        amounts = problem.ledger.amounts
-        draws = problem.ledger.consumption(as_changes(problem, switches))
-        payable = (draws <= amounts).all(axis=1) & (switches <= problem.may_move[problem.is_lever]).all(axis=1)
+        draws, own = _drawn_by_all(problem, switches), _of_own_weight(problem)
+        # What only a part of the cohort draws on may be too dear for them, and free for the others.
+        limits = np.where(
+            np.isin(np.arange(draws.shape[1]), sorted(problem.ledger.own.inside)), np.inf, problem.ledger.amounts
+        )
+        payable = (draws <= limits).all(axis=1) & (switches <= problem.may_move[problem.is_lever]).all(axis=1)
         switches, draws = switches[payable], draws[payable]
-        share = np.where(np.isfinite(amounts), draws / np.where(amounts > 0, amounts, 1.0), 0.0).sum(axis=1)
+        share = (draws / np.where(limits > 0, limits, 1.0)).sum(axis=1)
         order = np.lexsort((switches.sum(axis=1), draws.sum(axis=1), share))
         switches, draws = switches[order], draws[order]
-        outdone_by = [np.flatnonzero((draws[:number] <= draws[number]).all(axis=1)) for number in range(len(draws))]
+        outdone_by = [
+            np.flatnonzero(
+                (draws[:number] <= draws[number]).all(axis=1)
+                & (switches[:number] & own <= switches[number] & own).all(axis=1)
+            )
+            for number in range(len(draws))
+        ]
         return cls(switches, outdone_by)
+
+
+def _of_own_weight(problem: Problem) -> Mask:
+    """(L,): levers of which people draw amounts of their own"""
+    own = np.zeros(problem.width, dtype=bool)
+    own[[slot for _, slot in problem.ledger.own.weights]] = True
+    return own[problem.is_lever]
+
+
+def _drawn_by_all(problem: Problem, switches: Mask) -> Floats:
+    """(M, m): what combinations of levers draw, without fees and without the levers of `_of_own_weight`"""
+    ledger, levers = problem.ledger, problem.is_lever
+    return np.asarray(switches.astype(np.float64) @ (ledger.squared + ledger.absolute)[:, levers].T)

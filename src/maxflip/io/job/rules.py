@@ -19,7 +19,8 @@ from maxflip.io.job.schema import (
     ReportForm,
     SolverForm,
 )
-from maxflip.problem.must_hold import from_table, read_must_hold
+from maxflip.problem.limit import size_faults
+from maxflip.problem.must_hold import from_table, read_must_hold, twice_stepped
 from maxflip.problem.target import requirement_faults, resolve_target
 
 _KINDS = ("probabilities", "decision")
@@ -191,7 +192,8 @@ def derived_faults(derived: Any, features: list[str] | None, budgets: Mapping[st
         return
     if features is not None:
         yield from Derived.read(derived, features)[1]
-    yield from faults_of_budgets({name: _weights(name, budget) for name, budget in budgets.items()}, derived)
+    drawing = {name: [f for f in derived if _weighs(f, name, budget)] for name, budget in budgets.items()}
+    yield from faults_of_budgets(drawing, derived)
 
 
 def limit_faults(
@@ -217,6 +219,7 @@ def limit_faults(
                 yield about((*key, side), "give one of the two.", (*key, f"{side}_column"))
         if limit.min is not None and limit.max is not None and limit.min > limit.max:
             yield about((*key, "min"), f"min {limit.min} is above max {limit.max}. Swap them.", (*key, "max"))
+        yield from size_faults(name, limit.step, limit.smallest)
 
 
 def must_hold_faults(
@@ -224,10 +227,13 @@ def must_hold_faults(
     features: list[str] | None,
     budgets: Mapping[str, BudgetForm] | None,
     derived: Collection[str],
+    limits: Mapping[str, LimitForm],
 ) -> Iterator[Fault]:
     known = list(asked.rounded or ()) if features is None else features
     weighed = {name for name in known if budgets is None or any(_weighs(name, *entry) for entry in budgets.items())}
-    yield from read_must_hold(from_table(asked.uptake, asked.rounded), known, weighed, derived)[1]
+    requirements, faults = read_must_hold(from_table(asked.uptake, asked.rounded), known, weighed, derived)
+    yield from faults
+    yield from twice_stepped(requirements, {name for name, limit in limits.items() if limit.step is not None})
 
 
 def _weighs(feature: str, name: str, budget: BudgetForm) -> bool:

@@ -201,6 +201,8 @@ class LimitForm(_Form):
     max_column: Text | None = None
     observed: bool = False
     direction: Literal["up", "down"] | None = None
+    step: Number | None = None
+    smallest: Number | None = None
 
 
 class WhoForm(_Form):

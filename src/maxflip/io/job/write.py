@@ -136,6 +136,10 @@ def _limits(problem: Problem, files: CohortFiles) -> dict[str, dict[str, Any]]:
         limit |= _side("max", problem.limits.upper[:, i], feature, files)
         if direction := _DIRECTIONS.get(int(problem.limits.direction[i])):
             limit["direction"] = direction
+        if problem.grid.is_rule[i]:
+            limit["step"] = float(problem.grid.step[i])
+        if problem.grid.smallest[i]:
+            limit["smallest"] = float(problem.grid.smallest[i])
         if limit:
             found[feature] = limit
     return found

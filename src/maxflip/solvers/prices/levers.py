@@ -58,8 +58,10 @@ class LeverSearch:
         """(n,): upper bounds of max(0, v_j - C_j) by flips with levers; of v_j - C_j where a sample must be picked"""
         gains = np.where(np.isin(np.arange(len(self.problem)), self.problem.include), -np.inf, 0.0)
         for one in self.parts:
+            paid = np.zeros(len(gains))
+            paid[one.rows] = one.draws @ prices * (1 - 1e-12)
             for some in one.problem.chunks(one.rows, MENU.chunk):
                 own = Shard(one.problem, some, prices).proved_gains(prices)
                 if own is not None:
-                    gains[some] = np.maximum(gains[some], own - float(one.draws @ prices) * (1 - 1e-12))
+                    gains[some] = np.maximum(gains[some], own - paid[some])
         return gains
