@@ -112,14 +112,20 @@ def test_a_menu_reaches_what_trying_everything_finds(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(MANY))
 def test_actions_beside_changes_reach_what_trying_everything_finds(seed: int) -> None:
-    """A linear model and one budget of squared change: the cheapest change after each combination is known."""
+    """A linear model and one budget of squared change: the cheapest change after each combination is known. Everyone
+    picked draws a fee, and sometimes places are counted."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 6))
     x, w = rng.normal(size=(n, 3)), rng.normal(size=3)
     classifier = TorchClassifier(linear_net(w.tolist(), -1.0), output="logits")
     actions = some_actions(rng, ["hours"], 3)
-    hours_there, care = float(rng.integers(1, 5)), float(rng.uniform(0.1, 3))
-    budgets: dict[str, Any] = {"hours": hours_there, "care": Budget(care, uses={"x0": 1, "x2": 2})}
+    hours_there, care, fee = float(rng.integers(1, 5)), float(rng.uniform(0.1, 3)), float(rng.integers(0, 2)) / 2
+    budgets: dict[str, Any] = {"hours": Budget(hours_there, fee=fee), "care": Budget(care, uses={"x0": 1, "x2": 2})}
+    places = int(rng.integers(1, 6))
+    if rng.random() < 0.5:
+        budgets["people"] = Budget(places, cost="count")
+    else:
+        places = n
     problem = Problem(
         classifier=classifier, cohort=x, target=1, margin=0.2, budgets=budgets, actions=actions, most_actions=2
     )
@@ -132,9 +138,9 @@ def test_actions_beside_changes_reach_what_trying_everything_finds(seed: int) ->
             z = torch.tensor(after(actions, chosen, x[j]))
             out = classifier.module(z[None].to(torch.float64)).detach().numpy()[0]
             missing = max(0.0, lead - (out[1] - out[0]))
-            options[j].append(np.array([hours, missing**2 / (w[0] ** 2 + w[2] ** 2 / 2)]))
+            options[j].append(np.array([hours + fee, missing**2 / (w[0] ** 2 + w[2] ** 2 / 2), 1.0]))
     plan = solve(problem)
-    optimum = best_by_trying(options, np.ones(n), np.array([hours_there, care]))
+    optimum = best_by_trying(options, np.ones(n), np.array([hours_there, care, float(places)]))
     assert plan.bound is not None
     assert plan.bound >= optimum
     assert optimum - 1 <= plan.worth <= optimum
