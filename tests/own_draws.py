@@ -129,7 +129,9 @@ class Case:
             return np.asarray((self.slope * (up - down)).sum(axis=1) - self.lack[who])
 
         start = np.clip(self.lack[who][:, None] * self.slope / (self.slope**2).sum(), low, high)
-        first = np.concatenate([np.maximum(start, 0).ravel() / unit.ravel(), np.maximum(-start, 0).ravel() / unit.ravel()])
+        first = np.concatenate(
+            [np.maximum(start, 0).ravel() / unit.ravel(), np.maximum(-start, 0).ravel() / unit.ravel()]
+        )
         begun = np.append(first, 1.0 + max(0.0, -float(spare(np.append(first, 0.0)).min())))
         caps = [*(high / unit).ravel(), *(-low / unit).ravel()]
         found = minimize(
@@ -165,18 +167,17 @@ def random_case(seed: int, most: int = 6, **asked: Any) -> Case:
         ones = np.ones((n, width))
         terms["all"] = Terms(math.inf, 2, ones, ones, np.zeros(n), np.ones(n, bool), np.ones(width, bool))
     worth = np.ones(n) if rng.random() < 0.5 else rng.choice([0.5, 1.0, 2.0, 3.7], size=n)
-    if limits is not None:
+    if limits:
         limits = {f"x{i}": limits[f"x{i}"] for i in range(width) if any(t.weighs[i] for t in terms.values())}
     problem = linear_problem(slope, x, budgets, limits=limits, worth=worth)
     return Case(problem, slope, lack, low, high, worth, terms)
 
 
-def _limits(rng: np.random.Generator, x: Floats) -> tuple[Any, Floats, Floats]:
-    n, width = x.shape
+def _limits(rng: np.random.Generator, x: Floats) -> tuple[dict[str, Any] | None, Floats, Floats]:
     if rng.random() < 0.6:
         return None, np.full(x.shape, -np.inf), np.full(x.shape, np.inf)
-    far = rng.uniform(0.5, 4.0, width)
-    limits = {f"x{i}": (x[:, i] - far[i], x[:, i] + far[i]) for i in range(width)}
+    far = np.asarray(rng.uniform(0.5, 4.0, size=x.shape[1]))
+    limits = {f"x{i}": (x[:, i] - far[i], x[:, i] + far[i]) for i in range(len(far))}
     return limits, np.broadcast_to(-far, x.shape).copy(), np.broadcast_to(far, x.shape).copy()
 
 
@@ -207,16 +208,14 @@ def _budget(
     amount = float(rng.uniform(0.1, 0.9) * each[inside & (lack > 0)].sum() + 1e-3)
     if power == 0 and not has_fee:
         amount = float(max(1, round(amount)))
-    weighs = (np.maximum(up, down) > 0).any(axis=0)
+    weighs = np.asarray((np.maximum(up, down) > 0).any(axis=0))
     only = None if inside.all() and rng.random() < 0.5 else np.flatnonzero(inside).tolist()
     cost = {2: "squared", 1: "absolute", 0: "count"}[power]
     budget = Budget(amount, uses or None, cost, fee=given if has_fee else None, only=only)
     return budget, Terms(amount, power, up, down, fee, inside, weighs)
 
 
-def _weight(rng: np.random.Generator, n: int, *, own: bool) -> Any:
+def _weight(rng: np.random.Generator, n: int, *, own: bool) -> Any:  # a number, or (n,)
     if not own:
         return float(rng.choice([0.25, 1.0, 3.0]))
     return rng.choice([0.0, 0.5, 1.0, 2.0], size=n, p=[0.1, 0.3, 0.3, 0.3]) * rng.uniform(0.5, 2.0, size=n)
-
-

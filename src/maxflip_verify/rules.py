@@ -57,7 +57,8 @@ def plan_rules(case: Case, plan: Columns) -> Iterator[Check]:
     start, whose = case.start[row, plan["place"]], (plan["sample"], plan["place"])
     lower, upper, last = case.lower[whose], case.upper[whose], np.diff(case.begin)[plan["sample"]] - 1
     low, high = np.minimum(lower, start), np.maximum(upper, start)
-    frozen = sum(case.weights.values(), np.zeros(len(features)))[plan["place"]] == 0
+    paid = [draw.inside[plan["sample"]] & np.isin(plan["place"], draw.weighed) for draw in case.draws.values()]
+    frozen = ~np.any(paid, axis=0)
     sign = [{"up": 1, "down": -1}.get(limits.get(feature, {}).get("direction"), 0) for feature in features]
     with np.errstate(all="ignore"):
         end, backward = start + change, change * np.array(sign)[plan["place"]] < 0
@@ -72,7 +73,7 @@ def plan_rules(case: Case, plan: Columns) -> Iterator[Check]:
         ("steps", known & ~case.may_change[row], change, "no change, as the job leaves this step alone"),
         ("before", known & (plan["before"].view(np.int64) != start.view(np.int64)), plan["before"], start),
         ("change", known & (~np.isfinite(change) | (change == 0)), change, "finite and not 0"),
-        ("frozen", known & frozen, change, "no change, as no budget weighs the feature"),
+        ("frozen", known & frozen, change, "no change, as no budget of the sample weighs the feature"),
         ("direction", known & backward, change, "no change against the job's direction"),
         ("limits", known & ~((low <= end) & (end <= high) & np.isfinite(end)), end, np.column_stack((low, high))),
     ):
@@ -100,6 +101,7 @@ def fate_rules(case: Case, plan: Columns, fates: Columns, guard: float) -> Itera
         ("include", include & ~flipped & ~already, fate, "flipped or already"),
         ("exclude", exclude & np.isin(fate, ["flipped", "not_found"]), fate, "left_out, unreachable or already"),
         ("worth", fates["worth"] != case.worth, fates["worth"], case.worth),
+        *((key, fates[key] != own, fates[key], own) for draw in case.draws.values() for key, own in draw.own.items()),
         ("not flipped", ~flipped & ~np.isnan(fates["confidence_after"]), fates["confidence_after"], "null"),
         ("flipped", flipped & ~(after >= need), after, f"confidence of at least {need}"),
         ("guard", flipped & (fates["confidence_after"] < need + guard), fates["confidence_after"], f"{need} + {guard}"),
@@ -121,14 +123,20 @@ def summary_rules(case: Case, plan: Columns, fates: Columns, said: dict[str, Any
     budgets, finite = case.job["budgets"], plan["known"] & np.isfinite(plan["change"])
     yield check("summary.json: budgets", said["budgets"].keys() != budgets.keys(), [*said["budgets"]], [*budgets])
     for name, terms in budgets.items():
-        amount, cost, weights = terms["amount"], terms.get("cost", "squared"), case.weights[name][plan["place"][finite]]
-        drawn = consumption(weights, plan["change"][finite], squared=cost == "squared")
-        used = Fraction(count) if cost == "count" else drawn
+        amount, cost, draw = terms["amount"], terms.get("cost", "squared"), case.draws[name]
+        change, fees = plan["change"][finite], draw.fee[fates["flipped"] & draw.inside]
+        weights = draw.weights(plan["sample"][finite], plan["place"][finite], change)
+        used = consumption(weights, change, squared=cost == "squared")
+        used += consumption(np.ones(len(fees)), fees, squared=False)
         spent = float(min(used, Fraction(sys.float_info.max)))
         yield check(f"plan.parquet: budget {name!r}", used > amount, f"exactly about {spent!r}", f"at most {amount!r}")
         uses = terms.get("uses", {} if cost == "count" else {name: 1.0})
         stated = {"amount": "inf" if amount == math.inf else amount, "cost": cost, "spent": spent, "uses": uses}
-        got = {key: said["budgets"].get(name, {}).get(key) for key in stated}
+        stated |= {key: terms[key] for key in ("fee", "only") if key in terms}
+        if "ids" in terms.get("only", {}):
+            stated["only"] = {"ids": sorted(set(terms["only"]["ids"]))}
+        entry = {key: value for key, value in said["budgets"].get(name, {}).items() if not key.startswith("price")}
+        got = {key: entry.get(key) for key in stated | entry}
         yield check(f"summary.json: budget {name!r}", got != stated, got, stated)
     free = [budget["price"] for budget in said["budgets"].values() if budget["amount"] == "inf" and budget["price"]]
     yield check("summary.json: price", bool(free), free, "0 or null, as nothing limits it")

@@ -95,7 +95,11 @@ def report_faults(report: ReportForm, cohort: CohortForm) -> Iterator[Fault]:
 
 
 def per_sample_faults(
-    cohort: CohortForm, goal: GoalForm | None, limits: Mapping[str, LimitForm], report: ReportForm | None
+    cohort: CohortForm,
+    goal: GoalForm | None,
+    limits: Mapping[str, LimitForm],
+    budgets: Mapping[str, BudgetForm],
+    report: ReportForm | None,
 ) -> Iterator[Fault]:
     """For sequences, per-sample columns need a static file."""
     if not cohort.is_sequences or cohort.static is not None:
@@ -106,6 +110,7 @@ def per_sample_faults(
     named += [("report", "group")] if report is not None and report.group else []
     sides = ("min_column", "max_column")
     named += [("limits", name, key) for name, limit in limits.items() for key in sides if getattr(limit, key)]
+    named += [("budgets", name) for name, budget in budgets.items() if budget.asked.columns]
     for key in named:
         yield about(
             key, "of sequences, what there is one of per id stands in a file of its own. Name it in cohort.static."
@@ -170,6 +175,7 @@ def budget_faults(budgets: Mapping[str, BudgetForm], features: list[str] | None)
         elif budget.uses is None:
             if features is not None and name not in features:
                 other = "A budget of another name says in `uses` which features draw on it."
+                other += ' One of fees alone is a count: cost = "count".' if budget.fee is not None else ""
                 yield about(key, f"{_no_feature(name, features)} {other}")
         elif not budget.uses:
             yield wrong((*key, "uses"), {}, "must name at least one feature.")
@@ -209,4 +215,4 @@ def must_hold_faults(
 def _weighs(feature: str, name: str, budget: BudgetForm) -> bool:
     if budget.cost == "count":
         return False
-    return name == feature if budget.uses is None else budget.uses.get(feature, 0.0) > 0
+    return name == feature if budget.uses is None else budget.weighs(feature)

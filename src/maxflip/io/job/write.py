@@ -16,19 +16,24 @@ from maxflip._util.atomic import put_bytes
 from maxflip._util.types import Floats
 from maxflip.errors import InputError
 from maxflip.io.cohort.write import CohortFiles
+from maxflip.io.job.named import named
+from maxflip.io.own_columns import budget_table
 from maxflip.models import SklearnClassifier, TorchClassifier
 from maxflip.plan.plan import Plan
+from maxflip.problem.budgets import Budget
 from maxflip.problem.must_hold import as_table
 from maxflip.problem.problem import Problem
 
 _DIRECTIONS = {1: "up", -1: "down"}
 
 
-def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> dict[str, Path]:
-    """Write job.toml and the cohort's files into the folder; return the paths of the plan's inputs."""
+def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> tuple[dict[str, Path], dict[str, Budget]]:
+    """Write job.toml and the cohort's files into the folder; return the paths of the plan's inputs, and the budgets as
+    the job has them."""
     if not isinstance(problem.classifier, TorchClassifier):
         raise InputError("model: a job knows no Ensemble and no Tempered. Save the plan without `model`.")
     files = CohortFiles(problem)
+    budgets = named(problem.budgets, files)
     goal, limits = _goal(problem, files), _limits(problem, files)
     tables: dict[str, dict[str, Any]] = {
         "cohort": files.table(),  # after all columns were added
@@ -38,10 +43,10 @@ def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> dict[s
     }
     if problem.scenarios.requirements:
         tables["must_hold"] = as_table(problem.scenarios.requirements)
-    for name, b in problem.budgets.items():
+    for name, b in budgets.items():
         thrift = {"thrift": problem.thrift[name]} if name in problem.thrift else {}
-        uses = {"uses": b.uses} if b.uses else {}
-        tables[f"budgets.{_key(name)}"] = {"amount": b.amount, "cost": b.cost, **uses, **thrift}
+        stated = {key: value for key, value in budget_table(b).items() if key != "uses" or value}
+        tables[f"budgets.{_key(name)}"] = {"amount": b.amount, "cost": b.cost, **stated, **thrift}
     for name, limit in limits.items():
         tables[f"limits.{_key(name)}"] = limit
     text = f"# Written by maxflip from Python.\n{_unsaid(plan)}format = 1\n"
@@ -53,7 +58,7 @@ def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> dict[s
     if files.has_static:
         found["static"] = folder / "static.parquet"
         put_bytes(found["static"], files.samples.parquet())
-    return found
+    return found, budgets
 
 
 def _solver(plan: Plan) -> dict[str, Any]:
