@@ -116,7 +116,7 @@ def plain(job: dict[str, Any], category: str, value: str) -> str:
         raise Unreadable(f"job.toml: choices: {category}: got {value!r}, wanted a number") from None
 
 
-def uses_of(job: dict[str, Any], budget: str) -> dict[str, float]:
+def uses_of(job: dict[str, Any], budget: str) -> dict[str, Any]:
     """What a budget weighs: features, actions and switches; a category weighs each switch by its distance."""
     terms = job["budgets"][budget]
     if terms.get("cost") == "count":
@@ -126,13 +126,16 @@ def uses_of(job: dict[str, Any], budget: str) -> dict[str, float]:
     drawn = {
         name: one["draws"][budget] for name, one in job.get("actions", {}).items() if budget in one.get("draws", {})
     }
+    categories = [name for name in uses if name in job.get("choices", {})]
+    if any(isinstance(uses[name], str | dict) for name in categories):
+        raise Unreadable(f"job.toml: budgets: {budget}: a category has one number as its weight")
     by_distance = {
         name: uses[category] * distance
         for name, (category, _, _, distance) in switches(job).items()
         if category in uses
     }
     if not uses and not drawn:
-        raise Unreadable(f"job.toml: budgets: {budget}: no feature and no action draws on it")
+        raise Unreadable(f"job.toml: budgets: {budget}: got nothing that draws on it, wanted a feature or an action")
     plain_uses = {name: weight for name, weight in uses.items() if name not in job.get("choices", {})}
     return plain_uses | drawn | by_distance
 

@@ -66,13 +66,13 @@ def plan_rules(case: Case, plan: Columns, on: Any, base: Any) -> Iterator[Check]
     upper = np.pad(case.upper, more, constant_values=np.inf)[whose]
     last = np.diff(case.begin)[plan["sample"]] - 1
     low, high = np.minimum(lower, begin), np.maximum(upper, begin)
-    frozen = (sum(case.weights.values(), np.zeros(len(features)))[plan["place"]] == 0) & ~plan["lever"]
+    paid = [draw.inside[plan["sample"]] & np.isin(plan["place"], draw.weighed) for draw in case.draws.values()]
+    costly = [i for draw in case.draws.values() for i in draw.weighed]
+    frozen = ~np.any(paid, axis=0) & ~(plan["lever"] & ~np.isin(plan["place"], costly))
     sign = [{"up": 1, "down": -1}.get(limits.get(feature, {}).get("direction"), 0) for feature in features]
     with np.errstate(all="ignore"):
         end, backward = begin + change, change * np.array(sign)[plan["place"]] < 0
     behind = np.diff(row * len(features) + plan["place"], prepend=-1) <= 0
-    empty = [case.weights[name] > 0 for name, terms in case.job["budgets"].items() if terms["amount"] == 0]
-    closed = np.any([np.zeros(len(features), dtype=bool), *empty], axis=0)[plan["place"]]
     steps = np.array([f"0 to {n}" for n in last], dtype=object)
     size, whole = sizes_and_misses(begin, change, case.step, plan["place"])
     least, has_step = case.smallest[plan["place"]], case.step[plan["place"]] > 0
@@ -82,12 +82,11 @@ def plan_rules(case: Case, plan: Columns, on: Any, base: Any) -> Iterator[Check]
         ("step", exists & ~known, step, steps),
         ("time", known & (plan["time"] != case.time[row]), plan["time"], case.time[row]),
         ("lever", plan["lever"] & (change != 1), change, "1, as an action or a switch is carried out as a whole"),
-        ("empty budget", known & plan["lever"] & closed, change, "no change, as it draws on a budget of 0"),
         ("measured", known & np.isnan(start), change, "no change, as nothing was measured there"),
         ("steps", known & ~case.may_change[row], change, "no change, as the job leaves this step alone"),
         ("before", known & (plan["before"].view(np.int64) != start.view(np.int64)), plan["before"], start),
         ("change", known & (~np.isfinite(change) | (change == 0)), change, "finite and not 0"),
-        ("frozen", known & frozen, change, "no change, as no budget weighs the feature"),
+        ("frozen", known & frozen, change, "no change, as no budget of the sample weighs the feature"),
         ("direction", known & backward, change, "no change against the job's direction"),
         ("grid", known & has_step & (change != whole), change, whole),
         ("smallest", known & (size < least), change, least),
@@ -171,6 +170,7 @@ def fate_rules(case: Case, plan: Columns, fates: Columns, guard: float) -> Itera
         ("include", include & ~flipped & ~already, fate, "flipped or already"),
         ("exclude", exclude & np.isin(fate, ["flipped", "not_found"]), fate, "left_out, unreachable or already"),
         ("worth", fates["worth"] != case.worth, fates["worth"], case.worth),
+        *((key, fates[key] != own, fates[key], own) for draw in case.draws.values() for key, own in draw.own.items()),
         ("not flipped", ~flipped & ~np.isnan(fates["confidence_after"]), fates["confidence_after"], "null"),
         ("flipped", flipped & ~(after >= need), after, f"confidence of at least {need}"),
         ("guard", flipped & (fates["confidence_after"] < need + guard), fates["confidence_after"], f"{need} + {guard}"),
@@ -192,14 +192,20 @@ def summary_rules(case: Case, plan: Columns, fates: Columns, said: dict[str, Any
     budgets, finite = case.job["budgets"], plan["known"] & np.isfinite(plan["change"])
     yield check("summary.json: budgets", said["budgets"].keys() != budgets.keys(), [*said["budgets"]], [*budgets])
     for name, terms in budgets.items():
-        amount, cost, weights = terms["amount"], terms.get("cost", "squared"), case.weights[name][plan["place"][finite]]
-        drawn = consumption(weights, plan["change"][finite], squared=cost == "squared")
-        used = Fraction(count) if cost == "count" else drawn
+        amount, cost, draw = terms["amount"], terms.get("cost", "squared"), case.draws[name]
+        change, fees = plan["change"][finite], draw.fee[fates["flipped"] & draw.inside]
+        weights = draw.weights(plan["sample"][finite], plan["place"][finite], change)
+        used = consumption(weights, change, squared=cost == "squared")
+        used += consumption(np.ones(len(fees)), fees, squared=False)
         spent = float(min(used, Fraction(sys.float_info.max)))
         yield check(f"plan.parquet: budget {name!r}", used > amount, f"exactly about {spent!r}", f"at most {amount!r}")
         uses = uses_of(case.job, name)
         stated = {"amount": "inf" if amount == math.inf else amount, "cost": cost, "spent": spent, "uses": uses}
-        got = {key: said["budgets"].get(name, {}).get(key) for key in stated}
+        stated |= {key: terms[key] for key in ("fee", "only") if key in terms}
+        if "ids" in terms.get("only", {}):
+            stated["only"] = {"ids": sorted(set(terms["only"]["ids"]))}
+        entry = {key: value for key, value in said["budgets"].get(name, {}).items() if not key.startswith("price")}
+        got = {key: entry.get(key) for key in stated | entry}
         yield check(f"summary.json: budget {name!r}", got != stated, got, stated)
     free = [budget["price"] for budget in said["budgets"].values() if budget["amount"] == "inf" and budget["price"]]
     yield check("summary.json: price", bool(free), free, "0 or null, as nothing limits it")

@@ -88,7 +88,8 @@ def audit(
     found_in = data["model"], names["model"]
     loaded = Network.parse(*found_in).wide() if is_safetensors(data["model"]) else load_model(*found_in)
     case = read_case(complete(job, loaded), data, names)
-    forms = {"plan": FORMS["plan_of_sequences" if case.is_long else "plan"], "fates": FORMS["fates"]}
+    own = {column: "'double'" for draw in case.draws.values() for column in draw.own}
+    forms = {"plan": FORMS["plan_of_sequences" if case.is_long else "plan"], "fates": FORMS["fates"] | own}
     plan, fates = (read_columns(read(folder / f"{key}.parquet", follow_links=False), key, forms[key]) for key in forms)
     plan |= _places(case, plan)
     on, base = _after_levers(case, plan)

@@ -159,7 +159,7 @@ JOBS: dict[str, tuple[Callable[[str], str], str]] = {
     ),
     "an empty budget": (
         said_otherwise("[budgets.hours]\namount = 12.0", "[budgets.hours]\namount = 0.0"),
-        "plan.parquet: e",
+        "plan.parquet: budget 'hours'",
     ),
 }
 

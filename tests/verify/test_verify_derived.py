@@ -137,7 +137,7 @@ FORGERIES: dict[str, tuple[Forge, str]] = {
     "up by one ulp": (lambda b: b.implied[3].update(after=up(b.implied[3]["after"])), "implied.parquet: after"),
     "down by one ulp": (lambda b: b.implied[-1].update(after=down(b.implied[-1]["after"])), "implied.parquet: after"),
     "before by one ulp": (lambda b: b.implied[1].update(before=up(b.implied[1]["before"])), "implied.parquet: before"),
-    "no number": (lambda b: b.implied[0].update(after=None), "implied.parquet: after"),
+    "no number": (lambda b: b.implied[0].update(after=float("nan")), "implied.parquet: after"),
     "a row missing": (lambda b: b.implied.pop(2), "implied.parquet: rows: id 'P-"),
     "all rows missing": (lambda b: b.implied.clear(), "implied.parquet: rows"),
     "a row twice": (lambda b: b.implied.insert(0, b.implied[0]), "implied.parquet: order"),

@@ -27,6 +27,7 @@ from maxflip.io.changes import changes_table, implied, implied_table, pool_table
 from maxflip.io.insight_file import insight_bytes, parse_insight
 from maxflip.io.job.write import relative_path, write_job
 from maxflip.io.opening import Origin, missing_file, open_file, read_file
+from maxflip.io.own_columns import own_columns
 from maxflip.io.summary import FORMAT, read_summary, summary_table
 from maxflip.plan.plan import Fate, Plan
 from maxflip.problem.problem import Problem
@@ -38,6 +39,7 @@ BLOCK = 1 << 20  # bytes that are hashed at a time
 INSIGHT = "insight.json"
 POOL = "pool.parquet"
 IMPLIED = "implied.parquet"
+FATES = 5  # columns of fates.parquet before those of budgets
 FILES = ("summary.json", "plan.parquet", "fates.parquet", "trace.parquet", "report.html")
 INPUTS = ("cohort", "model", "job", "static")  # static: for some cohorts of sequences
 OURS = {
@@ -113,7 +115,8 @@ def save_asked(
         )
     check_target(target, overwrite=overwrite)
     with staged(target, overwrite=overwrite) as stage:
-        write_plan(plan, stage, _origins(write_job(problem, plan, file, stage)), insight, people, pool=pool)
+        files, budgets = write_job(problem, plan, file, stage)
+        write_plan(replace(plan, budgets=budgets), stage, _origins(files), insight, people, pool=pool)
         _audited(stage)
 
 
@@ -348,6 +351,7 @@ def _fates_table(plan: Plan) -> pa.Table:
             "worth": pa.array(plan.worths, pa.float64()),
             "confidence_before": pa.array(plan.confidence_before, pa.float64()),
             "confidence_after": pa.array(after, pa.float64(), mask=~flipped),
+            **{name: pa.array(values, pa.float64()) for name, values in own_columns(plan.budgets).items()},
         }
     )
 
@@ -376,7 +380,7 @@ def _assemble(
     flips: pa.Table | None,
     follows: pa.Table | None,
 ) -> Plan:
-    stated = read_summary(summary)
+    stated = read_summary(summary, {name: fates[name].to_numpy() for name in fates.column_names[FATES:]})
     features = stated["features"]
     all_ids = np.array(fates["id"].to_pylist(), dtype=object)
     fate = np.array([Fate(name) for name in fates["fate"].to_pylist()], dtype=object)

@@ -82,11 +82,17 @@ class Budget:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the cohort that it has numbers or its part from, once these are read."""
-        numbers = [*(way for weight in self.weights.values() for way in ways_of(weight)), self.fee]
-        found = [own.column for own in numbers if isinstance(own, Own) and own.column is not None]
-        group = self.only.group if isinstance(self.only, Part) else None
-        return (*dict.fromkeys(found), *((group[0],) if isinstance(group, tuple) else ()))
+        """The columns of the cohort that it names, each once: those of `numbers`, and the one that says who draws."""
+        group = self.only.group if isinstance(self.only, Part) else self.only
+        part = (group[0],) if isinstance(group, tuple) else ()
+        return tuple(dict.fromkeys((*self.numbers, *part)))
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The columns with a fee or a weight of each sample's own"""
+        given = (*(way for weight in self.weights.values() for way in ways_of(weight)), self.fee)
+        names = (one.column if isinstance(one, Own) else one for one in given)
+        return tuple(dict.fromkeys(name for name in names if isinstance(name, str)))
 
     @property
     def flat(self) -> Weight:
@@ -114,8 +120,8 @@ class Budget:
         return replace(self, cost=self.cost_name)
 
 
-def ways_of(weight: Any) -> tuple[Weight, Weight]:
-    """Of changes up and of changes down"""
+def ways_of(weight: Any) -> tuple[Any, Any]:
+    """A weight as those of changes up and of changes down"""
     return (weight.up, weight.down) if isinstance(weight, Ways) else (weight, weight)
 
 

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from maxflip._util.html import amount_of, table
 from maxflip._util.messages import CAVEAT, counted, listed
+from maxflip.problem.budgets import Budget
 from maxflip.problem.menu import levers_in_words
 from maxflip.problem.must_hold import Requirement, Uptake
+from maxflip.problem.own import Own, Part
 from maxflip.problem.question import Lever, Question
 
 if TYPE_CHECKING:
@@ -100,6 +102,17 @@ def _lever(lever: Lever) -> str:
     return f"{lever.feature!r} {words}{_WAYS[lever.direction]}{step}{smallest}"
 
 
+def _cost(budget: Budget) -> str:
+    fee = (
+        ""
+        if budget.fee is None
+        else ", fees of each one's own"
+        if isinstance(budget.fee, Own)
+        else f", fee {budget.fee:.6g}"
+    )
+    return budget.cost_name + fee + (f", only of {budget.only.name}" if isinstance(budget.only, Part) else "")
+
+
 def html_of(problem: Problem) -> str:
     """Who is asked about, what is wanted of them, and what there is to spend."""
     cohort = problem.cohort
@@ -107,7 +120,7 @@ def html_of(problem: Problem) -> str:
         "Cohort": f"{counted(len(problem), cohort.layout.noun)} of {counted(cohort.layout.width, 'feature')}",
         **asked(problem),
     }
-    budgets = [(name, amount_of(b.amount), b.cost_name) for name, b in problem.budgets.items()]
+    budgets = [(name, amount_of(b.amount), _cost(b)) for name, b in problem.budgets.items()]
     return (
         f"<div>{table(('asked', ''), list(lines.items()), 'lines')}"
         f"{table(('budget', 'amount', 'cost'), budgets, 'budgets')}<p><em>{CAVEAT}</em></p></div>"

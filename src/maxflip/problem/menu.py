@@ -79,6 +79,11 @@ class Menu(Frozen):
         """What each action draws of a budget, of those that do."""
         return {one.name: one.draws[budget] for one in self.actions if budget in one.draws}
 
+    def without_actions(self, name: str, budget: Budget) -> Budget:
+        """The budget without the weights that actions say themselves in their draws."""
+        drawing = self.draws_of_actions(name)
+        return replace(budget, uses=FrozenMap({f: w for f, w in budget.weights.items() if f not in drawing}) or None)
+
     def own_uses(self, name: str, budget: Budget, features: Sequence[str]) -> Mapping[str, float]:
         """What a budget weighs as it was given: by default the feature or the category of its name."""
         if budget.uses is not None:

@@ -26,7 +26,7 @@ def read_weight(given: Any, cohort: Cohort, place: Place) -> tuple[Weight | Ways
         return read_number(given, cohort, place)
     up, faults = read_number(given.up, cohort, (*place, "up"))
     down, more = read_number(given.down, cohort, (*place, "down"))
-    return (up if up == down else Ways(up, down)), faults + more
+    return Ways(up, down), faults + more
 
 
 def read_number(given: Any, cohort: Cohort, place: Place) -> tuple[Weight, Faults]:

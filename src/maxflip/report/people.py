@@ -99,7 +99,7 @@ class _Picked:
         self.shares = _shares(plan, order)
         self.budgets = list(plan.budgets)
         self.drawn = _drawn(plan, order)
-        counted = np.array([plan.budgets[name].cost == "count" for name in self.budgets], dtype=bool)
+        counted = np.array([plan.budgets[name].counts_people for name in self.budgets], dtype=bool)
         costs = np.where(counted | np.isnan(self.drawn), -1.0, self.drawn)
         self.of = costs.argmax(axis=1) if len(self.budgets) else np.zeros(len(order), dtype=np.int64)
         self.cost = costs.max(axis=1, initial=-1.0)

@@ -16,6 +16,7 @@ import numpy as np
 
 from maxflip._util.events import Watch
 from maxflip._util.faults import Fault, Place, about, missing, wrong
+from maxflip._util.frozen import FrozenMap
 from maxflip._util.messages import counted, listed
 from maxflip._util.types import Floats, Scores
 from maxflip.data.cohort import Cohort
@@ -171,8 +172,10 @@ class Job:
         tables = self.limits.values() if not isinstance(self.limits, str) else ()
         columns = [column for limit in tables for column in (limit.min_column, limit.max_column)]
         extra += [Limit(column) for column in dict.fromkeys(columns) if column is not None]
+        extra += self._of_budgets
         if self.report.group is not None:
             extra.append(Category(self.report.group))
+        extra = list(dict.fromkeys(extra))
         if self.cohort.is_sequences:
             return self._read_sequences(extra)
         return read_cohort(
@@ -214,6 +217,18 @@ class Job:
             return None
         return read_cohort(self.path.parent / file, id=asked.id, features=asked.features, source=file).cohort
 
+    @property
+    def _of_budgets(self) -> list[Extra]:
+        """The columns that budgets name."""
+        budgets = self.budgets.values()
+        parts = [Category(column) for b in budgets for column in b.columns if column not in b.numbers]
+        return [*parts, *(Amount(column) for b in budgets for column in b.numbers)]
+
+    def _with_columns(self, reading: Reading) -> Cohort:
+        """The cohort, with the columns that budgets name."""
+        others = {extra.column: reading.columns[extra] for extra in self._of_budgets}
+        return replace(reading.cohort, others=FrozenMap(others)) if others else reading.cohort
+
     def _read_sequences(self, extra: list[Extra]) -> Reading:
         asked = self.cohort
         static = None
@@ -235,7 +250,7 @@ class Job:
     def problem(self, reading: Reading, classifier: Classifier) -> Problem:
         from maxflip.problem.problem import Problem
 
-        people, goal = reading.cohort, self.goal
+        people, goal = self._with_columns(reading), self.goal
         per_sample = None if goal.target_column is None else reading.columns[Label(goal.target_column, self.classes)]
         limits: Any = self.limits
         if not isinstance(self.limits, str):
@@ -341,7 +356,7 @@ def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -
     right_budgets = None if some_budget_is_wrong else budgets
     faults += limit_faults(limits, features, right_budgets, following)
     faults += must_hold_faults(must_hold, features, right_budgets, following, limits) if must_hold else ()
-    faults += per_sample_faults(cohort, goal, limits, report) if cohort else ()
+    faults += per_sample_faults(cohort, goal, limits, budgets, report) if cohort else ()
     faults += report_faults(report, cohort) if report and cohort else ()
     faults += solver_faults(solving, cohort) if solving else ()
     solver = None
@@ -355,7 +370,7 @@ def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -
         cohort=cohort,
         model=model,
         goal=goal,
-        budgets={name: Budget(b.amount, b.uses, b.cost) for name, b in budgets.items()},
+        budgets={name: b.asked for name, b in budgets.items()},
         thrift={name: b.thrift for name, b in budgets.items() if b.thrift is not None},
         limits="observed" if everywhere else limits,
         solver=solver,

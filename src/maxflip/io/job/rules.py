@@ -96,7 +96,11 @@ def report_faults(report: ReportForm, cohort: CohortForm) -> Iterator[Fault]:
 
 
 def per_sample_faults(
-    cohort: CohortForm, goal: GoalForm | None, limits: Mapping[str, LimitForm], report: ReportForm | None
+    cohort: CohortForm,
+    goal: GoalForm | None,
+    limits: Mapping[str, LimitForm],
+    budgets: Mapping[str, BudgetForm],
+    report: ReportForm | None,
 ) -> Iterator[Fault]:
     """For sequences, per-sample columns need a static file."""
     if not cohort.is_sequences or cohort.static is not None:
@@ -107,6 +111,7 @@ def per_sample_faults(
     named += [("report", "group")] if report is not None and report.group else []
     sides = ("min_column", "max_column")
     named += [("limits", name, key) for name, limit in limits.items() for key in sides if getattr(limit, key)]
+    named += [("budgets", name) for name, budget in budgets.items() if budget.asked.columns]
     for key in named:
         yield about(
             key,
@@ -177,6 +182,7 @@ def budget_faults(
         elif budget.uses is None:
             if features is not None and name not in features and name not in drawn_on:
                 other = "A budget of another name says in `uses` which features draw on it."
+                other += ' One of fees alone is a count: cost = "count".' if budget.fee is not None else ""
                 yield about(key, f"{_no_feature(name, features)} {other}")
         elif not budget.uses:
             yield wrong((*key, "uses"), {}, "must name at least one feature.")
@@ -237,11 +243,6 @@ def must_hold_faults(
 
 
 def _weighs(feature: str, name: str, budget: BudgetForm) -> bool:
-    return _weights(name, budget).get(feature, 0.0) > 0
-
-
-def _weights(name: str, budget: BudgetForm) -> Mapping[str, float]:
-    """{feature: weight} of a budget"""
     if budget.cost == "count":
-        return {}
-    return {name: 1.0} if budget.uses is None else budget.uses
+        return False
+    return name == feature if budget.uses is None else budget.weighs(feature)

@@ -17,7 +17,7 @@ from maxflip._util.types import Scores
 from maxflip.data.slots import LAST
 from maxflip.io.opening import is_url, missing_file
 from maxflip.problem.actions import Action, effect_of
-from maxflip.problem.budgets import Cost
+from maxflip.problem.budgets import Budget, Cost, Ways, ways_of
 from maxflip.problem.choices import lever_name
 from maxflip.study.insight import People
 
@@ -61,6 +61,30 @@ def _weight(value: Any) -> float:
     if not 0 <= number < math.inf:
         raise _wrong("must be a finite number >= 0.")
     return number
+
+
+def _own_number(value: Any) -> float | str:
+    """A number for all samples, or the column with one of each sample's own"""
+    return _text(value) if isinstance(value, str) else _weight(value)
+
+
+def _use(value: Any) -> float | str | Ways:
+    """A weight, or { up = ..., down = ... }"""
+    if not isinstance(value, dict):
+        return _own_number(value)
+    if value.keys() != {"up", "down"}:
+        raise _wrong("must be a number, a column, or { up = ..., down = ... } of both.")
+    return Ways(_own_number(value["up"]), _own_number(value["down"]))
+
+
+def _only(value: Any) -> tuple[str, str | float] | list[str]:
+    """{ column = ..., value = ... }, or { ids = [...] }"""
+    if isinstance(value, dict) and value.keys() == {"column", "value"}:
+        is_text = isinstance(value["value"], str)
+        return _text(value["column"]), value["value"] if is_text else _number(value["value"])
+    if isinstance(value, dict) and value.keys() == {"ids"} and isinstance(value["ids"], list):
+        return [_text(one) for one in value["ids"]]
+    raise _wrong('must be { column = "...", value = ... }, or { ids = ["...", ...] }.')
 
 
 def _text(value: Any) -> str:
@@ -190,8 +214,18 @@ class GoalForm(_Form):
 class BudgetForm(_Form):
     amount: Annotated[float, PlainValidator(_amount)] = Field(description="a number >= 0, or inf")
     cost: Cost = "squared"
-    uses: dict[str, Annotated[float, PlainValidator(_weight)]] | None = None
+    uses: dict[str, Annotated[float | str | Ways, PlainValidator(_use)]] | None = None
+    fee: Annotated[float | str | None, PlainValidator(_own_number)] = None
+    only: Annotated[tuple[str, str | float] | list[str] | None, PlainValidator(_only)] = None
     thrift: Annotated[float | None, PlainValidator(_weight)] = None
+
+    @property
+    def asked(self) -> Budget:
+        return Budget(self.amount, self.uses, self.cost, self.fee, self.only)
+
+    def weighs(self, feature: str) -> bool:
+        given = (self.uses or {}).get(feature, 0.0)
+        return any(isinstance(way, str) or way > 0 for way in ways_of(given))
 
 
 class LimitForm(_Form):

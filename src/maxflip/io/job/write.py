@@ -16,8 +16,11 @@ from maxflip._util.atomic import put_bytes
 from maxflip._util.types import Floats
 from maxflip.errors import InputError
 from maxflip.io.cohort.write import CohortFiles
+from maxflip.io.job.named import named
+from maxflip.io.own_columns import budget_table
 from maxflip.models import SklearnClassifier, TorchClassifier
 from maxflip.plan.plan import Plan
+from maxflip.problem.budgets import Budget
 from maxflip.problem.menu import Menu
 from maxflip.problem.must_hold import as_table
 from maxflip.problem.problem import Problem
@@ -25,13 +28,15 @@ from maxflip.problem.problem import Problem
 _DIRECTIONS = {1: "up", -1: "down"}
 
 
-def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> dict[str, Path]:
-    """Write job.toml and the cohort's files into the folder; return the paths of the plan's inputs."""
+def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> tuple[dict[str, Path], dict[str, Budget]]:
+    """Write job.toml and the cohort's files into the folder; return the paths of the plan's inputs, and the budgets as
+    the job has them."""
     if not isinstance(problem.classifier, TorchClassifier):
         raise InputError(
             "model: a job cannot have an Ensemble or a Tempered classifier. Save the plan without `model`."
         )
     files = CohortFiles(problem)
+    budgets = named(problem.budgets, files)
     goal, limits = _goal(problem, files), _limits(problem, files)
     tables: dict[str, dict[str, Any]] = {
         "cohort": files.table(),  # after all columns were added
@@ -43,12 +48,11 @@ def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> dict[s
         tables["derived"] = dict(problem.derived.texts)
     if problem.scenarios.requirements:
         tables["must_hold"] = as_table(problem.scenarios.requirements)
-    for name, b in problem.budgets.items():
+    for name, b in budgets.items():
         thrift = {"thrift": problem.thrift[name]} if name in problem.thrift else {}
-        drawing = problem.menu.draws_of_actions(name)
-        own = {feature: weight for feature, weight in b.weights.items() if feature not in drawing}
-        uses = {"uses": own} if own else {}
-        tables[f"budgets.{_key(name)}"] = {"amount": b.amount, "cost": b.cost, **uses, **thrift}
+        own = problem.menu.without_actions(name, b)
+        stated = {key: value for key, value in budget_table(own).items() if key != "uses" or value}
+        tables[f"budgets.{_key(name)}"] = {"amount": b.amount, "cost": b.cost, **stated, **thrift}
     for name, limit in limits.items():
         tables[f"limits.{_key(name)}"] = limit
     tables |= _menu(problem.menu)
@@ -61,7 +65,7 @@ def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> dict[s
     if files.has_static:
         found["static"] = folder / "static.parquet"
         put_bytes(found["static"], files.samples.parquet())
-    return found
+    return found, budgets
 
 
 def _menu(menu: Menu) -> dict[str, dict[str, Any]]:
