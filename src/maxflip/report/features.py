@@ -52,7 +52,9 @@ def features(plan: Plan, fewest: int = 1) -> Features:
     return Features(
         rows=rows,
         more=max(0, len(order) - MOST_ROWS),
-        unchanged=len(plan.features) - len(order),
+        unchanged=len(plan.features)
+        - len(order)
+        - (0 if plan.implied is None else len(np.unique(plan.implied.feature))),
         is_of_steps=plan.places.has_steps,
         has_hidden=any(row.strip is None for row in rows),
     )
