@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from maxflip.models import Ensemble, SklearnClassifier, Tempered, TorchClassifier
     from maxflip.plan.bracket import Bracket
     from maxflip.plan.plan import Fate, Plan, Status
-    from maxflip.problem.budgets import Budget
+    from maxflip.problem.budgets import Budget, Ways
+    from maxflip.problem.limit import Limit
     from maxflip.problem.must_hold import Rounded, Uptake
     from maxflip.problem.problem import Problem
     from maxflip.solvers import BCMS, CCMS, KL, MS, Grouped, Nearest, Prices
@@ -52,6 +53,7 @@ __all__ = [
     "Grouped",
     "InputError",
     "Insight",
+    "Limit",
     "Local",
     "MaxflipError",
     "ModelError",
@@ -72,6 +74,7 @@ __all__ = [
     "UnsafeError",
     "Uptake",
     "VerifyError",
+    "Ways",
     "frontier",
     "look",
     "resolve",
@@ -88,7 +91,8 @@ _HOMES = {
     "data.cohort": ["Cohort"],
     "plan.bracket": ["Bracket"],
     "plan.plan": ["Fate", "Plan", "Status"],
-    "problem.budgets": ["Budget"],
+    "problem.budgets": ["Budget", "Ways"],
+    "problem.limit": ["Limit"],
     "problem.must_hold": ["Rounded", "Uptake"],
     "problem.problem": ["Problem"],
     "solving": ["solve"],

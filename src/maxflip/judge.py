@@ -138,17 +138,22 @@ def is_flip(problem: Problem, rows: Rows, changes: Floats) -> Mask:
 
 
 def lawful(problem: Problem, rows: Rows, changes: Floats) -> Mask:
-    """(c,): finite, what follows too; inside the limits, in the allowed directions, frozen and missing values exactly
-    unchanged."""
+    """(c,): finite, what follows too; inside the limits, in the allowed directions, by whole steps, none too small,
+    frozen and missing values exactly unchanged."""
     return filled(lambda part: _lawful(problem, rows[part], changes[part]), (len(rows),), bool)
 
 
 def _lawful(problem: Problem, rows: Rows, changes: Floats) -> Mask:
     kept = np.isfinite(changes).all(axis=1)
     kept &= (changes[:, ~problem.ledger.actionable] == 0).all(axis=1)
+    if problem.ledger.closes:
+        up, down = problem.ledger.closed(rows)
+        kept &= ~((up & (changes > 0)) | (down & (changes < 0))).any(axis=1)
     kept &= problem.slots.has_all(rows, changes)
     if not problem.limits.none:
         kept &= ~problem.limits.broken(problem.start[rows], changes, rows).any(axis=1)
+    if problem.grid.has_rules:
+        kept &= ~problem.grid.broken(problem.start[rows], changes).any(axis=1)
     kept[kept] = problem.follows(rows[kept], changes[kept])
     return np.asarray(kept)
 

@@ -25,7 +25,7 @@ from maxflip._util.parallel import filled, threads
 from maxflip._util.rng import Streams
 from maxflip._util.types import Floats, Rows
 from maxflip.errors import InputError, ModelError
-from maxflip.plan.bracket import Ceiling, most_allowed, most_worth
+from maxflip.plan.bracket import Ceiling, most_allowed, most_payable
 from maxflip.plan.holding import holds_of
 from maxflip.plan.implied import Implied
 from maxflip.plan.plan import Fate, Plan, Status
@@ -36,10 +36,9 @@ from maxflip.problem.question import Question
 from maxflip.problem.sanity import outcome_notices
 from maxflip.select.choose import choice, choose
 from maxflip.select.scarcity import needs, true_prices
+from maxflip.select.settings import CHOICE
 from maxflip.select.twins import evened, in_order
 from maxflip.solvers import Grouped, Prices, Proposal, Run, Solver
-
-EFFORT_AGAIN = 0.25  # effort of `choice` if an earlier selection is feasible
 
 
 def solve(
@@ -82,20 +81,22 @@ def solve(
         run = Run(Streams(seed), tell, worker, where, start, None if earlier is None else earlier.pool)
         must = problem.include[~where.already[problem.include]]
         before = [] if earlier is None else earlier.selections
-        stands = [some for some in before if _allowed(problem, run, used, must, some)]
-        run = replace(run, won=max((_worth(problem, some) for some in stands), default=0.0))
+        feasible = [some for some in before if _allowed(problem, run, used, must, some)]
+        run = replace(run, won=max((_worth(problem, some) for some in feasible), default=0.0))
         proposal = _finite(used.propose(problem, run))
         offered = _admitted(problem, Pool.of(problem, proposal.rows, proposal.changes))
         found = offered if earlier is None else in_order(problem, Pool.union([offered, earlier.pool]))
         # A proportional allocation has already chosen within each group; flips of an earlier plan would mix the groups.
         shared = evened(problem, found, run.candidates_wanted(problem), where.confidence) if used.is_joint else offered
-        made = [*stands, *([] if proposal.picked is None else [proposal.picked])]
+        made = [*feasible, *([] if proposal.picked is None else [proposal.picked])]
         known = shared.places_of(max(made, key=partial(_worth, problem))) if made else None
-        effort = EFFORT_AGAIN if stands else 1.0
+        effort = CHOICE.effort_again if feasible else 1.0
         chosen = choice(problem, shared.rows, shared.changes, must, proposal.prices, known=known, effort=effort)
-        selection = _best(problem, [shared.those(chosen.picked), *stands])
+        selection = _best(problem, [shared.those(chosen.picked), *feasible])
         if not np.isin(must, selection.rows).all():
-            raise ModelError("include: a flip that must be picked does not hold when the model sees the sample alone.")
+            raise ModelError(
+                "include: a flip that must be picked does not pass when the model evaluates the sample alone."
+            )
         if proposal.pool is not None:
             found = Pool.union([found, _admitted(problem, proposal.pool)])
         pool = in_order(problem, Pool.union([_without(found, selection.dropped)]))
@@ -174,7 +175,7 @@ class _Earlier:
     @classmethod
     def of(cls, problem: Problem, where: judge.Standing, start: Plan) -> _Earlier:
         flips, which = _mapped(problem, start.flips, start)
-        if problem.scenarios.step is not None:  # budgets count the rounded change
+        if not problem.grid.is_free:  # budgets count the change on the grid
             flips = Pool.of(problem, flips.rows, problem.settle(flips.rows, flips.changes))
         asked = where.open[flips.rows] & ~np.isin(flips.rows, problem.exclude)
         asked[asked] = judge.admissible(problem, flips.rows[asked], flips.changes[asked])
@@ -249,8 +250,8 @@ def _judged(problem: Problem, choice: Pool) -> _Selection:
     verdict = judge.verdict(problem, choice.rows, choice.changes)
     kept = np.flatnonzero(verdict.kept)
     kept = kept[np.argsort(choice.rows[kept], kind="stable")]
-    stands = choice.those(kept)
-    return _Selection(stands.rows, stands.changes, verdict.confidence[kept], choice.those(~verdict.kept))
+    passing = choice.those(kept)
+    return _Selection(passing.rows, passing.changes, verdict.confidence[kept], choice.those(~verdict.kept))
 
 
 def _known(problem: Problem, proposal: Proposal, pool: Pool) -> Rows:
@@ -420,11 +421,11 @@ def _fates(problem: Problem, proposal: Proposal, where: judge.Standing, known: R
 
 
 def _plain_bound(problem: Problem, fates: NDArray[np.object_]) -> float:
-    """Bound without prices: total worth of the samples that can be flipped, limited by the count budgets."""
+    """Bound without prices: total worth of the samples that can be flipped, limited by fees and count budgets."""
     lost = (fates == Fate.ALREADY) | (fates == Fate.UNREACHABLE)
     lost[problem.exclude] = True
-    caps = problem.ledger.amounts[problem.ledger.count > 0]
-    return most_worth(problem.worth[~lost], float(caps.min(initial=np.inf)))
+    rows = np.flatnonzero(~lost)
+    return most_payable(problem.ledger, problem.ledger.amounts, problem.worth[rows], rows)
 
 
 def _status(worth: float, bound: float, *, is_known: bool) -> Status:

@@ -33,6 +33,8 @@ class Case:
     static: Floats  # (n, S)
     lower: Floats  # (n, F)
     upper: Floats  # (n, F)
+    step: Floats  # (F,): by which values change, 0 where by any amount
+    smallest: Floats  # (F,): the least size of a change, 0 where there is none
     wanted: NDArray[np.bool_]  # (n, k)
     worth: Floats  # (n,)
     weights: dict[str, Floats]  # budget -> (F,)
@@ -86,12 +88,15 @@ def read_job(data: bytes) -> dict[str, Any]:
         names = asked["features"] + asked.get("static_features", []), job["model"].get("classes", "-")
         if any(not some or len(set(some)) < len(some) for some in names):
             raise Unreadable("features and classes must each be some names, none of them twice")
-        held = job.get("must_hold", {})
+        held, limits = job.get("must_hold", {}), job.get("limits", {})
         steps = held.get("rounded", {"": 1.0})
         if not 0 < held.get("uptake", 1.0) <= 1 or not steps or any(not 1e-100 <= s <= 1e100 for s in steps.values()):
             raise Unreadable(f"must_hold: got {held}, wanted an uptake in (0, 1] and steps from 1e-100 to 1e100")
         if odd := sorted(held.get("rounded", {}).keys() - set(asked["features"])):
             raise Unreadable(f"must_hold: rounded: got {odd}, wanted some of {asked['features']}")
+        sizes = [(name, key, own[key]) for name, own in limits.items() for key in ("step", "smallest") if key in own]
+        if odd := [size for size in sizes if not 1e-100 <= size[2] <= 1e100]:
+            raise Unreadable(f"limits: got {odd}, wanted steps and smallest changes from 1e-100 to 1e100")
         return job
 
 
@@ -130,7 +135,7 @@ def blocks(ids: list[str], time: Floats, name: str) -> NDArray[np.intp]:
     """(n + 1,): first row of each id. Rows of an id must be contiguous and in the order of time."""
     first = [0, *(i for i in range(1, len(ids)) if ids[i] != ids[i - 1])] if ids else []
     if len({ids[i] for i in first}) < len(first):
-        raise Unreadable(f"{name}: the rows of an id do not stand together")
+        raise Unreadable(f"{name}: the rows of an id are not contiguous")
     falls = np.setdiff1d(1 + np.flatnonzero(np.diff(time) < 0), first)
     if len(falls) or not np.isfinite(time).all():
         raise Unreadable(
@@ -173,7 +178,7 @@ def read_case(job: dict[str, Any], data: dict[str, bytes], names: dict[str, str]
             raise Unreadable(f"{names['static']}: its ids must be those of {name}, each once; got {odd!r:.200}")
         people = Source(names["static"], table, positions(ids, own))
     elif is_long and (named or still):
-        raise Unreadable(f"job.toml: cohort: static: {named + still} must stand in a file of their own")
+        raise Unreadable(f"job.toml: cohort: static: {named + still} must be in the static file")
     static = np.column_stack([people.numbers(feature) for feature in still]) if still else np.empty((len(ids), 0))
     worth = people.numbers(goal["worth_column"]) if "worth_column" in goal else np.ones(len(ids))
     if not np.isfinite([*static.T, worth]).all():
@@ -204,4 +209,8 @@ def read_case(job: dict[str, Any], data: dict[str, bytes], names: dict[str, str]
         weights[budget] = np.array([float(uses.get(feature, 0)) for feature in features])
     may_change = steps_that_change(asked, rows, begin)
     rules = read_rules(job)
-    return Case(job, features, ids, begin, start, time, may_change, static, lower, upper, wanted, worth, weights, rules)
+    step, smallest = (
+        np.array([float(limits.get(feature, {}).get(key, 0)) for feature in features]) for key in ("step", "smallest")
+    )
+    kept = lower, upper, step, smallest
+    return Case(job, features, ids, begin, start, time, may_change, static, *kept, wanted, worth, weights, rules)

@@ -12,6 +12,7 @@ import numpy as np
 
 from maxflip_verify.derived import follow, implied, off_at_start
 from maxflip_verify.exact import consumption
+from maxflip_verify.grid import sizes_and_misses
 from maxflip_verify.inputs import Case, Columns
 
 FATES = [
@@ -64,6 +65,8 @@ def plan_rules(case: Case, plan: Columns) -> Iterator[Check]:
         end, backward = start + change, change * np.array(sign)[plan["place"]] < 0
     behind = np.diff(row * len(features) + plan["place"], prepend=-1) <= 0
     steps = np.array([f"0 to {n}" for n in last], dtype=object)
+    size, whole = sizes_and_misses(start, change, case.step, plan["place"])
+    least, has_step = case.smallest[plan["place"]], case.step[plan["place"]] > 0
     for what, wrong, got, wanted in (
         ("id and feature", ~exists, "unknown", "in the cohort and the job"),
         ("order", known & behind, "out of order or twice", "samples, then steps, then features, in order"),
@@ -75,6 +78,8 @@ def plan_rules(case: Case, plan: Columns) -> Iterator[Check]:
         ("change", known & (~np.isfinite(change) | (change == 0)), change, "finite and not 0"),
         ("frozen", known & frozen, change, "no change, as no budget weighs the feature"),
         ("direction", known & backward, change, "no change against the job's direction"),
+        ("grid", known & has_step & (change != whole), change, whole),
+        ("smallest", known & (size < least), change, least),
         ("limits", known & ~((low <= end) & (end <= high) & np.isfinite(end)), end, np.column_stack((low, high))),
     ):
         yield check("plan.parquet: " + what, wrong, got, wanted, place)

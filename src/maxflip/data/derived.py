@@ -177,13 +177,13 @@ def no_own(what: str) -> str:
     )
 
 
-def faults_of_budgets(uses: Mapping[str, Mapping[str, float]], derived: Collection[str]) -> list[Fault]:
-    """Budgets that derived features draw on; uses: {budget: {feature: weight}}"""
+def faults_of_budgets(drawing: Mapping[str, Collection[str]], derived: Collection[str]) -> list[Fault]:
+    """Budgets that derived features draw on; drawing: {budget: features with a weight above 0}"""
     return [
         about(("budgets", name) if name == feature else ("budgets", name, "uses", feature), no_own("budget"))
-        for name, weights in uses.items()
-        for feature, weight in weights.items()
-        if weight > 0 and feature in derived
+        for name, features in drawing.items()
+        for feature in features
+        if feature in derived
     ]
 
 

@@ -19,7 +19,7 @@ from maxflip._util.messages import did_you_mean, shown
 from maxflip._util.types import Floats, Rows
 from maxflip.data.places import FullPlaces
 from maxflip.errors import InputError
-from maxflip.plan.bracket import Bracket, Ceiling, Offers, most_allowed, most_worth
+from maxflip.plan.bracket import Bracket, Ceiling, Offers, most_allowed, most_payable
 from maxflip.plan.holds import Holds
 from maxflip.plan.implied import Implied
 from maxflip.plan.pool import Pool, no_rows
@@ -254,7 +254,7 @@ class Plan:
 
             at_least   worth of a feasible plan for the new budgets, built from known flips
             at_most    D(B + more) = rest + sum_r price_r (B_r + more_r), the bound (or the estimate) there, capped by
-                       the total worth of all samples that can be flipped and by the count budgets
+                       the total worth of all samples that can be flipped, and by fees and count budgets
 
         Neither falls when a budget grows. Without changes, at_least is the plan's worth or more, and at_most its bound
         or estimate. `resolve` finds a plan worth at_least or more. All samples share every budget here, even if the
@@ -315,7 +315,7 @@ class Plan:
         return max(0.0, min(most, self._worth_within_caps(amounts, everyone=thawed)))
 
     def _worth_within_caps(self, amounts: Mapping[str, float], *, everyone: bool) -> float:
-        """Total worth of the samples that can be flipped, limited to the number that count budgets allow.
+        """Total worth of the samples that can be flipped, limited to what fees and count budgets allow.
 
         everyone: include samples unreachable at the plan's budgets, because a budget of 0 that froze features grows
         """
@@ -323,8 +323,8 @@ class Plan:
         if not everyone:
             lost |= self.fates == Fate.UNREACHABLE
         lost[self.exclude] = True
-        caps = [amounts[name] for name, budget in self.budgets.items() if budget.cost == "count"]
-        return most_worth(self.worths[~lost], min(caps, default=math.inf))
+        rows = np.flatnonzero(~lost)
+        return most_payable(self.ledger, np.array([amounts[name] for name in self.budgets]), self.worths[rows], rows)
 
     def fate_counts(self) -> dict[Fate, int]:
         """Number of samples with each fate, zeros included."""
@@ -347,9 +347,7 @@ class Plan:
 
         picked, slot = self.places.changed(self.moves)
         change, before = self.moves[picked, slot], self.before[picked, slot]
-        ledger = self.ledger
-        cost = ledger.squared.sum(axis=0)[slot] * change**2 + ledger.absolute.sum(axis=0)[slot] * np.abs(change)
-        is_shared = (ledger.draws.sum(axis=0) > 1) | ledger.draws[ledger.functions].any(axis=0)
+        cost, budgets = self.ledger.by_slot(self.selected[picked], slot, change)
         names = np.array(self.features, dtype=object)[self.slot_features[slot]]
         return pa.table(
             {
@@ -360,7 +358,7 @@ class Plan:
                 "before": pa.array(before, pa.float64()),
                 "change": pa.array(change, pa.float64()),
                 "after": pa.array(before + change, pa.float64()),
-                "cost": pa.array(cost, pa.float64(), mask=is_shared[slot]),
+                "cost": pa.array(cost, pa.float64(), mask=budgets > 1),
             }
         )
 

@@ -77,7 +77,9 @@ def _lever(lever: Lever) -> str:
         words = f"from {low}" if low else f"to {high}"
     else:
         words = "freely"
-    return f"{lever.feature!r} {words}{_WAYS[lever.direction]}"
+    step = "" if lever.step is None else f", in steps of {lever.step:.15g}"
+    smallest = "" if lever.smallest is None else f", by at least {lever.smallest:.15g}"
+    return f"{lever.feature!r} {words}{_WAYS[lever.direction]}{step}{smallest}"
 
 
 def html_of(problem: Problem) -> str:

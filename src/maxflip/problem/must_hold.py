@@ -25,10 +25,9 @@ from maxflip._util.frozen import Frozen, FrozenMap, read_only
 from maxflip._util.messages import did_you_mean, shown
 from maxflip._util.types import Floats
 from maxflip.data.derived import no_own
+from maxflip.problem.limit import LARGEST, SMALLEST, is_size
 
 POINTS = 4  # shares below 1 at which an Uptake is judged
-SAME = 1e-6  # of a step: a limit this close to a multiple is that multiple, written otherwise
-SMALLEST, LARGEST = 1e-100, 1e100  # steps; quotients of values and steps beyond these may be no float64
 
 
 @dataclass(frozen=True)
@@ -96,21 +95,6 @@ class Scenarios(Frozen):
             if not np.array_equal(done, changes):
                 yield done
 
-    def onto_grid(self, start: Floats, changes: Floats, low: Floats, high: Floats) -> Floats:
-        """Changes (B, K) whose values are the nearest multiples of their steps within low <= change <= high.
-
-        Never past the start: there the value stays as it is. So it does where no multiple lies within the limits.
-        """
-        if self.step is None:
-            return changes
-        done = rounded(start, changes, self.step)
-        back = rounded(start, done - np.sign(changes) * self.step, self.step)
-        room = SAME * self.step
-        for other in (back, np.zeros_like(changes)):
-            wrong = (done != changes) & ((done < low - room) | (done > high + room) | (done * changes <= 0))
-            done = np.where(wrong, other, done)
-        return np.clip(done, low, high)
-
 
 def read_must_hold(
     given: Any, features: Sequence[str], weighed: Collection[str], derived: Collection[str] = ()
@@ -136,19 +120,29 @@ def read_must_hold(
     return () if faults else tuple(map(_settled, found)), faults
 
 
+def steps_of(requirements: Sequence[Requirement]) -> Mapping[str, float]:
+    """The steps of Rounded, by feature."""
+    return next((one.steps for one in requirements if isinstance(one, Rounded)), {})
+
+
+def twice_stepped(requirements: Sequence[Requirement], stepped: Collection[str]) -> list[Fault]:
+    """Features that are rounded though their limits have steps."""
+    says = "values that go by steps are not rounded. Keep one of the two."
+    return [
+        about(("must_hold", "rounded", name), says, ("limits", name, "step"))
+        for name in steps_of(requirements)
+        if name in stepped
+    ]
+
+
 def scenarios_of(
     requirements: Sequence[Requirement], features: Sequence[str], slot_feature: NDArray[np.int64]
 ) -> Scenarios:
     """slot_feature (K,): the feature of each slot"""
-    shares: tuple[float, ...] = ()
-    step = None
-    for one in requirements:
-        if isinstance(one, Uptake):
-            shares = one.shares
-        else:
-            by_feature = np.array([one.steps.get(name, 0.0) for name in features])
-            step = read_only(by_feature[slot_feature])
-    return Scenarios(tuple(requirements), shares, step)
+    shares = next((one.shares for one in requirements if isinstance(one, Uptake)), ())
+    steps = steps_of(requirements)
+    by_feature = np.array([steps.get(name, 0.0) for name in features])
+    return Scenarios(tuple(requirements), shares, read_only(by_feature[slot_feature]) if steps else None)
 
 
 def as_table(requirements: Sequence[Requirement]) -> dict[str, Any]:
@@ -192,7 +186,7 @@ def _rounded_faults(
             faults.append(
                 about(place, "the feature draws on no budget, so it is frozen. Give it a budget, or leave it out.")
             )
-        if not _is_number(step) or not SMALLEST <= step <= LARGEST:
+        if not is_size(step):
             faults.append(wrong(place, step, f"must be a number from {SMALLEST:g} to {LARGEST:g}."))
     return faults
 

@@ -35,12 +35,14 @@ from maxflip.problem.arguments import (
     spread_for,
 )
 from maxflip.problem.budget_functions import FunctionCost, as_squares
-from maxflip.problem.budgets import Bill, Budget, Ledger
+from maxflip.problem.budgets import Bill, Budget, Ledger, Weights
 from maxflip.problem.describe import html_of
 from maxflip.problem.facts import Facts
 from maxflip.problem.goal import Goal
-from maxflip.problem.limits import Limits, are_observed, read_limits
-from maxflip.problem.must_hold import Requirement, Scenarios, read_must_hold, scenarios_of
+from maxflip.problem.grid import Grid
+from maxflip.problem.limit import Limit, are_observed
+from maxflip.problem.limits import Limits, read_limits
+from maxflip.problem.must_hold import Requirement, Scenarios, read_must_hold, scenarios_of, steps_of, twice_stepped
 from maxflip.problem.relations import notices_of
 from maxflip.problem.sanity import input_notices
 from maxflip.problem.terms import Terms, read_terms, with_replaced
@@ -64,7 +66,8 @@ class Problem(Frozen):
             finite number >= 0, in their units.
         threshold: in (0, 1): p(wanted) must reach it.
         limits: {feature: (low, high)}, either side None, a number or one per sample, (n,); {feature: "observed"} or
-            "observed" for all: the cohort's own range; None: none.
+            "observed" for all: the cohort's own range; {feature: Limit(...)}: these, a direction, whole steps and the
+            smallest change; None: none.
         directions: {feature: "up" or "down"}: the only way it may go; None: both.
         steps: of sequences, where a value may change: "all"; "last 3" (or another number) of each; or a mask per
             sample, (T_j,) or (T_j, F). What was not measured never changes. None: all, and a notice says so.
@@ -81,7 +84,7 @@ class Problem(Frozen):
     The program, for n samples of K slots each (the features of a table, or those values of a sequence that may change):
 
         max sum_j v_j z_j   s.t.  sum_j z_j a_r(d_j) <= B_r,   confidence(x_j + d_j) >= required where z_j = 1,
-                                  x_j + d_j inside its limits,   z_j in {0, 1}
+                                  x_j + d_j inside its limits and on its grid,   z_j in {0, 1}
                                   the same confidence at x_j + c(d_j) for every scenario c of `must_hold`
 
         d_j: the change of sample j, (K,)   x: start, (n, K)   v: worth, (n,)   B, a: ledger
@@ -98,6 +101,7 @@ class Problem(Frozen):
     ledger: Ledger
     functions: tuple[FunctionCost, ...]  # of the budgets `ledger.functions`
     limits: Limits
+    grid: Grid  # steps of `limits` and of `must_hold`, and smallest changes
     observed: bool  # limits are "observed" for all features that draw on a budget, whichever these are
     worth: Floats
     thrift: Mapping[str, float]  # by budget; 1 where it is not named
@@ -141,7 +145,7 @@ class Problem(Frozen):
             classifier, people, budgets=budgets, thrift=thrift, margin=margin, threshold=threshold, derived=names
         )
         faults += [*faults_there, *following.start_faults(people.values, people.features, people.where_in)]
-        boundaries, more = read_limits(limits, directions, people, terms.changeable, names)
+        boundaries, asked, more = read_limits(limits, directions, people, terms.changeable, names)
         faults += more
         values, of_worth = read_worth(worth, people)
         faults += of_worth
@@ -150,7 +154,8 @@ class Problem(Frozen):
         allowed, more = people.layout.read_steps(steps, people.where)
         faults += [*more, *people.layout.classifier_faults(classifier)]
         requirements, more = read_must_hold(must_hold, people.features, terms.changeable, names)
-        faults += [*more, *overflow_faults(people, classifier)]
+        stepped = {name for name, limit in asked.items() if limit.step is not None}
+        faults += [*more, *twice_stepped(requirements, stepped), *overflow_faults(people, classifier)]
         if faults:
             raise ProblemError(faults)
 
@@ -164,6 +169,7 @@ class Problem(Frozen):
         settle("slots", slots)
         settle("steps", people.layout.steps_in_words(steps))
         settle("limits", slots.by_slot(boundaries))
+        settle("grid", slots.by_slot(_grid(asked, requirements, people.features)))
         settle("observed", are_observed(limits))
         settle("worth", read_only(values))
         settle("include", read_only(picked))
@@ -173,7 +179,7 @@ class Problem(Frozen):
         settle("derived", following)
         settle("facts", Facts(classifier, people, following))
         doubts = input_notices(classifier, people)
-        settle("lasting_notices", (*_notices(self, steps), *probed.notices, *doubts))
+        settle("lasting_notices", (*_notices(self, steps, terms), *probed.notices, *doubts))
         self._settle_terms(terms, Goal(wanted, 0.0, False, distributions, classifier.is_decision), [*target_faults])
 
     def changed(
@@ -185,7 +191,7 @@ class Problem(Frozen):
     ) -> Problem:
         """The same question with these budgets replaced, or another margin or threshold. The model is not probed again.
 
-        A budget keeps its cost and what uses it where only a number is given. What is new is checked as in a new
+        A budget keeps all but its amount where only a number is given. What is new is checked as in a new
         Problem. Limits that are "observed" for all are those of the features that draw on the new budgets.
         """
         if margin is None and threshold is None:
@@ -213,7 +219,7 @@ class Problem(Frozen):
         ]
         limits = self.limits
         if self.observed:
-            boundaries, unmeasured = read_limits("observed", None, self.cohort, terms.drawing)
+            boundaries, _, unmeasured = read_limits("observed", None, self.cohort, terms.drawing)
             faults += unmeasured
             limits = replace(self.slots.by_slot(boundaries), direction=limits.direction)
         if faults:
@@ -356,52 +362,70 @@ class Problem(Frozen):
         if self.functions:
             rows = rows_to_try(self.cohort)
             both, ways = np.tile(rows, 2), np.repeat([1.0, -1.0], len(rows))[:, None]
-            steps = self.settle(both, ways * spread_for(self.functions, self.cohort))
+            spread = spread_for(self.functions, self.cohort)
+            coarse = np.maximum(np.where(self.grid.is_rule, self.grid.step, 0.0), self.grid.smallest)
+            steps = self.settle(both, ways * np.where(spread > 0, np.maximum(spread, coarse), 0.0))
             for r, function in zip(self.ledger.functions, self.functions, strict=True):
                 weights[r] = as_squares(function, self.cohort.values[both], steps)
         return weights
 
+    def weights(self, rows: Rows | None = None) -> Weights:
+        """With which the search for flips prices changes of the actionable slots of these samples; None: of any, where
+        all draw alike. Of a function, the squared budget most like it (`as_squares`)."""
+        return self.ledger.weights(rows, self.as_squares).at(self.actionable)
+
     def bill(self, rows: Rows, changes: Floats) -> Bill:
         """What each of these changes (c, F) of the samples `rows` draws."""
         called = np.zeros((len(rows), len(self.functions)))
-        for k, function in enumerate(self.functions):
-            called[:, k] = function.alone(self.cohort.values[rows], changes)
+        for k, (r, function) in enumerate(zip(self.ledger.functions.tolist(), self.functions, strict=True)):
+            inside = self.ledger.own.inside.get(r)
+            own = slice(None) if inside is None else inside[rows]
+            called[own, k] = function.alone(self.cohort.values[rows[own]], changes[own])
             for c in np.flatnonzero(called[:, k] < 0)[:1]:
                 raise ProblemError(
                     f"{function.where} said {float(called[c, k])!r} for a change of "
                     f"{self.cohort.where(int(rows[c]))}; it must be >= 0."
                 )
-        return Bill(self.ledger, changes, called)
+        return Bill(self.ledger, rows, changes, called)
 
     @property
     def is_boundless(self) -> bool:
         """Whether every actionable slot of every sample may change by any amount."""
-        return self.limits.none and self.slots.are_all_filled
+        return self.limits.none and self.slots.are_all_filled and not self.ledger.closes
 
     def box(self, rows: Rows) -> tuple[Floats, Floats]:
         """(B, K) smallest and largest change of each slot: 0 for frozen and absent ones, and low <= 0 <= high."""
         low, high = self.limits.box(self.start[rows], rows)
         frozen = ~self.ledger.actionable
         low[:, frozen] = high[:, frozen] = 0.0
+        if self.ledger.closes:
+            up, down = self.ledger.closed(rows)
+            high[up] = low[down] = 0.0
         self.slots.clear_absent(rows, low, high)
         return low, high
 
     def settle(self, rows: Rows, changes: Floats) -> Floats:
-        """Changes as they may be stored: x + change inside the limits in float64, frozen ones exactly +0.0.
+        """Changes as they may be stored: x + change inside the limits and on the grid, frozen ones exactly +0.0.
 
         Values that `must_hold` rounds become the multiples of their steps that they would be rounded to.
         """
         return filled(lambda part: self._settled(rows[part], changes[part]), changes.shape)
 
     def _settled(self, rows: Rows, changes: Floats) -> Floats:
-        if self.is_boundless and self.scenarios.step is None:
+        if self.is_boundless and self.grid.is_free:
             return np.where(self.ledger.actionable, changes, 0.0) + 0.0  # -0.0 becomes 0.0
         low, high = self.box(rows)
-        inside = self.limits.settle(self.start[rows], np.clip(changes, low, high), rows)
-        if self.scenarios.step is None:
+        start = self.start[rows]
+        inside = self.limits.settle(start, np.clip(changes, low, high), rows)
+        if self.grid.is_free:
             return inside
-        on_grid = self.scenarios.onto_grid(self.start[rows], inside, low, high)
-        return self.limits.settle(self.start[rows], on_grid, rows)
+        return self.grid.settled(start, inside, low, high, lambda d: self.limits.settle(start, d, rows))
+
+
+def _grid(limits: Mapping[str, Limit], requirements: Sequence[Requirement], features: Sequence[str]) -> Grid:
+    steps = {name: float(limit.step) for name, limit in limits.items() if limit.step is not None}
+    smallest = {name: float(limit.smallest) for name, limit in limits.items() if limit.smallest is not None}
+    return Grid.of(features, steps, smallest, steps_of(requirements))
 
 
 def _function_notices(functions: Sequence[FunctionCost]) -> list[str]:
@@ -415,9 +439,13 @@ def _function_notices(functions: Sequence[FunctionCost]) -> list[str]:
 def _notices_of_changeable(problem: Problem, drawing: Collection[str]) -> list[str]:
     """drawing: features that draw on a budget"""
     notices, cohort = [], problem.cohort
-    whole = [n for n in cohort.whole_features if n in drawing]
+    stepped = {cohort.features[i] for i in problem.slots.feature[problem.grid.step > 0].tolist()}
+    whole = [n for n in cohort.whole_features if n in drawing and n not in stepped]
     if whole:
-        notices.append(f"Whole-number columns may change by fractions: {', '.join(whole)}.")
+        notices.append(
+            f"Whole-number columns may change by fractions: {', '.join(whole)}. If only whole numbers make sense, say "
+            f"so: limits={{{whole[0]!r}: Limit(step=1)}} in Python, step = 1 in [limits.{whole[0]}] of a job."
+        )
     without = sorted(set(drawing) - {cohort.features[i] for i in problem.slots.feature.tolist()})
     if without:
         notices.append(f"Nothing that may change was measured of: {', '.join(without)}.")
@@ -426,10 +454,12 @@ def _notices_of_changeable(problem: Problem, drawing: Collection[str]) -> list[s
     return notices
 
 
-def _notices(problem: Problem, steps: Any) -> list[str]:
+def _notices(problem: Problem, steps: Any, terms: Terms) -> list[str]:
     notices, cohort, features = [], problem.cohort, problem.cohort.features
-    if cohort.ignored:
-        notices.append(f"{cohort.source}: columns that are no features are ignored: {', '.join(cohort.ignored)}.")
+    used = {column for budget in terms.budgets.values() for column in budget.columns}
+    ignored = [name for name in cohort.ignored if name not in used]
+    if ignored:
+        notices.append(f"{cohort.source}: columns that are no features are ignored: {', '.join(ignored)}.")
     notices += cohort.layout.notices(steps, problem.classifier.dtype)
     outside = problem.limits.outside(problem.start)
     problem.slots.clear_absent(np.arange(len(cohort)), outside)

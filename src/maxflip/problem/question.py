@@ -29,6 +29,8 @@ class Lever:
         high: at most so much; None: no limit, or one of each sample's own.
         own: whether samples have limits of their own.
         direction: the only way it may go, "up" or "down"; None: both.
+        step: values change by whole steps of this size; None: by any amount.
+        smallest: a change is at least so large; None: of any size.
     """
 
     feature: str
@@ -36,6 +38,13 @@ class Lever:
     high: float | None = None
     own: bool = False
     direction: Way | None = None
+    step: float | None = None
+    smallest: float | None = None
+
+    def as_table(self) -> dict[str, Any]:
+        """In values that JSON has; without a step or a smallest change where there is none."""
+        table = asdict(self)
+        return {key: value for key, value in table.items() if value is not None or key not in ("step", "smallest")}
 
 
 @dataclass(frozen=True)
@@ -87,7 +96,7 @@ class Question:
     def as_table(self) -> dict[str, Any]:
         """In values that JSON has; without `derived` where nothing is."""
         table = {key: value for key, value in asdict(self).items() if key != "derived"}
-        table |= {"wanted": list(self.wanted), "levers": [asdict(lever) for lever in self.levers]}
+        table |= {"wanted": list(self.wanted), "levers": [lever.as_table() for lever in self.levers]}
         return table | ({"derived": dict(self.derived)} if self.derived else {})
 
     @classmethod
@@ -114,4 +123,7 @@ def _lever(problem: Problem, slot: int) -> Lever:
     own = not ((lower == lower[0]).all() and (upper == upper[0]).all())
     low, high = (None if own or np.isinf(side[0]) else float(side[0]) for side in (lower, upper))
     way = _WAYS[int(problem.limits.direction[slot])]
-    return Lever(problem.cohort.features[problem.slots.feature[slot]], low, high, own, way)
+    grid = problem.grid
+    step = float(grid.step[slot]) if grid.is_rule[slot] else None
+    smallest = float(grid.smallest[slot]) or None
+    return Lever(problem.cohort.features[problem.slots.feature[slot]], low, high, own, way, step, smallest)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from maxflip._util.faults import Fault, about
@@ -48,11 +48,11 @@ def read_terms(
     """
     faults: list[str | Fault] = [*requirement_faults(margin, threshold, classifier.is_decision)]
     required = 0.0 if faults else float(threshold if threshold is not None else margin)
-    settled, budget_faults = read_budgets(budgets, cohort.features)
+    settled, budget_faults = read_budgets(budgets, cohort)
     drawing = frozenset(features_that_draw(settled))
     weights, thrift_faults = read_thrift(thrift, settled)
     faults += budget_faults or thrift_faults
-    faults += faults_of_budgets({name: budget.weights for name, budget in settled.items()}, derived)
+    faults += faults_of_budgets({name: budget.drawing for name, budget in settled.items()}, derived)
     faults += classifier.frozen_faults(cohort.features, drawing)
     faults += size_faults(cohort, drawing)
     if not budget_faults and not drawing:
@@ -66,7 +66,7 @@ def read_terms(
 
 
 def with_replaced(known: Mapping[str, Budget], budgets: Any) -> tuple[dict[str, Budget], list[str | Fault]]:
-    """Known budgets with these in their places, and faults. One of which only a number is given keeps cost and uses."""
+    """Known budgets with these in their places, and faults. One of which only a number is given keeps all else."""
     if budgets is not None and not isinstance(budgets, Mapping):
         return dict(known), [about("budgets", f"got {shown(budgets)}; wanted {{name: amount or Budget(...)}}.")]
     found = dict(known)
@@ -75,7 +75,7 @@ def with_replaced(known: Mapping[str, Budget], budgets: Any) -> tuple[dict[str, 
         if isinstance(given, Budget):
             found[name] = given
         elif name in known:
-            found[name] = Budget(given, known[name].uses, known[name].cost)
+            found[name] = replace(known[name], amount=given)
         else:
             faults.append(about("budgets", f"the problem has no budget {name!r}.{did_you_mean(str(name), known)}"))
     return found, faults

@@ -101,9 +101,9 @@ class _Picked:
         self.follows = Follows(plan)
         for i, decimals in self.follows.decimals.items():
             self.decimals[i], self.reach[i] = decimals, self.follows.reach[i]
-        self.shares = _shares(plan, plan.moves[order])
+        self.shares = _shares(plan, order)
         self.budgets = list(plan.budgets)
-        self.drawn = _drawn(plan, plan.moves[order])
+        self.drawn = _drawn(plan, order)
         counted = np.array([plan.budgets[name].cost == "count" for name in self.budgets], dtype=bool)
         costs = np.where(counted | np.isnan(self.drawn), -1.0, self.drawn)
         self.of = costs.argmax(axis=1) if len(self.budgets) else np.zeros(len(order), dtype=np.int64)
@@ -210,20 +210,24 @@ def _amounts(plan: Plan) -> Floats:
     return np.asarray(np.where(np.isinf(ledger.amounts), spent, ledger.amounts))
 
 
-def _shares(plan: Plan, moves: Floats) -> Floats:
+def _shares(plan: Plan, picked: NDArray[np.int64]) -> Floats:
     """(rows, K): sum of the budget shares that each change uses"""
-    ledger, amounts = plan.ledger, _amounts(plan)
+    moves, amounts = plan.moves[picked], _amounts(plan)
+    weights = plan.ledger.weights(plan.selected[picked])
     with np.errstate(all="ignore"):
         weight = np.where(amounts > 0, 1 / amounts, 0.0)
-        shares = (weight @ ledger.squared) * moves**2 + (weight @ ledger.absolute) * np.abs(moves)
+        squared, absolute = (
+            np.where(moves > 0, weight @ up, weight @ down) for up, down in zip(weights.up, weights.down, strict=True)
+        )
+        shares = squared * moves**2 + absolute * np.abs(moves)
     return _steady(np.nan_to_num(shares))
 
 
-def _drawn(plan: Plan, moves: Floats) -> Floats:
+def _drawn(plan: Plan, picked: NDArray[np.int64]) -> Floats:
     """(rows, m): share of each budget that a person uses; NaN for budgets that are functions"""
     ledger, amounts = plan.ledger, _amounts(plan)
-    unknown = np.full((len(moves), len(ledger.functions)), math.nan)
-    drawn = ledger.consumption(moves, unknown)
+    unknown = np.full((len(picked), len(ledger.functions)), math.nan)
+    drawn = ledger.consumption(plan.moves[picked], unknown, plan.selected[picked])
     with np.errstate(all="ignore"):
         return _steady(np.where(amounts > 0, drawn / amounts, 0.0))
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from maxflip._util.faults import about
 from maxflip._util.messages import counted
 from maxflip._util.parallel import filled, lowest, rows_of
 from maxflip._util.types import Floats, Mask, Rows
@@ -95,10 +96,8 @@ def choice(
     without = needed[~np.isin(needed, rows[bill.can_be_paid])]
     if len(without):
         names = ", ".join(problem.cohort.ids[without[:10]])
-        raise ProblemError(
-            f"include: no flip is known for {len(without)} of these ids: {names}. "
-            "Take them off the list, or widen limits."
-        )
+        says = f"no flip is known for {len(without)} of these ids: {names}. Take them off the list, or widen limits."
+        raise ProblemError([about("include", says)])
     whole = offer = _offered(problem, rows, bill, needed)
     if prices is not None and offer.candidates.share.size and offer.candidates.samples > CHOICE.exact:
         offer = _contending(whole, _per_share(problem.ledger, prices), known)
@@ -113,10 +112,8 @@ def choice(
     if gave_up:
         picked = offer.place[:0]  # `_insert` takes what fits
     if picked is None:
-        raise ProblemError(
-            f"include: the budgets do not suffice for {counted(len(needed), 'sample')} that must be picked. "
-            "Raise the budgets or shorten the list."
-        )
+        says = f"the budgets do not suffice for {counted(len(needed), 'sample')} that must be picked."
+        raise ProblemError([about("include", f"{says} Raise the budgets or shorten the list.")])
     picked = _insert(offer, picked)
     if offer.known is not None and _worth(offer, offer.known) > _worth(offer, picked):
         picked = offer.known
@@ -160,7 +157,7 @@ def _thrifty(offer: _Offer, picked: Chosen, relaxation: Relaxed | None) -> Chose
     band = CHOICE.band + CHOICE.band_per_budget * candidates.share.shape[1]
     free = lowest(lead, min(len(lead), CHOICE.local_bands * band))
     # Counts are exact; other budgets are reduced by HiGHS's tolerance.
-    counts = offer.bill.ledger.count[np.isfinite(offer.bill.ledger.amounts)] > 0
+    counts = offer.bill.ledger.counts[np.isfinite(offer.bill.ledger.amounts)]
     room = np.where(counts, 1.0, np.maximum(1.0 - CHOICE.less, candidates.drawn_by(picked)))
     found = thriftier(candidates, offer.total_draw, picked, free, room)
     return picked if offer.bill.of(found).overspent() else found
@@ -238,7 +235,7 @@ def _total_draw(problem: Problem, bill: Bill, share: Floats) -> Floats:
     ledger = problem.ledger
     finite = np.isfinite(ledger.amounts)
     if not ledger.draws[finite].any():
-        moved = bill.sizes[:, problem.actionable] / problem.spread
+        moved = bill.moved[:, problem.actionable] / problem.spread
         return filled(lambda part: (moved[part] ** 2).sum(axis=1), (len(moved),))
     weights = problem.thrift_weights[finite]
     return filled(lambda part: share[part] @ weights, (len(share),))
@@ -354,7 +351,7 @@ def _too_many(offer: _Offer, r: int, picked: Chosen) -> tuple[Floats, float]:
     load = bill.consumption[:, r]
     ascending = picked[np.argsort(load[picked], kind="stable")]
     spare = np.cumsum(load[ascending]) < bill.of(picked).excess(r) * (1.0 - 1e-6)
-    cover = ascending[~spare & ((load[ascending] > 0) | bool(bill.ledger.count[r]))]
+    cover = ascending[~spare & (load[ascending] > 0)]
     largest = load[cover[-1]]
     size = bill.sizes_for(r)
     above_all = size[cover[load[cover] >= largest * (1.0 - 1e-9)]].max(axis=0)

@@ -44,10 +44,10 @@ class Nearest(Solver):
         from maxflip.search import FeaturePrices, cheapest_flips
 
         began = time.monotonic()
-        feature_prices = FeaturePrices.at(problem, self._budget_prices(problem))
+        prices = self._budget_prices(problem)
         rows = run.candidates_wanted(problem)
         parts = run.engine.map(
-            lambda chunk: cheapest_flips(problem, chunk, feature_prices),
+            lambda chunk: cheapest_flips(problem, chunk, FeaturePrices.at(problem, prices, chunk)),
             problem.chunks(rows, self.chunk),
             stage="Finding the cheapest flips",
             watch=run.watch,

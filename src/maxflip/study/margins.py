@@ -20,6 +20,7 @@ import numpy as np
 
 from maxflip._util.engine import Engine
 from maxflip._util.events import Watch
+from maxflip._util.faults import Fault
 from maxflip._util.frozen import FrozenMap
 from maxflip._util.messages import shown
 from maxflip.errors import InputError, ProblemError
@@ -115,7 +116,7 @@ def suggest_margin(
                 problem, start, solver, margin=margin, threshold=threshold, seed=seed, engine=engine, watch=watch
             )
         except ProblemError as error:
-            if not all(sentence.startswith("include: ") for sentence in error.problems):
+            if not all(isinstance(fault, Fault) and fault.places == (("include",),) for fault in error.faults):
                 raise
             other = None  # a sample that must be picked cannot reach this margin
         return _Step(place, other, _judged(problem, named, required, other), hold)

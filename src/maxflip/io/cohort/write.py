@@ -87,7 +87,7 @@ class CohortFiles:
 
 def _steps_that_change(problem: Problem, ragged: Ragged) -> NDArray[np.bool_] | None:
     """(N,): the steps whose values may change; None: all of them."""
-    drawing = {name for b in problem.budgets.values() for name, weight in b.weights.items() if weight > 0}
+    drawing = {name for budget in problem.budgets.values() for name in budget.drawing}
     changing = [i for i, name in enumerate(problem.cohort.features) if name in drawing]
     everyone = np.arange(len(problem))
     step = problem.slots.steps(everyone, np.arange(problem.width))

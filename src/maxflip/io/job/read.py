@@ -54,6 +54,7 @@ from maxflip.io.job.schema import (
 from maxflip.io.job.toml import LARGEST, parse_toml
 from maxflip.io.opening import Opened, Origin, read_file
 from maxflip.problem.budgets import Budget
+from maxflip.problem.limit import Limit as FeatureLimit
 from maxflip.problem.must_hold import Requirement, from_table
 
 if TYPE_CHECKING:
@@ -232,11 +233,9 @@ class Job:
 
         people, goal = reading.cohort, self.goal
         per_sample = None if goal.target_column is None else reading.columns[Label(goal.target_column, self.classes)]
-        limits: Any = "observed"
-        directions: dict[str, str] = {}
+        limits: Any = self.limits
         if not isinstance(self.limits, str):
-            limits = {name: _sides(limit, reading) for name, limit in self.limits.items()}
-            directions = {name: limit.direction for name, limit in self.limits.items() if limit.direction is not None}
+            limits = {name: _limit(limit, reading) for name, limit in self.limits.items()}
         if self.groups is not None and self.groups > len(people):
             are = "is" if len(people) == 1 else "are"
             says = f"there {are} only {counted(len(people), 'sequence')} to divide."
@@ -251,7 +250,6 @@ class Job:
                 margin=goal.margin,
                 threshold=goal.threshold,
                 limits=limits,
-                directions=directions,
                 steps=self.cohort.steps if reading.may_change is None else reading.may_change,
                 worth=None if goal.worth_column is None else reading.columns[Amount(goal.worth_column)],
                 thrift=self.thrift,
@@ -266,14 +264,10 @@ class Job:
             raise ModelError([f"{self.model_file}: {sentence}" for sentence in error.problems]) from error
 
 
-def _sides(limit: LimitForm, reading: Reading) -> Literal["observed"] | tuple[Any, Any]:
-    if limit.observed:
-        return "observed"
-    low, high = limit.min, limit.max
-    return (
-        low if limit.min_column is None else _closed(reading, limit.min_column, -math.inf),
-        high if limit.max_column is None else _closed(reading, limit.max_column, math.inf),
-    )
+def _limit(form: LimitForm, reading: Reading) -> FeatureLimit:
+    low = form.min if form.min_column is None else _closed(reading, form.min_column, -math.inf)
+    high = form.max if form.max_column is None else _closed(reading, form.max_column, math.inf)
+    return FeatureLimit(low, high, form.direction, form.step, form.smallest, form.observed)
 
 
 def _closed(reading: Reading, column: str, open_end: float) -> Floats:
@@ -336,7 +330,7 @@ def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -
     faults += derived_faults(derived, features, budgets)
     right_budgets = None if some_budget_is_wrong else budgets
     faults += limit_faults(limits, features, right_budgets, following)
-    faults += must_hold_faults(must_hold, features, right_budgets, following) if must_hold else ()
+    faults += must_hold_faults(must_hold, features, right_budgets, following, limits) if must_hold else ()
     faults += per_sample_faults(cohort, goal, limits, report) if cohort else ()
     faults += report_faults(report, cohort) if report and cohort else ()
     faults += solver_faults(solving, cohort) if solving else ()

@@ -19,7 +19,8 @@ from maxflip.io.job.schema import (
     ReportForm,
     SolverForm,
 )
-from maxflip.problem.must_hold import from_table, read_must_hold
+from maxflip.problem.limit import size_faults
+from maxflip.problem.must_hold import from_table, read_must_hold, twice_stepped
 from maxflip.problem.target import requirement_faults, resolve_target
 
 _KINDS = ("probabilities", "decision")
@@ -65,7 +66,7 @@ def cohort_faults(cohort: CohortForm, known: Collection[str]) -> Iterator[Fault]
 def _table_faults(cohort: CohortForm) -> Iterator[Fault]:
     for key in ("time", "static", "static_features", "steps", "steps_column"):
         if getattr(cohort, key):
-            yield about(("cohort", key), 'only sequences have it. Say kind = "sequences", or leave it out.')
+            yield about(("cohort", key), 'only sequences have it. Write kind = "sequences", or leave it out.')
 
 
 def _sequence_faults(cohort: CohortForm) -> Iterator[Fault]:
@@ -81,7 +82,7 @@ def _sequence_faults(cohort: CohortForm) -> Iterator[Fault]:
         if name is None:
             continue
         if name in roles:
-            yield about(at(roles[name]), f"{name!r} stands in both. A column has one part.", at(role))
+            yield about(at(roles[name]), f"{name!r} is in both. A column has one role.", at(role))
         roles.setdefault(name, role)
 
 
@@ -91,9 +92,7 @@ def report_faults(report: ReportForm, cohort: CohortForm) -> Iterator[Fault]:
             at("report.group"), f"{cohort.id!r} is the id column: each group would be one sample.", at("cohort.id")
         )
     if report.reference is not None and cohort.is_sequences:
-        yield about(
-            at("report.reference"), "only tables have it in a job; of sequences, give it in Python. Leave it out."
-        )
+        yield about(at("report.reference"), "only jobs with tables have it; for sequences, use Python. Leave it out.")
 
 
 def per_sample_faults(
@@ -110,7 +109,8 @@ def per_sample_faults(
     named += [("limits", name, key) for name, limit in limits.items() for key in sides if getattr(limit, key)]
     for key in named:
         yield about(
-            key, "of sequences, what there is one of per id stands in a file of its own. Name it in cohort.static."
+            key,
+            "for sequences, a column with one value per id must be in the static file. Name it in cohort.static.",
         )
 
 
@@ -120,11 +120,13 @@ def solver_faults(solver: SolverForm, cohort: CohortForm | None) -> Iterator[Fau
             at("solver.groups"), "is missing; a proportional allocation needs it: how many groups, of similar lengths."
         )
     if solver.allocation == "joint" and solver.groups is not None:
-        yield about(at("solver.groups"), 'only a proportional allocation has groups. Say allocation = "proportional".')
+        yield about(
+            at("solver.groups"), 'only a proportional allocation has groups. Write allocation = "proportional".'
+        )
     if solver.groups is not None and solver.groups < 1:
         yield wrong(at("solver.groups"), solver.groups, "must be at least 1.")
     if solver.allocation == "proportional" and cohort is not None and not cohort.is_sequences:
-        yield about(at("solver.allocation"), "groups are made by length, and a table has no lengths. Leave it out.")
+        yield about(at("solver.allocation"), "groups are formed by length, and a table has no lengths. Leave it out.")
 
 
 def model_faults(model: ModelForm) -> Iterator[Fault]:
@@ -187,7 +189,8 @@ def derived_faults(derived: Any, features: list[str] | None, budgets: Mapping[st
         return
     if features is not None:
         yield from Derived.read(derived, features)[1]
-    yield from faults_of_budgets({name: _weights(name, budget) for name, budget in budgets.items()}, derived)
+    drawing = {name: [f for f in derived if _weighs(f, name, budget)] for name, budget in budgets.items()}
+    yield from faults_of_budgets(drawing, derived)
 
 
 def limit_faults(
@@ -213,6 +216,7 @@ def limit_faults(
                 yield about((*key, side), "give one of the two.", (*key, f"{side}_column"))
         if limit.min is not None and limit.max is not None and limit.min > limit.max:
             yield about((*key, "min"), f"min {limit.min} is above max {limit.max}. Swap them.", (*key, "max"))
+        yield from size_faults(name, limit.step, limit.smallest)
 
 
 def must_hold_faults(
@@ -220,10 +224,13 @@ def must_hold_faults(
     features: list[str] | None,
     budgets: Mapping[str, BudgetForm] | None,
     derived: Collection[str],
+    limits: Mapping[str, LimitForm],
 ) -> Iterator[Fault]:
     known = list(asked.rounded or ()) if features is None else features
     weighed = {name for name in known if budgets is None or any(_weighs(name, *entry) for entry in budgets.items())}
-    yield from read_must_hold(from_table(asked.uptake, asked.rounded), known, weighed, derived)[1]
+    requirements, faults = read_must_hold(from_table(asked.uptake, asked.rounded), known, weighed, derived)
+    yield from faults
+    yield from twice_stepped(requirements, {name for name, limit in limits.items() if limit.step is not None})
 
 
 def _weighs(feature: str, name: str, budget: BudgetForm) -> bool:

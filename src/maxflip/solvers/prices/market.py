@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from maxflip._util.engine import Held
 from maxflip._util.types import Floats, Rows
-from maxflip.plan.bracket import ROUNDING, Ceiling, most_allowed, most_worth
+from maxflip.plan.bracket import ROUNDING, Ceiling, most_allowed, most_payable
 from maxflip.problem.problem import Problem
 from maxflip.search.settings import GRADIENT, PRICING
 from maxflip.solvers.base import Run
@@ -173,7 +173,7 @@ class Market:
     @property
     def most(self) -> float:
         """Upper limit of a selection's worth: the smaller of D and the worth of all samples with a flip, or of the most
-        valuable ones that a count budget allows."""
+        valuable ones that fees and count budgets allow."""
         return min(self.value, self._all_worth)
 
     @property
@@ -189,9 +189,7 @@ class Market:
     @property
     def _all_worth(self) -> float:
         rows = np.concatenate([np.empty(0, np.int64), *self.held.ask(lambda shard: shard.rows_found())])
-        ledger = self.problem.ledger
-        cap = float(ledger.amounts[ledger.count > 0].min(initial=np.inf))
-        return most_worth(self.problem.worth[rows], cap)
+        return most_payable(self.problem.ledger, self.problem.ledger.amounts, self.problem.worth[rows], rows)
 
     @cached_property
     def is_simple(self) -> bool:

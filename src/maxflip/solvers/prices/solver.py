@@ -45,7 +45,7 @@ class Trade:
         _refuse_functions(problem)
         rows = run.candidates_wanted(problem)
         amounts = problem.ledger.amounts
-        nobody = bool((problem.ledger.count[amounts < 1] > 0).any())
+        nobody = bool((problem.ledger.flats(rows) > amounts).any(axis=-1).all())
         if not len(problem.actionable) or not len(rows) or nobody:
             return _nothing_to_trade(problem, rows)
         sold = traded(problem)
@@ -264,7 +264,7 @@ def _is_near(problem: Problem, run: Run, rows: Rows, pool: Pool) -> bool:
         return False
     for name, budget in problem.budgets.items():
         before = run.start.budgets.get(name)
-        if before is None or before.uses != budget.uses or before.cost != budget.cost_name:
+        if before is None or replace(before, amount=budget.amount) != budget.detached():
             return False
         if (
             before.amount != budget.amount
