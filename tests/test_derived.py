@@ -24,6 +24,7 @@ from maxflip import (
     Cohort,
     Fate,
     InputError,
+    Limit,
     Nearest,
     Plan,
     Prices,
@@ -463,6 +464,18 @@ def test_what_is_carried_out_in_part_is_recomputed_too(must_hold: Any) -> None:
     assert plan.holds.uptake[0.5] == (margin_of(net, halves) >= 0.1).sum()
 
 
+def test_whole_steps_of_what_it_follows_from_make_whole_values() -> None:
+    net, x = Scaled(), people()
+    whole = {"systolic": Limit(step=1.0), "diastolic": Limit(step=2.0, smallest=4.0)}
+    plan = solve(asked(net, derived=PULSE, limits=whole), Nearest())
+    assert plan.count > 3
+    end = recomputed(plan, x)
+    assert np.array_equal(end, np.rint(end))
+    assert (margin_of(net, end) >= 0.1).all()
+    told = [row["after"] for row in plan.implied_table().to_pylist()]
+    assert told == [v for c, v in enumerate(end[:, 3].tolist()) if v != x[plan.selected[c], 3]]
+
+
 def test_a_changed_problem_keeps_what_follows() -> None:
     problem = asked(Scaled(), derived=PULSE)
     plan = solved()
@@ -666,6 +679,7 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         [f"budgets.h.uses.pulse_pressure: {OWN} budget"],
     ),
     ({"derived": PULSE, "limits": {"pulse_pressure": (30.0, 60.0)}}, [f"limits.pulse_pressure: {OWN} limits"]),
+    ({"derived": PULSE, "limits": {"pulse_pressure": Limit(step=1.0)}}, [f"limits.pulse_pressure: {OWN} limits"]),
     ({"derived": PULSE, "directions": {"pulse_pressure": "up"}}, [f"directions.pulse_pressure: {OWN} directions"]),
     (
         {"derived": PULSE, "must_hold": Rounded({"pulse_pressure": 1.0})},
