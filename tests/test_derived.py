@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import nn
@@ -24,6 +24,7 @@ from maxflip import (
     Cohort,
     Fate,
     InputError,
+    Limit,
     Nearest,
     Plan,
     Prices,
@@ -40,6 +41,7 @@ from maxflip.data.derived import Derived
 from maxflip.models.linear_forms import folded
 from maxflip.problem.question import Question
 from maxflip.solvers import Solver
+from tests.conftest import LONG
 from tests.examples import linear_net, small_net
 
 Floats = NDArray[np.float64]
@@ -83,7 +85,7 @@ class Inside(nn.Module):
 
 def asked(net: nn.Module, x: Floats | None = None, **more: Any) -> Problem:
     values = people() if x is None else x
-    settings: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "classifier": TorchClassifier(net, output="logits"),
         "cohort": Cohort.table(
             values, features=PRESSURES[: values.shape[1]], ids=[f"P{j:03}" for j in range(len(values))]
@@ -92,7 +94,7 @@ def asked(net: nn.Module, x: Floats | None = None, **more: Any) -> Problem:
         "margin": 0.1,
         "budgets": {"systolic": 1500.0, "diastolic": 300.0},
     }
-    return Problem(**settings | more)
+    return Problem(**defaults | more)
 
 
 @functools.cache
@@ -156,6 +158,71 @@ def test_a_plan_is_that_of_the_model_that_computes_the_feature_itself(solver: So
     assert np.array_equal(outside.selected, inside.selected)
     assert np.array_equal(outside.changes[:, :3], inside.changes)
     assert outside.bound == inside.bound
+
+
+CHAINS: list[dict[str, str]] = [
+    {"d": "a - b"},
+    {"d": "a * b - c / 3"},
+    {"d": "min(a, b, 0.5)"},
+    {"d": "a / (1 + b * b)", "e": "max(d, 0) + 0.5 * c"},
+    {"e": "-d * 2 + a", "d": "(a + b) / 2 - c"},
+]
+
+
+class Chained(nn.Module):
+    """The network with all that follows from a, b and c computed inside."""
+
+    def __init__(self, net: nn.Module, rules: Derived) -> None:
+        super().__init__()
+        self.net, self.rules = net, rules
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        columns = [*x.T, *(torch.zeros_like(x[:, 0]) for _ in self.rules.rules)]
+        for rule in self.rules.rules:
+            columns[rule.column] = rule.on([columns[i] for i in rule.parts])
+        z: torch.Tensor = self.net(torch.stack(columns, dim=1))
+        return z
+
+
+@settings(max_examples=2000 if LONG else 8)
+@given(st.integers(0, 2**32 - 1))
+def test_random_questions_have_the_plans_of_models_that_compute_inside(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    texts = CHAINS[int(rng.integers(len(CHAINS)))]
+    names = ["a", "b", "c", *sorted(texts)]
+    rules, _ = Derived.read(texts, names)
+    x = rng.normal(size=(int(rng.integers(4, 16)), len(names)))
+    for rule in rules.rules:
+        x[:, rule.column] = rule.on([x[:, i] for i in rule.parts])
+    net = small_net(len(names), seed=seed % 1000, dtype=torch.float64)
+    free = sorted(rng.permutation(["a", "b", "c"])[: int(rng.integers(1, 4))].tolist())
+    kinds = [Budget(4.0), Budget(3.0, cost="absolute")]
+    budgets: dict[str, Any] = {name: kinds[int(rng.integers(2))] for name in free}
+    if rng.random() < 0.3:
+        budgets["people"] = Budget(int(rng.integers(1, 6)), cost="count")
+    options: dict[str, Any] = {"target": int(rng.integers(2)), "margin": 0.1, "budgets": budgets}
+    options["limits"] = "observed" if rng.random() < 0.3 else None
+    options["must_hold"] = Uptake(0.8) if rng.random() < 0.3 else None
+
+    def posed(module: nn.Module, values: Floats, **more: Any) -> Problem:
+        cohort = Cohort.table(values, features=names[: values.shape[1]])
+        return Problem(classifier=TorchClassifier(module, output="logits"), cohort=cohort, **options, **more)
+
+    solver = Prices(rounds=2) if seed % 8 == 0 else Nearest()
+    outside = solve(posed(net, x, derived=texts), solver)
+    inside = solve(posed(Chained(net, rules), x[:, :3]), solver)
+    assert np.array_equal(outside.selected, inside.selected)
+    # Gradients add up in another order, so that a search may end a little elsewhere.
+    np.testing.assert_allclose(outside.changes[:, :3], inside.changes, rtol=1e-2, atol=1e-2)
+    # Once more by Python itself: nothing of the library computes here.
+    for share in [1.0, 0.8] if options["must_hold"] else [1.0]:
+        end = x[outside.selected] + share * outside.changes
+        by_name = dict(zip(names, end.T, strict=True))
+        least, most = (lambda *v: functools.reduce(np.minimum, v)), (lambda *v: functools.reduce(np.maximum, v))
+        for name in ("d", "e") if texts.keys() == {"d", "e"} else ("d",):
+            by_name[name] = eval(texts[name], {"min": least, "max": most}, by_name)
+        lead = margin_of(net, np.column_stack([by_name[name] for name in names])) * (1 if options["target"] else -1)
+        assert (lead >= 0.1).all()
 
 
 def test_what_follows_is_told() -> None:
@@ -397,6 +464,18 @@ def test_what_is_carried_out_in_part_is_recomputed_too(must_hold: Any) -> None:
     assert plan.holds.uptake[0.5] == (margin_of(net, halves) >= 0.1).sum()
 
 
+def test_whole_steps_of_what_it_follows_from_make_whole_values() -> None:
+    net, x = Scaled(), people()
+    whole = {"systolic": Limit(step=1.0), "diastolic": Limit(step=2.0, smallest=4.0)}
+    plan = solve(asked(net, derived=PULSE, limits=whole), Nearest())
+    assert plan.count > 3
+    end = recomputed(plan, x)
+    assert np.array_equal(end, np.rint(end))
+    assert (margin_of(net, end) >= 0.1).all()
+    told = [row["after"] for row in plan.implied_table().to_pylist()]
+    assert told == [v for c, v in enumerate(end[:, 3].tolist()) if v != x[plan.selected[c], 3]]
+
+
 def test_a_changed_problem_keeps_what_follows() -> None:
     problem = asked(Scaled(), derived=PULSE)
     plan = solved()
@@ -600,6 +679,7 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         [f"budgets.h.uses.pulse_pressure: {OWN} budget"],
     ),
     ({"derived": PULSE, "limits": {"pulse_pressure": (30.0, 60.0)}}, [f"limits.pulse_pressure: {OWN} limits"]),
+    ({"derived": PULSE, "limits": {"pulse_pressure": Limit(step=1.0)}}, [f"limits.pulse_pressure: {OWN} limits"]),
     ({"derived": PULSE, "directions": {"pulse_pressure": "up"}}, [f"directions.pulse_pressure: {OWN} directions"]),
     (
         {"derived": PULSE, "must_hold": Rounded({"pulse_pressure": 1.0})},

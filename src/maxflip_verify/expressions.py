@@ -47,7 +47,9 @@ class Program:
                     stack.append((-value, size))
                 else:
                     (b, b_size), (a, a_size) = stack.pop(), stack.pop()
-                    stack.append((_joined(kind, a, b), _joined_size(kind, b, a_size, b_size)))
+                    value = _joined(kind, a, b)
+                    of_numbers = value.ndim == 0  # a part without columns, whose size is that of its value
+                    stack.append((value, np.abs(value) if of_numbers else _joined_size(kind, b, a_size, b_size)))
         return stack[0]
 
 
