@@ -98,7 +98,7 @@ def test_a_menu_reaches_what_trying_everything_finds(seed: int) -> None:
     options: list[list[Floats]] = [[] for _ in range(n)]
     amounts = np.array([used[name] for name in used])
     for chosen in combinations(actions, most)[1:]:
-        draws = np.array([sum(actions[a].draws.get(name, 0.0) for a in chosen) for name in used])
+        draws = np.array([sum(float(actions[a].draws.get(name, 0.0)) for a in chosen) for name in used])
         for j in range(n):
             if shift(classifier, x[j : j + 1])[0] < 0.05 <= shift(classifier, after(actions, chosen, x[j])[None])[0]:
                 options[j].append(draws)
@@ -133,7 +133,7 @@ def test_actions_beside_changes_reach_what_trying_everything_finds(seed: int) ->
     start = np.array([shift(classifier, one[None])[0] for one in x])
     options: list[list[Floats]] = [[] for _ in range(n)]
     for chosen in combinations(actions, 2):
-        hours = sum(actions[a].draws["hours"] for a in chosen)
+        hours = sum(float(actions[a].draws["hours"]) for a in chosen)
         for j in np.flatnonzero(start < 0.2):
             z = torch.tensor(after(actions, chosen, x[j]))
             out = classifier.module(z[None].to(torch.float64)).detach().numpy()[0]
@@ -231,6 +231,22 @@ def test_who_may_get_an_action_and_limits_of_features_hold() -> None:
     assert plan.count == 4
 
 
+def test_what_an_action_draws_may_be_a_part_of_a_feature() -> None:
+    """A discount of 10 % costs a tenth of each premium: the budget of 25 pays for 10 + 12, and not for 10 + 12 + 20."""
+    x = np.array([[100.0, 0.0], [200.0, 0.0], [120.0, 0.0], [90.0, 1.0]])
+    model = BlackBoxClassifier(lambda rows: np.stack([0.8 - 0.6 * rows[:, 1], 0.2 + 0.6 * rows[:, 1]], axis=1))
+    offer = Action("discount 10 %", {"premium": "x 0.9", "stays": "= 1"}, {"euro": "0.1 premium"})
+    problem = Problem(
+        classifier=model, cohort=x, features=["premium", "stays"], target=1, margin=0.1, actions=[offer],
+        budgets={"euro": 25.0},
+    )  # fmt: skip
+    plan = solve(problem)
+    assert plan.ids.tolist() == ["0", "2"]
+    assert plan.spend["euro"] == 10.0 + 12.0
+    assert plan.bound == 2
+    assert plan.implied_table()["after"].to_pylist() == [90.0, 1.0, 108.0, 1.0]
+
+
 def test_the_papers_algorithms_say_what_to_use_instead() -> None:
     classifier = TorchClassifier(linear_net([1.0, 0.0], 0.0), output="logits")
     problem = Problem(
@@ -250,7 +266,15 @@ def test_the_papers_algorithms_say_what_to_use_instead() -> None:
         ({"actions": [Action("a", {"x0": 1.0}, {"b": 1.0})]}, "actions.a.draws.b: no budget is called 'b'"),
         ({"actions": [Action("x0", {"x0": 1.0})]}, "actions.x0: a feature has this name too"),
         ({"actions": [Action("a", {"x0": 1.0}, excludes=["b"])]}, "actions.a.excludes: no action is called 'b'"),
-        ({"actions": [Action("a", {"x0": 1.0}, who=["nobody"])]}, "actions.a.who: no sample has these ids: 'nobody'"),
+        ({"actions": [Action("a", {"x0": 1.0}, who=["nobody"])]}, "actions.a.who: no sample has the id 'nobody'"),
+        (
+            {"actions": [Action("a", {"x0": 1.0}, {"x1": "2 x7"})]},
+            "actions.a.draws.x1: '2 x7': character 5: no feature is called 'x7'",
+        ),
+        (
+            {"actions": [Action("a", {"x0": 1.0}, {"x1": "-1 * x1"})]},
+            "actions.a.draws.x1, row 1: -2.0; must be a finite number",
+        ),
         ({"actions": [Action("a", {"x0": 1.0}, {"people": 1.0})]}, "actions.a.draws.people: the budget counts people"),
         ({"actions": [Action("a", {"x0": 1.0})], "most_actions": 0}, "most_actions = 0: must be a whole number >= 1"),
         ({"choices": {"x0": {"red": 1.0}}}, "choices.x0: the feature holds numbers, and 'red' is none"),

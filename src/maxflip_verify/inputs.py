@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from maxflip_verify.derived import Rule, read_rules
 from maxflip_verify.exact import Floats
 from maxflip_verify.forms import FORMS, misfits
-from maxflip_verify.levers import Levers, check_menu, read_levers, uses_of
+from maxflip_verify.levers import Formula, Levers, check_menu, read_levers, uses_of
 from maxflip_verify.networks import Network
 from maxflip_verify.tables import Source, read_table
 from maxflip_wall import Broken, Loaded, Unreadable, reading
@@ -208,6 +208,7 @@ def read_case(job: dict[str, Any], data: dict[str, bytes], names: dict[str, str]
     named = [limit[side] for limit in limits.values() for side in ("min_column", "max_column") if side in limit]
     named += [goal[column] for column in ("target_column", "worth_column") if column in goal]
     named += [column for terms in job["budgets"].values() for column in columns_of(terms)]
+    named += [one["who"]["column"] for one in job.get("actions", {}).values() if "column" in one.get("who", {})]
     of_steps = [asked[column] for column in ("time", "steps_column") if column in asked]
     rows = Source(name, read_table(data["cohort"], name, (key, *features, *named, *of_steps)))
     texts = rows.texts(key)
@@ -249,9 +250,9 @@ def read_case(job: dict[str, Any], data: dict[str, bytes], names: dict[str, str]
         wanted[slice(None) if "target" in goal else np.arange(len(ids)), chosen] = True
         if not wanted.any() or wanted.all():
             raise Unreadable("at least one class must be wanted, and one must not")
-    levers = read_levers(job, start, ids)
+    levers = read_levers(job, start, people, ids)
     columns = [*features, *levers.names]
-    draws = {budget: read_draw(job, r, columns, people, ids) for r, budget in enumerate(job["budgets"])}
+    draws = {budget: read_draw(job, r, columns, start, people, ids) for r, budget in enumerate(job["budgets"])}
     may_change = steps_that_change(asked, rows, begin)
     rules = read_rules(job)
     step, smallest = (
@@ -261,7 +262,9 @@ def read_case(job: dict[str, Any], data: dict[str, bytes], names: dict[str, str]
     return Case(job, features, ids, begin, start, time, may_change, static, *kept, wanted, worth, draws, levers, rules)
 
 
-def read_draw(job: dict[str, Any], number: int, columns: list[str], people: Source, ids: list[str]) -> Draw:
+def read_draw(
+    job: dict[str, Any], number: int, columns: list[str], start: Floats, people: Source, ids: list[str]
+) -> Draw:
     """The budget with this number.   columns: features and levers"""
     (name, terms), own = list(job["budgets"].items())[number], {}
     uses = uses_of(job, name)
@@ -269,11 +272,12 @@ def read_draw(job: dict[str, Any], number: int, columns: list[str], people: Sour
         raise Unreadable(f"job.toml: budgets: {name}: got {sorted(uses)}, wanted some of {columns}")
 
     def numbers(given: Any, column: str) -> Floats:
-        if not isinstance(given, str):
+        if not isinstance(given, str | Formula):
             return np.broadcast_to(np.float64(given), (len(ids),))
-        own[f"budget {number}: {column}"] = found = people.numbers(given)
+        found = given.on(job["cohort"]["features"], start) if isinstance(given, Formula) else people.numbers(given)
+        own[f"budget {number}: {column}"] = found
         if not (np.isfinite(found) & (found >= 0)).all():
-            raise Unreadable(f"{people.name}: column {given!r}: has a value that is not finite, or below 0")
+            raise Unreadable(f"{people.name}: {given!r}: has a value that is not finite, or below 0")
         return found
 
     ways = {

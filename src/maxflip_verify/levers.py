@@ -10,9 +10,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxflip_verify.exact import Floats
+from maxflip_verify.expressions import parse
+from maxflip_verify.tables import Source
 from maxflip_wall import Unreadable
 
+SHORT = re.compile(r"\s*([\d.]+(?:[eE][-+]?\d+)?) +([A-Za-z_]\w*)\s*")  # "0.1 premium"
 EFFECT = re.compile(r"(x|=)\s*(\S+)")
+
+
+@dataclass(frozen=True)
+class Formula:
+    """What an action draws, as an expression of features before any change."""
+
+    text: str
+
+    def on(self, features: list[str], start: Floats) -> Floats:
+        """(n,)"""
+        short = SHORT.fullmatch(self.text)
+        program = parse(f"{short[1]} * {short[2]}" if short else self.text)
+        if set(program.names) - set(features):
+            raise Unreadable(f"job.toml: actions: draws: {self.text!r:.200}: wanted some of {features}")
+        values, _ = program.run(dict(zip(features, start.T, strict=True)))
+        return np.broadcast_to(values, len(start)) + 0.0
 
 
 @dataclass(frozen=True)
@@ -124,7 +143,9 @@ def uses_of(job: dict[str, Any], budget: str) -> dict[str, Any]:
     known = {*job["cohort"]["features"], *job.get("choices", {})}
     uses = dict(terms.get("uses", {budget: 1.0} if budget in known else {}))
     drawn = {
-        name: one["draws"][budget] for name, one in job.get("actions", {}).items() if budget in one.get("draws", {})
+        name: Formula(one["draws"][budget]) if isinstance(one["draws"][budget], str) else one["draws"][budget]
+        for name, one in job.get("actions", {}).items()
+        if budget in one.get("draws", {})
     }
     categories = [name for name in uses if name in job.get("choices", {})]
     if any(isinstance(uses[name], str | dict) for name in categories):
@@ -140,14 +161,14 @@ def uses_of(job: dict[str, Any], budget: str) -> dict[str, Any]:
     return plain_uses | drawn | by_distance
 
 
-def read_levers(job: dict[str, Any], start: Floats, ids: list[str]) -> Levers:
+def read_levers(job: dict[str, Any], start: Floats, people: Source, ids: list[str]) -> Levers:
     features, actions, switched = job["cohort"]["features"], job.get("actions", {}), switches(job)
     names = [*actions, *switched]
     allowed = np.ones((len(ids), len(names)), dtype=bool)
     effects: list[list[tuple[int, str, float]]] = []
     for place, one in enumerate(actions.values()):
         effects.append([(features.index(name), *operation(given)) for name, given in one["effects"].items()])
-        allowed[:, place] = who_may(one.get("who"), features, start, ids)
+        allowed[:, place] = who_may(one.get("who"), people, ids)
     for place, (category, before, value, _) in enumerate(switched.values(), len(actions)):
         own, is_value = _category(job, category, value)
         effects.append(own)
@@ -188,13 +209,11 @@ def _has(start: Floats, told: tuple[int, float]) -> NDArray[np.bool_]:
     return np.asarray(start[:, told[0]] == told[1])
 
 
-def who_may(who: Any, features: list[str], start: Floats, ids: list[str]) -> Any:
+def who_may(who: Any, people: Source, ids: list[str]) -> Any:
     if who is None:
         return True
-    if isinstance(who, list):
-        if odd := set(who) - set(ids):
-            raise Unreadable(f"job.toml: actions: who: {sorted(odd)[:10]} are no ids of the cohort")
-        return np.isin(np.array(ids, dtype=object), np.array(who, dtype=object))
-    if set(who) != {"column", "value"} or who["column"] not in features:
-        raise Unreadable(f"job.toml: actions: who: got {who}, wanted ids, or column (a feature) and value")
-    return start[:, features.index(who["column"])] == float(who["value"])
+    if who.keys() == {"column", "value"}:
+        return people.equal(who["column"], who["value"])
+    if who.keys() != {"ids"} or set(who["ids"]) - set(ids):
+        raise Unreadable("job.toml: actions: who: wanted column and value, or ids of the cohort")
+    return np.isin(np.array(ids, dtype=object), np.array(who["ids"], dtype=object))

@@ -14,7 +14,7 @@ from maxflip_verify.derived import follow, implied, off_at_start
 from maxflip_verify.exact import consumption
 from maxflip_verify.grid import sizes_and_misses
 from maxflip_verify.inputs import Case, Columns
-from maxflip_verify.levers import uses_of
+from maxflip_verify.levers import Formula, uses_of
 
 FATES = [
     "already",
@@ -199,7 +199,7 @@ def summary_rules(case: Case, plan: Columns, fates: Columns, said: dict[str, Any
         used += consumption(np.ones(len(fees)), fees, squared=False)
         spent = float(min(used, Fraction(sys.float_info.max)))
         yield check(f"plan.parquet: budget {name!r}", used > amount, f"exactly about {spent!r}", f"at most {amount!r}")
-        uses = uses_of(case.job, name)
+        uses = {key: None if isinstance(use, Formula) else use for key, use in uses_of(case.job, name).items()}
         stated = {"amount": "inf" if amount == math.inf else amount, "cost": cost, "spent": spent, "uses": uses}
         stated |= {key: terms[key] for key in ("fee", "only") if key in terms}
         if "ids" in terms.get("only", {}):

@@ -42,7 +42,7 @@ def asked() -> tuple[Problem, torch.nn.Module]:
         },
         actions=[
             Action("coaching", {"age": 0.5, "bp": -0.3}, {"hours": 1.0}),
-            Action("raise", {"income": "x 4"}, {"euro": 0.5}, who=ids[::2]),
+            Action("raise", {"income": "x 4"}, {"euro": "0.3 tier"}, who=ids[::2]),
             Action("refund", {"income": 0.7}, {"euro": 1.0, "hours": 0.5}, excludes=["raise"]),
         ],
         most_actions=2,
@@ -151,7 +151,13 @@ JOBS: dict[str, tuple[Callable[[str], str], str]] = {
         "plan.parquet: budget 'hours'",
     ),
     "a dearer switch": (said_otherwise('"plan: a -> c" = 3.0', '"plan: a -> c" = 9.0'), "summary.json: budget 'euro'"),
-    "for others": (said_otherwise('who = ["P-00"', 'who = ["P-01"] # ["P-00"'), "plan.parquet: actions"),
+    "for others": (said_otherwise("who = {ids = [", 'who = {ids = ["P-01"]} # ['), "plan.parquet: actions"),
+    "for those of a value": (
+        said_otherwise("who = {ids = [", 'who = {column = "tier", value = 7} # ['),
+        "plan.parquet: actions",
+    ),
+    "dearer for some": (said_otherwise("0.3 tier", "0.9 tier"), "fates.parquet: budget 1: of raise"),
+    "another formula": (said_otherwise("0.3 tier", "max(tier, 0) * 0.3 + 1"), "fates.parquet: budget 1: of raise"),
     "another effect": (said_otherwise("age = 0.5", "age = -0.5"), "fates.parquet: flipped"),
     "a limit that an action crosses": (
         said_otherwise("[limits.bp]\nmin = -2.0", "[limits.bp]\nmin = 1.5"),

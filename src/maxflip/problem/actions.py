@@ -16,12 +16,15 @@ import numpy as np
 
 from maxflip._util.faults import Fault, Place, about, wrong
 from maxflip._util.frozen import FrozenMap
-from maxflip._util.messages import did_you_mean, listed, shown
-from maxflip._util.types import Mask
+from maxflip._util.messages import did_you_mean, shown
 from maxflip.data.cohort import Cohort, is_listing
+from maxflip.data.expressions import BadExpression, Expression
 from maxflip.data.levers import Effect, Way
+from maxflip.problem.own import Part, Weight
+from maxflip.problem.read_own import read_number, read_part
 
 _WORDED = re.compile(r"(x|=)\s*(\S+)")
+_SHORT = re.compile(r"^\s*([\d.]+(?:[eE][-+]?\d+)?) +([A-Za-z_]\w*)\s*$")  # "0.1 premium" for "0.1 * premium"
 _WAYS: Mapping[str, Way] = {"x": "times", "=": "set"}
 
 
@@ -33,15 +36,16 @@ class Action:
         name: a text that is no feature's name.
         effects: {feature: what is added to it}; "x 0.9" multiplies it, "= 3" sets it. Of several actions for the same
             person, the one that stands first in the list comes first.
-        draws: {budget: what it draws, >= 0}, whatever the budget's `cost`.
-        who: ids of those who may get it; or a pair (feature, value); None: everyone.
+        draws: {budget: what it draws, >= 0}, whatever the budget's `cost`; "0.1 premium", or another expression of
+            features, is computed from everyone's own values before any change.
+        who: those who may get it: a list of ids, or (column, value); None: everyone.
         excludes: names of actions that nobody may get beside it.
     """
 
     name: str
     effects: Mapping[str, float | str]
-    draws: Mapping[str, float] = field(default_factory=dict)
-    who: Sequence[str | int] | tuple[str, float] | None = None
+    draws: Mapping[str, float | str] = field(default_factory=dict)
+    who: Any = None
     excludes: Sequence[str] = ()
 
 
@@ -74,7 +78,9 @@ def effect_in_words(feature: str, given: float | str) -> str:
     return f"{feature} {sign} {abs(number) if way == 'add' else number:.6g}"
 
 
-def read_actions(actions: Any, cohort: Cohort, budgets: Collection[str]) -> tuple[tuple[Action, ...], list[Fault]]:
+def read_actions(
+    actions: Any, cohort: Cohort, budgets: Collection[str]
+) -> tuple[tuple[Action, ...], list[str | Fault]]:
     """The argument `actions` of a Problem, in plain values, and its faults."""
     if actions is None:
         return (), []
@@ -85,14 +91,14 @@ def read_actions(actions: Any, cohort: Cohort, budgets: Collection[str]) -> tupl
     if strangers:
         return (), [about("actions", f"got {shown(strangers[0])}; wanted a list of Action(...).")]
     names = [one.name for one in listed_]
-    faults: list[Fault] = []
+    faults: list[str | Fault] = []
     for place, one in enumerate(listed_):
         faults += _name_faults(one.name, names[:place], cohort.features)
         faults += _effect_faults(one, cohort.features)
-        faults += _draw_faults(one, budgets)
+        faults += _draw_faults(one, cohort, budgets)
         faults += _exclusion_faults(one, names)
         faults += who_may(one, cohort)[1]
-    return (() if faults else tuple(map(_settled, listed_))), faults
+    return (() if faults else tuple(_settled(one, cohort) for one in listed_)), faults
 
 
 def _name_faults(name: Any, earlier: Sequence[Any], features: Sequence[str]) -> list[Fault]:
@@ -121,20 +127,32 @@ def _effect_faults(action: Action, features: Sequence[str]) -> list[Fault]:
     return faults
 
 
-def _draw_faults(action: Action, budgets: Collection[str]) -> list[Fault]:
+def _draw_faults(action: Action, cohort: Cohort, budgets: Collection[str]) -> list[str | Fault]:
     place = ("actions", str(action.name), "draws")
     given: Any = action.draws
     if not isinstance(given, Mapping):
         return [wrong(place, given, "must be {budget: number >= 0}.")]
-    faults = []
+    faults: list[str | Fault] = []
     for budget, amount in given.items():
         if budget not in budgets:
             says = f"no budget is called {budget!r}.{did_you_mean(budget, budgets)}"
             faults.append(about((*place, str(budget)), says))
-        is_number = isinstance(amount, (int, float, np.number)) and not isinstance(amount, bool)
-        if not is_number or not 0 <= amount < math.inf:
-            faults.append(wrong((*place, str(budget)), amount, "must be a finite number >= 0."))
+        faults += read_draw(amount, cohort, (*place, str(budget)))[1]
     return faults
+
+
+def read_draw(given: Any, cohort: Cohort, place: Place) -> tuple[Weight, list[str | Fault]]:
+    """What an action draws of a budget: a number, or one of each sample's own, by an expression of its features."""
+    if not isinstance(given, str):
+        is_number = isinstance(given, (int, float, np.number)) and not isinstance(given, bool)
+        fits = is_number and 0 <= given < math.inf
+        return (float(given), []) if fits else (0.0, [wrong(place, given, "must be a finite number >= 0.")])
+    try:
+        expression = Expression.parse(_SHORT.sub(r"\1 * \2", given), cohort.features)
+    except BadExpression as error:
+        return 0.0, [about(place, f"{shown(given, 60)}: {says}") for says in error.problems]
+    values = np.broadcast_to(expression.on(dict(zip(cohort.features, cohort.values.T, strict=True))), len(cohort))
+    return read_number(np.array(values, dtype=np.float64), cohort, place)
 
 
 def _exclusion_faults(action: Action, names: Sequence[Any]) -> list[Fault]:
@@ -147,27 +165,17 @@ def _exclusion_faults(action: Action, names: Sequence[Any]) -> list[Fault]:
     ]
 
 
-def who_may(action: Action, cohort: Cohort) -> tuple[Mask | None, list[Fault]]:
-    """(n,): who may get it; None: everyone. And the faults of `who`."""
-    place: Place = ("actions", str(action.name), "who")
-    who: Any = action.who
-    if who is None:
+def who_may(action: Action, cohort: Cohort) -> tuple[Part | None, list[str | Fault]]:
+    """Those who may get it, None: everyone; and the faults of `who`."""
+    if action.who is None:
         return None, []
-    if isinstance(who, tuple) and len(who) == 2 and who[0] in cohort.features and not isinstance(who[1], str):
-        return cohort.values[:, cohort.features.index(who[0])] == who[1], []
-    if isinstance(who, str) or not is_listing(who):
-        return None, [wrong(place, who, "must be a list of ids, or a pair (feature, value).")]
-    texts = [str(one) for one in who]
-    unknown = [text for text in texts if text not in cohort.row_of]
-    allowed = np.zeros(len(cohort), dtype=bool)
-    allowed[[cohort.row_of[text] for text in texts if text in cohort.row_of]] = True
-    return allowed, [about(place, f"no sample has these ids: {listed(unknown)}.")] if unknown else []
+    return read_part(action.who, cohort, ("actions", str(action.name), "who"))
 
 
-def _settled(action: Action) -> Action:
-    who = action.who if action.who is None or isinstance(action.who, tuple) else tuple(str(one) for one in action.who)
+def _settled(action: Action, cohort: Cohort) -> Action:
+    who, _ = who_may(action, cohort)
     effects = {name: one if isinstance(one, str) else float(one) for name, one in action.effects.items()}
-    draws = {name: float(amount) for name, amount in action.draws.items()}
+    draws = {name: one if isinstance(one, str) else float(one) for name, one in action.draws.items()}
     return Action(action.name, FrozenMap(effects), FrozenMap(draws), who, tuple(action.excludes))
 
 

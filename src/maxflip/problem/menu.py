@@ -12,9 +12,10 @@ from maxflip._util.faults import Fault, Place, about, wrong
 from maxflip._util.frozen import Frozen, FrozenMap
 from maxflip.data.cohort import Cohort
 from maxflip.data.levers import MOST_ALTERNATIVES, Levers
-from maxflip.problem.actions import Action, clashes, effect_in_words, effects_on, read_actions, who_may
-from maxflip.problem.budgets import Budget
+from maxflip.problem.actions import Action, clashes, effect_in_words, effects_on, read_actions, read_draw
+from maxflip.problem.budgets import Budget, Ways
 from maxflip.problem.choices import ARROW, Distances, Switch, lever_name, read_choices, read_one_hot
+from maxflip.problem.own import Own, Weight
 
 ONE = 1  # action per person, where nothing else is asked
 
@@ -24,6 +25,7 @@ class Menu(Frozen):
     """The arguments `actions`, `most_actions`, `choices` and `one_hot` of a Problem in plain values.
 
     levers: what they allow; None without any   switches: the levers behind those of the actions
+    drawn_of: {(action, budget): what it draws}
     """
 
     actions: tuple[Action, ...] = ()
@@ -32,6 +34,7 @@ class Menu(Frozen):
     one_hot: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     levers: Levers | None = None
     switches: tuple[Switch, ...] = ()
+    drawn_of: Mapping[tuple[str, str], Weight] = field(default_factory=dict)
 
     @property
     def names(self) -> frozenset[str]:
@@ -69,22 +72,26 @@ class Menu(Frozen):
             return budget
         drawing = self.draws_of_actions(name)
         own = self.own_uses(name, budget, features)
-        levers = {s.name: own[s.category] * s.distance for s in self.switches if s.category in own}
+        levers = {s.name: _times(own[s.category], s.distance) for s in self.switches if s.category in own}
         rest = {feature: weight for feature, weight in own.items() if feature not in self.choices}
         if not drawing and not levers:
             return budget
         return replace(budget, uses=FrozenMap({**rest, **drawing, **levers}))
 
-    def draws_of_actions(self, budget: str) -> dict[str, float]:
+    def draws_of_actions(self, budget: str) -> dict[str, Weight]:
         """What each action draws of a budget, of those that do."""
-        return {one.name: one.draws[budget] for one in self.actions if budget in one.draws}
+        return {action: weight for (action, name), weight in self.drawn_of.items() if name == budget}
+
+    def with_actions(self, name: str, budget: Budget) -> Budget:
+        """The budget with the weights that actions say themselves in their draws."""
+        return replace(budget, uses=FrozenMap({**budget.weights, **self.draws_of_actions(name)}) or None)
 
     def without_actions(self, name: str, budget: Budget) -> Budget:
         """The budget without the weights that actions say themselves in their draws."""
         drawing = self.draws_of_actions(name)
         return replace(budget, uses=FrozenMap({f: w for f, w in budget.weights.items() if f not in drawing}) or None)
 
-    def own_uses(self, name: str, budget: Budget, features: Sequence[str]) -> Mapping[str, float]:
+    def own_uses(self, name: str, budget: Budget, features: Sequence[str]) -> Mapping[str, Any]:
         """What a budget weighs as it was given: by default the feature or the category of its name."""
         if budget.uses is not None:
             return budget.weights
@@ -100,7 +107,7 @@ def read_menu(
     *,
     budgets: Any,
     derived: Collection[str] = (),
-) -> tuple[Menu, list[Fault]]:
+) -> tuple[Menu, list[str | Fault]]:
     """The menu and its faults.   budgets: as given to the Problem   derived: features that follow from others"""
     names = list(budgets) if isinstance(budgets, Mapping) else []
     given, faults = read_actions(actions, cohort, names)
@@ -117,7 +124,11 @@ def read_menu(
         faults += _derived_faults(given, codes, distances, derived)
     if faults:
         return Menu(), faults
-    menu = Menu(given, int(most), FrozenMap(distances), FrozenMap(codes), None, tuple(switches))
+    drawn_of = {
+        (one.name, name): read_draw(amount, cohort, ())[0] for one in given for name, amount in one.draws.items()
+    }
+    codes_and_choices = FrozenMap(distances), FrozenMap(codes)
+    menu = Menu(given, int(most), *codes_and_choices, None, tuple(switches), FrozenMap(drawn_of))
     if not given and not switches:
         return menu, []
     if not cohort.layout.can_have_levers:
@@ -178,8 +189,8 @@ def _name_faults(actions: Sequence[Action], switches: Sequence[Switch]) -> list[
 
 def _levers(menu: Menu, cohort: Cohort) -> Levers:
     names = tuple([one.name for one in menu.actions] + [one.name for one in menu.switches])
-    who = [who_may(one, cohort)[0] for one in menu.actions]
-    allowed = [np.ones(1, dtype=bool) if one is None else one for one in who] + [s.allowed for s in menu.switches]
+    allowed = [np.ones(1, dtype=bool) if one.who is None else one.who.inside for one in menu.actions]
+    allowed += [switch.allowed for switch in menu.switches]
     n = max(map(len, allowed))
     place = {name: i for i, name in enumerate(names)}
     apart = np.zeros((len(names), len(names)), dtype=bool)
@@ -199,6 +210,15 @@ def _levers(menu: Menu, cohort: Cohort) -> Levers:
         counted=np.arange(len(names)) < len(menu.actions),
         most=menu.most_actions,
     )
+
+
+def _times(weight: Any, distance: float) -> Any:
+    """A weight of a category for a switch; one that is no number or array is left to be refused."""
+    if isinstance(weight, Own):
+        return Own(weight.values * distance)
+    if isinstance(weight, (str, Ways)) or weight is None:
+        return weight
+    return np.asarray(weight) * distance if np.ndim(weight) else weight * distance
 
 
 def levers_in_words(table: Mapping[str, Any]) -> dict[str, str]:

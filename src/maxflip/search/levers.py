@@ -51,7 +51,7 @@ def switched(problem: Problem, rows: Rows) -> Iterator[Switched]:
 
 def cheapest_of_all(problem: Problem, rows: Rows, prices: Floats) -> Flips:
     """The cheapest flip of each sample at prices (m,) of budgets, with levers or without."""
-    best = cheapest_flips(problem, rows, FeaturePrices.at(problem, prices)) if problem.has_free_changes else None
+    best = cheapest_flips(problem, rows, FeaturePrices.at(problem, prices, rows)) if problem.has_free_changes else None
     if best is None:
         nothing = np.zeros(len(rows), dtype=bool)
         best = Flips(rows, np.zeros((len(rows), problem.width)), nothing, ~nothing, nothing.copy(), Evaluations())
@@ -78,5 +78,5 @@ def cheapest_of_all(problem: Problem, rows: Rows, prices: Floats) -> Flips:
 
 def cheapest_with(one: Switched, rows: Rows, prices: Floats) -> tuple[Flips, Floats]:
     """The cheapest changes of features beside these levers at prices (m,) of budgets; and all changes (B, K)."""
-    flips = cheapest_flips(one.problem, rows, FeaturePrices.at(one.problem, prices))
+    flips = cheapest_flips(one.problem, rows, FeaturePrices.at(one.problem, prices, rows))
     return flips, one.with_it(flips.changes)

@@ -219,13 +219,14 @@ class Job:
 
     @property
     def _of_budgets(self) -> list[Extra]:
-        """The columns that budgets name."""
+        """The columns that budgets and actions name."""
         budgets = self.budgets.values()
         parts = [Category(column) for b in budgets for column in b.columns if column not in b.numbers]
+        parts += [Category(column) for column in self.menu.columns]
         return [*parts, *(Amount(column) for b in budgets for column in b.numbers)]
 
     def _with_columns(self, reading: Reading) -> Cohort:
-        """The cohort, with the columns that budgets name."""
+        """The cohort, with the columns that budgets and actions name."""
         others = {extra.column: reading.columns[extra] for extra in self._of_budgets}
         return replace(reading.cohort, others=FrozenMap(others)) if others else reading.cohort
 

@@ -157,6 +157,10 @@ def _effect(value: Any) -> float | str:
     return value if isinstance(value, str) else float(value)
 
 
+def _drawn(value: Any) -> float | str:
+    return _text(value) if isinstance(value, str) else _weight(value)
+
+
 def _distances(value: Any) -> dict[str, float]:
     if not isinstance(value, dict) or not value:
         raise _wrong("must be a table of values and their distances.")
@@ -239,15 +243,10 @@ class LimitForm(_Form):
     smallest: Number | None = None
 
 
-class WhoForm(_Form):
-    column: Text
-    value: Number
-
-
 class ActionForm(_Form):
     effects: dict[str, Annotated[float | str, PlainValidator(_effect)]]
-    draws: dict[str, Annotated[float, PlainValidator(_weight)]] = Field(default={})
-    who: WhoForm | list[Text] | None = None
+    draws: dict[str, Annotated[float | str, PlainValidator(_drawn)]] = Field(default={})
+    who: Annotated[tuple[str, str | float] | list[str] | None, PlainValidator(_only)] = None
     excludes: list[Text] = Field(default=[])
 
 
@@ -347,6 +346,11 @@ class MenuForm(_Form):
         return frozenset(name for one in self.actions.values() for name in one.draws)
 
     @property
+    def columns(self) -> list[str]:
+        """Columns that tell who may get an action"""
+        return [one.who[0] for one in self.actions.values() if isinstance(one.who, tuple)]
+
+    @property
     def names(self) -> frozenset[str]:
         """Names in budgets that need be no feature's"""
         return self.drawing | self.drawn_on
@@ -354,14 +358,7 @@ class MenuForm(_Form):
     def as_actions(self) -> list[Action] | None:
         """The argument `actions` of a Problem."""
         return [
-            Action(
-                name,
-                one.effects,
-                one.draws,
-                (one.who.column, one.who.value) if isinstance(one.who, WhoForm) else one.who,
-                one.excludes,
-            )
-            for name, one in self.actions.items()
+            Action(name, one.effects, one.draws, one.who, one.excludes) for name, one in self.actions.items()
         ] or None
 
 

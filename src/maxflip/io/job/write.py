@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from maxflip._util.atomic import put_bytes
 from maxflip._util.types import Floats
+from maxflip.data.cohort import Cohort
 from maxflip.errors import InputError
 from maxflip.io.cohort.write import CohortFiles
 from maxflip.io.job.named import named
@@ -21,8 +22,8 @@ from maxflip.io.own_columns import budget_table
 from maxflip.models import SklearnClassifier, TorchClassifier
 from maxflip.plan.plan import Plan
 from maxflip.problem.budgets import Budget
-from maxflip.problem.menu import Menu
 from maxflip.problem.must_hold import as_table
+from maxflip.problem.own import Part
 from maxflip.problem.problem import Problem
 
 _DIRECTIONS = {1: "up", -1: "down"}
@@ -36,7 +37,8 @@ def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> tuple[
             "model: a job cannot have an Ensemble or a Tempered classifier. Save the plan without `model`."
         )
     files = CohortFiles(problem)
-    budgets = named(problem.budgets, files)
+    menu = problem.menu
+    budgets = named({name: menu.without_actions(name, b) for name, b in problem.budgets.items()}, files)
     goal, limits = _goal(problem, files), _limits(problem, files)
     tables: dict[str, dict[str, Any]] = {
         "cohort": files.table(),  # after all columns were added
@@ -50,12 +52,11 @@ def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> tuple[
         tables["must_hold"] = as_table(problem.scenarios.requirements)
     for name, b in budgets.items():
         thrift = {"thrift": problem.thrift[name]} if name in problem.thrift else {}
-        own = problem.menu.without_actions(name, b)
-        stated = {key: value for key, value in budget_table(own).items() if key != "uses" or value}
+        stated = {key: value for key, value in budget_table(b).items() if key != "uses" or value}
         tables[f"budgets.{_key(name)}"] = {"amount": b.amount, "cost": b.cost, **stated, **thrift}
     for name, limit in limits.items():
         tables[f"limits.{_key(name)}"] = limit
-    tables |= _menu(problem.menu)
+    tables |= _menu(problem)
     text = f"# Written by maxflip from Python.\n{_unsaid(plan)}format = 1\n"
     for name, table in tables.items():
         text += f"\n[{name}]\n" + "".join(f"{_key(key)} = {_toml(value)}\n" for key, value in table.items())
@@ -65,21 +66,27 @@ def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> tuple[
     if files.has_static:
         found["static"] = folder / "static.parquet"
         put_bytes(found["static"], files.samples.parquet())
-    return found, budgets
+    return found, {name: menu.with_actions(name, b) for name, b in budgets.items()}
 
 
-def _menu(menu: Menu) -> dict[str, dict[str, Any]]:
+def _menu(problem: Problem) -> dict[str, dict[str, Any]]:
     """Of switches, the weights stand among the uses of the budgets."""
+    menu = problem.menu
     tables: dict[str, dict[str, Any]] = {}
     for one in menu.actions:
-        who: Any = one.who
-        if isinstance(who, tuple) and len(who) == 2 and not isinstance(who[1], str):
-            who = {"column": who[0], "value": who[1]}
-        said = {"effects": one.effects, "draws": one.draws, "who": who, "excludes": list(one.excludes)}
+        who = None if one.who is None else _who(one.who, problem.cohort)
+        said: dict[str, Any] = {"effects": one.effects, "draws": one.draws, "who": who, "excludes": list(one.excludes)}
         tables[f"actions.{_key(one.name)}"] = {key: value for key, value in said.items() if value}
     for name, distances in menu.choices.items():
         tables[f"choices.{_key(name)}"] = dict(distances)
     return tables | ({"one_hot": {name: list(codes) for name, codes in menu.one_hot.items()}} if menu.one_hot else {})
+
+
+def _who(part: Part, cohort: Cohort) -> dict[str, Any]:
+    """By a column that is a feature, else by ids."""
+    if isinstance(part.group, tuple) and part.group[0] in cohort.features:
+        return {"column": part.group[0], "value": part.group[1]}
+    return {"ids": cohort.ids[part.inside].tolist()}
 
 
 def _solver(plan: Plan) -> dict[str, Any]:
