@@ -230,15 +230,19 @@ def _contending(offer: _Offer, per_share: Floats, known: Chosen | None) -> _Offe
 def _total_draw(problem: Problem, bill: Bill, share: Floats) -> Floats:
     """(c,): sum_r weight_r share_r over the finite budgets, with the weights of `thrift`.
 
-    If only counts are finite: |d / spread|^2 of the change d.
+    If only counts are finite: |d / spread|^2 of the change d. If only fees are, which differ: the sum, and of equal ones
+    the smaller change.
     """
     ledger = problem.ledger
     finite = np.isfinite(ledger.amounts)
-    if not ledger.draws[finite].any():
-        moved = bill.moved[:, problem.actionable] / problem.spread
-        return filled(lambda part: (moved[part] ** 2).sum(axis=1), (len(moved),))
     weights = problem.thrift_weights[finite]
-    return filled(lambda part: share[part] @ weights, (len(share),))
+    if ledger.draws[finite].any():
+        return filled(lambda part: share[part] @ weights, (len(share),))
+    moved = bill.moved[:, problem.actionable] / problem.spread
+    size = filled(lambda part: (moved[part] ** 2).sum(axis=1), (len(moved),))
+    if (share == share[:1]).all():
+        return size
+    return np.asarray(share @ weights + CHOICE.tie * size / max(float(size.max(initial=0.0)), 1e-300))
 
 
 def _shares(bill: Bill) -> Floats:
