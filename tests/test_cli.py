@@ -27,7 +27,7 @@ from maxflip.cli.main import app
 from maxflip.report.answer import below_margin_picked
 from tests.conftest import LONG
 from tests.examples import small_net
-from tests.jobs import export, job_text
+from tests.jobs import NEAREST, export, job_text
 from tests.test_sanity import doubts
 
 NAMES = ["age", "bmi", "bp"]
@@ -76,6 +76,7 @@ def snapshot(folder: Path) -> dict[str, bytes]:
 
 
 def test_solve_verify_report(folder: Path) -> None:
+    (folder / "job.toml").write_text(JOB.replace(NEAREST, ""))
     done = run("solve", folder / "job.toml", "--out", folder / "plan")
     assert done.returncode == 0, done.stderr
     plan = Plan.load(folder / "plan")
@@ -478,15 +479,15 @@ solve(">= 0", "20.0", "-3.0")
 solve("Did you mean 'bp'", "[budgets.bp]", "[budgets.bpp]")
 solve("cohrt.csv", "cohort.csv", "cohrt.csv")
 solve("modl.pt2", "model.pt2", "modl.pt2")
-solve("prices", "[budgets.bp]", '[solver]\\nname = "price"\\n[budgets.bp]')
-solver = '[solver]\\nname = "{}"\\n{}\\n[budgets.bp]'
-solve("solver.options.rounds = 0", "[budgets.bp]", solver.format("prices", "options = {rounds = 0}"))
-solve("Did you mean 'chunk'", "[budgets.bp]", solver.format("nearest", "options = {chunks = 9}"))
-solve("solver.options.residual", "[budgets.bp]", solver.format("ms", "options = {residual = 'no'}"))
-solve("solver.options.tau", "[budgets.bp]", solver.format("bcms", "options = {tau = 0.5}"))
-solve("solver.options.projection", "[budgets.bp]", solver.format("ccms", "options = {projection = 'no'}"))
-solve("solver.options.a ", "[budgets.bp]", solver.format("kl", "options = {a = -1}"))
-solve("has no presets", "[budgets.bp]", solver.format("prices", "preset = 'paper'"))
+solve("prices", '"nearest"', '"price"')
+solver = '"{}"\\n{}'
+solve("solver.options.rounds = 0", '"nearest"', solver.format("prices", "options = {rounds = 0}"))
+solve("Did you mean 'chunk'", '"nearest"', solver.format("nearest", "options = {chunks = 9}"))
+solve("solver.options.residual", '"nearest"', solver.format("ms", "options = {residual = 'no'}"))
+solve("solver.options.tau", '"nearest"', solver.format("bcms", "options = {tau = 0.5}"))
+solve("solver.options.projection", '"nearest"', solver.format("ccms", "options = {projection = 'no'}"))
+solve("solver.options.a ", '"nearest"', solver.format("kl", "options = {a = -1}"))
+solve("has no presets", '"nearest"', solver.format("prices", "preset = 'paper'"))
 """
 
 
@@ -545,7 +546,6 @@ def test_names_that_the_terminal_cannot_write(folder: Path) -> None:
 
 
 def test_a_solver_without_prices_shows_none(folder: Path) -> None:
-    rewrite("job.toml", "[budgets.bmi]", '[solver]\nname = "nearest"\n[budgets.bmi]')(folder)
     done = invoke("solve", folder / "job.toml", "--out", folder / "plan")
     assert done.exit_code == 0, done.stderr
     assert "Not known: Valid plan; its distance from the best possible is not known." in done.stdout
