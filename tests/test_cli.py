@@ -512,36 +512,27 @@ def test_signals_end_the_run_and_leave_nothing(folder: Path, number: signal.Sign
         assert snapshot(folder) == before
 
 
-def test_a_closed_pipe_is_no_error(folder: Path) -> None:
-    with_few(folder)
-    solve = f"{sys.executable} -m maxflip solve {folder}/job.toml --out {folder}/plan 2>{folder}/err"
-    command = f"{solve} | true; echo ${{PIPESTATUS[0]}}"
+def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
+    command = f"(sleep 0.1; {sys.executable} -m maxflip data 2>{tmp_path}/err) | true; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, timeout=120)
-    assert "Traceback" not in (folder / "err").read_text()
+    assert (tmp_path / "err").read_text() == ""
     assert done.stdout.strip() == "0"
 
 
-def test_a_plain_environment_and_odd_paths(folder: Path) -> None:
+def test_a_plain_environment_odd_paths_and_names_that_the_terminal_cannot_write(folder: Path) -> None:
     with_few(folder)
+    rewrite("job.toml", "[budgets.bmi]", '[budgets."größe"]\nuses = { bmi = 1.0 }')(folder)
     odd = folder / "dossier é 🙂 x"
     odd.mkdir()
     for name in ("cohort.csv", "model.pt2", "job.toml"):
         shutil.copy(folder / name, odd / name)
-    env = {"PATH": os.environ["PATH"], "LANG": "C", "HOME": str(folder)}
+    env = {"PATH": os.environ["PATH"], "LANG": "C", "HOME": str(folder), "PYTHONIOENCODING": "ascii"}
     env |= {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
     done = run("solve", "job.toml", "--out", "plan é", cwd=odd, env=env)
     assert done.returncode == 0, done.stderr
     if LONG:
         assert run("verify", odd / "plan é", env=env).returncode == 0
     assert invoke("verify", odd / "plan é").exit_code == 0
-
-
-def test_names_that_the_terminal_cannot_write(folder: Path) -> None:
-    with_few(folder)
-    rewrite("job.toml", "[budgets.bmi]", '[budgets."größe"]\nuses = { bmi = 1.0 }')(folder)
-    env = os.environ | {"PYTHONIOENCODING": "ascii"}
-    done = run("solve", folder / "job.toml", "--out", folder / "plan", env=env)
-    assert done.returncode == 0, done.stderr
     assert "gr\\xf6\\xdfe" in done.stdout
 
 
