@@ -140,6 +140,7 @@ TELLING = {
     "io/cohort/write.py": {"ragged", "Ragged"},  # a table is one file, sequences are two
     "io/changes.py": {"kind_of"},  # summary.json says which kind of places it holds
     "report/people.py": {"has_steps"},  # the page shows step and time where there are any
+    "report/follows.py": {"has_steps"},
     "report/features.py": {"has_steps"},
     "report/plots.py": {"has_steps"},  # a picture has an axis of time
 }

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
         UnsafeError,
         VerifyError,
     )
-    from maxflip.models import Ensemble, SklearnClassifier, Tempered, TorchClassifier
+    from maxflip.models import BlackBoxClassifier, Ensemble, SklearnClassifier, Tempered, TorchClassifier
     from maxflip.plan.bracket import Bracket
     from maxflip.plan.plan import Fate, Plan, Status
-    from maxflip.problem.budgets import Budget
+    from maxflip.problem.actions import Action
+    from maxflip.problem.budgets import Budget, Ways
+    from maxflip.problem.limit import Limit
     from maxflip.problem.must_hold import Rounded, Uptake
     from maxflip.problem.problem import Problem
     from maxflip.solvers import BCMS, CCMS, KL, MS, Grouped, Nearest, Prices
@@ -42,6 +44,8 @@ __all__ = [
     "CCMS",
     "KL",
     "MS",
+    "Action",
+    "BlackBoxClassifier",
     "Bracket",
     "Budget",
     "Cohort",
@@ -52,6 +56,7 @@ __all__ = [
     "Grouped",
     "InputError",
     "Insight",
+    "Limit",
     "Local",
     "MaxflipError",
     "ModelError",
@@ -72,6 +77,7 @@ __all__ = [
     "UnsafeError",
     "Uptake",
     "VerifyError",
+    "Ways",
     "frontier",
     "look",
     "resolve",
@@ -84,11 +90,13 @@ __all__ = [
 _HOMES = {
     "_util.engine": ["Local"],
     "_util.events": ["Event"],
-    "models": ["Ensemble", "SklearnClassifier", "Tempered", "TorchClassifier"],
+    "models": ["BlackBoxClassifier", "Ensemble", "SklearnClassifier", "Tempered", "TorchClassifier"],
     "data.cohort": ["Cohort"],
     "plan.bracket": ["Bracket"],
     "plan.plan": ["Fate", "Plan", "Status"],
-    "problem.budgets": ["Budget"],
+    "problem.actions": ["Action"],
+    "problem.budgets": ["Budget", "Ways"],
+    "problem.limit": ["Limit"],
     "problem.must_hold": ["Rounded", "Uptake"],
     "problem.problem": ["Problem"],
     "solving": ["solve"],

@@ -64,6 +64,16 @@ class Source:
         with reading(f"{self.name}: column {key!r}"):
             return self._ordered(numbers(self._cells(key, gaps)))
 
+    def equal(self, key: str, value: str | float) -> NDArray[np.bool_]:
+        """Whose cell is this text, or this number"""
+        with reading(f"{self.name}: column {key!r}"):
+            cells = self._cells(key, gaps=True)
+            if isinstance(value, str):
+                found = pc.fill_null(pc.equal(cells.cast("string"), value), False).to_numpy()
+            else:
+                found = numbers(cells) == value
+            return np.asarray(found if self.order is None else found[self.order], dtype=bool)
+
     def limits(self, key: str, open_end: float) -> Floats:
         with reading(f"{self.name}: column {key!r}"):  # an empty cell means no limit
             cells = self.table[key].to_pylist()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,8 +19,10 @@ from maxflip._util.frozen import Frozen, FrozenMap, read_only
 from maxflip._util.messages import counted, did_you_mean, listed, shown, visible
 from maxflip._util.types import Floats
 from maxflip.data.layout import Layout
+from maxflip.data.layout_of_levers import LeverLayout
 from maxflip.data.layout_of_sequences import SequenceLayout
 from maxflip.data.layout_of_tables import TableLayout
+from maxflip.data.levers import Levers
 from maxflip.data.sequences import Ragged, column_names, read_sequences
 from maxflip.data.tables import Column, columns_of
 from maxflip.errors import InputError
@@ -49,6 +52,7 @@ class Cohort(Frozen):
     whole_features: tuple[str, ...]  # columns of an integer or boolean type
     ignored: tuple[str, ...]  # columns of the source that are not features
     source: str  # its name in messages: a file name, or "cohort"
+    others: Mapping[str, Any] = field(default_factory=lambda: FrozenMap({}), repr=False)  # cells of columns beside them
 
     @classmethod
     def table(
@@ -77,6 +81,7 @@ class Cohort(Frozen):
             raise InputError(faults)
         features = None if features is None else [str(n) for n in features]
         columns, index = columns_of(data, features, source)
+        is_read = columns is data  # from a file, whose reader keeps what is beside the features
         names = [c.name for c in columns]
         faults = name_faults(names, features, id, source)
         if faults:
@@ -104,6 +109,7 @@ class Cohort(Frozen):
             whole_features=tuple(n for n in wanted if by_name[n].is_whole),
             ignored=tuple(n for n in names if n not in wanted and n != id),
             source=source,
+            others=FrozenMap({n: by_name[n].cells for n in names if n not in wanted and n != id and not is_read}),
         )
 
     @classmethod
@@ -220,10 +226,37 @@ class Cohort(Frozen):
     def row_of(self) -> dict[str, int]:
         return {text: j for j, text in enumerate(self.ids.tolist())}
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of all that there is one value of per sample: features (of sequences the static ones), then others."""
+        return (*self.layout.of_each(self.features)[1], *self.others)
+
+    def column(self, name: str) -> list[str | float | None] | None:
+        """The cells of such a column as texts and numbers, None where empty; None if there is no such column."""
+        _, names, values = self.layout.of_each(self.features)
+        if name in names:
+            return list(map(plain_value, values[:, names.index(name)].tolist()))
+        return list(map(plain_value, self.others[name])) if name in self.others else None
+
     @cached_property
     def largest(self) -> Floats:
         """(F,): the size of the largest value of each feature; 0 where nothing was measured"""
         return read_only(np.asarray(np.nan_to_num(np.abs(self.values)).max(axis=0)))
+
+    def with_levers(self, levers: Levers) -> Cohort:
+        """A table with a column for each lever behind those of its features."""
+        names = (*self.features, *levers.names)
+        return replace(self, layout=LeverLayout.of(self.values, levers), features=names)
+
+    @property
+    def plain(self) -> Cohort:
+        """The same without columns of levers: what the model sees"""
+        layout = self.layout.without_levers
+        return self if layout is self.layout else replace(self, layout=layout, features=self.features[: layout.width])
+
+    def with_values(self, values: Floats) -> Cohort:
+        """The same samples of a table with other values (n, F)."""
+        return replace(self, layout=replace(self.layout, values=values))
 
     def where(self, row: int) -> str:
         """'row 17 (id P-0042)', or 'row 17' if rows have no ids; counted from 1."""
@@ -231,12 +264,15 @@ class Cohort(Frozen):
             f" (id {visible(self.ids[row])})" if self.given_ids is not None else ""
         )
 
+    def where_in(self, row: int) -> str:
+        """The same of a row of `values`; of sequences with the step, from 0."""
+        j, step = self.layout.place_of(row)
+        return f"{self.where(j)}{step}"
+
     def cell(self, row: int, column: int) -> str:
         """A cell of `values` in words: "column 'bp', row 17 (id P-0042)"; for sequences with the step, counted from
         0."""
-        name = f"column {self.features[column]!r}"
-        j, step = self.layout.place_of(row)
-        return f"{name}, {self.where(j)}{step}"
+        return f"column {self.features[column]!r}, {self.where_in(row)}"
 
     def measured(self, column: int) -> tuple[Floats, NDArray[np.int64]]:
         """All values of a column, and the sample of each."""
@@ -307,6 +343,17 @@ def _by_id(static: Any, ids: Text | None, n: int) -> tuple[Any, list[str]]:
     return static.iloc[[place[text] for text in ids.tolist()]], []
 
 
+def plain_value(cell: Any) -> Any:
+    """A cell of any kind of table as a text or a float; None if it is empty."""
+    if isinstance(cell, np.generic):
+        cell = cell.item()
+    if cell is None or str(cell) in ("", "nan", "NaT", "<NA>"):
+        return None
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    return float(cell) if isinstance(cell, (int, float)) else str(cell)
+
+
 def in_cohort_order(values: Any, cohort: Cohort) -> Any:
     """A pandas Series sorted like the cohort, if its labels are the cohort's ids; a tensor as an array; anything else
     unchanged.
@@ -326,6 +373,13 @@ def in_cohort_order(values: Any, cohort: Cohort) -> Any:
             "belongs to whom. Give it the ids as index, or pass series.to_numpy() in the cohort's order."
         )
     return values.to_numpy()[[place[i] for i in cohort.ids.tolist()]]
+
+
+def is_number(value: Any) -> bool:
+    """Of a real type, and no integer beyond float64."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return False
+    return not isinstance(value, int) or abs(value) <= sys.float_info.max
 
 
 def real_numbers(values: Any) -> Floats:

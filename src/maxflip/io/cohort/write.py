@@ -45,7 +45,7 @@ class CohortFiles:
     """cohort: columns of the cohort's file   samples: per-sample columns, for sequences in a static file"""
 
     def __init__(self, problem: Problem) -> None:
-        people, ragged = problem.cohort, problem.cohort.ragged
+        people, ragged = problem.cohort.plain, problem.cohort.ragged
         self.people = people
         self.cohort = self.samples = _Columns(people.features, people.values)
         self.static_features: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class CohortFiles:
 
 def _steps_that_change(problem: Problem, ragged: Ragged) -> NDArray[np.bool_] | None:
     """(N,): the steps whose values may change; None: all of them."""
-    drawing = {name for b in problem.budgets.values() for name, weight in b.weights.items() if weight > 0}
+    drawing = {name for budget in problem.budgets.values() for name in budget.drawing}
     changing = [i for i, name in enumerate(problem.cohort.features) if name in drawing]
     everyone = np.arange(len(problem))
     step = problem.slots.steps(everyone, np.arange(problem.width))
