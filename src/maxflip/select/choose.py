@@ -230,8 +230,8 @@ def _contending(offer: _Offer, per_share: Floats, known: Chosen | None) -> _Offe
 def _total_draw(problem: Problem, bill: Bill, share: Floats) -> Floats:
     """(c,): sum_r weight_r share_r over the finite budgets, with the weights of `thrift`.
 
-    If only counts are finite: |d / spread|^2 of the change d. If only fees are, which differ: the sum, and of equal ones
-    the smaller change.
+    If only counts are finite: |d / spread|^2 of the change d. If only fees are, which differ: the sum, and of equal
+    ones the smaller change.
     """
     ledger = problem.ledger
     finite = np.isfinite(ledger.amounts)
