@@ -6,7 +6,7 @@ import math
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -49,6 +49,7 @@ class Cohort(Frozen):
     whole_features: tuple[str, ...]  # columns of an integer or boolean type
     ignored: tuple[str, ...]  # columns of the source that are no features
     source: str  # what messages call it: a file name, or "cohort"
+    others: Mapping[str, Any] = field(default_factory=lambda: FrozenMap({}), repr=False)  # cells of columns beside them
 
     @classmethod
     def table(
@@ -76,6 +77,7 @@ class Cohort(Frozen):
             raise InputError(faults)
         features = None if features is None else [str(n) for n in features]
         columns, index = columns_of(data, features, source)
+        is_read = columns is data  # from a file, whose reader keeps what is beside the features
         names = [c.name for c in columns]
         faults = name_faults(names, features, id, source)
         if faults:
@@ -103,6 +105,7 @@ class Cohort(Frozen):
             whole_features=tuple(n for n in wanted if by_name[n].is_whole),
             ignored=tuple(n for n in names if n not in wanted and n != id),
             source=source,
+            others=FrozenMap({n: by_name[n].cells for n in names if n not in wanted and n != id and not is_read}),
         )
 
     @classmethod
@@ -219,6 +222,18 @@ class Cohort(Frozen):
     def row_of(self) -> dict[str, int]:
         return {text: j for j, text in enumerate(self.ids.tolist())}
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of all that there is one value of per sample: features (of sequences the static ones), then others."""
+        return (*self.layout.of_each(self.features)[1], *self.others)
+
+    def column(self, name: str) -> list[str | float | None] | None:
+        """The cells of such a column as texts and numbers, None where empty; None if there is no such column."""
+        _, names, values = self.layout.of_each(self.features)
+        if name in names:
+            return list(map(plain_value, values[:, names.index(name)].tolist()))
+        return list(map(plain_value, self.others[name])) if name in self.others else None
+
     @cached_property
     def largest(self) -> Floats:
         """(F,): the size of the largest value of each feature; 0 where nothing was measured"""
@@ -303,6 +318,17 @@ def _by_id(static: Any, ids: Text | None, n: int) -> tuple[Any, list[str]]:
             "it the ids as index, or pass static.to_numpy() in the order of the sequences."
         ]
     return static.iloc[[place[text] for text in ids.tolist()]], []
+
+
+def plain_value(cell: Any) -> Any:
+    """A cell of any kind of table as a text or a float; None if it is empty."""
+    if isinstance(cell, np.generic):
+        cell = cell.item()
+    if cell is None or str(cell) in ("", "nan", "NaT", "<NA>"):
+        return None
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    return float(cell) if isinstance(cell, (int, float)) else str(cell)
 
 
 def in_cohort_order(values: Any, cohort: Cohort) -> Any:

@@ -39,6 +39,7 @@ from maxflip.problem.facts import Facts
 from maxflip.problem.goal import Goal
 from maxflip.problem.limits import Limits, are_observed, read_limits
 from maxflip.problem.must_hold import Requirement, Scenarios, read_must_hold, scenarios_of
+from maxflip.problem.quotas import Quota, Quotas, read_quotas
 from maxflip.problem.sanity import input_notices
 from maxflip.problem.terms import Terms, read_terms, with_replaced
 
@@ -70,6 +71,8 @@ class Problem(Frozen):
         sought. The sum is over the finite budgets; budgets that are not named have weight 1.
         include: ids that must be picked; those in the wanted class already are left alone.
         exclude: ids that must never be picked.
+        quotas: a list of Quota((column, value), at_least=..., at_most=...): how many of those picked belong to a group,
+            as people (int) or as a share of those picked (float). None: any number.
         must_hold: a list of Uptake(share) and Rounded({feature: step}), at most one of each: flips must also pass when
             changes are carried out like that. None: the full change alone counts.
 
@@ -77,10 +80,11 @@ class Problem(Frozen):
 
         max sum_j v_j z_j   s.t.  sum_j z_j a_r(d_j) <= B_r,   confidence(x_j + d_j) >= required where z_j = 1,
                                   x_j + d_j inside its limits,   z_j in {0, 1}
+                                  sum_j c_qj z_j <= b_q for every quota q
                                   the same confidence at x_j + c(d_j) for every scenario c of `must_hold`
 
         d_j: the change of sample j, (K,)   x: start, (n, K)   v: worth, (n,)   B, a: ledger
-        confidence, required: goal   include, exclude: row numbers
+        confidence, required: goal   include, exclude: row numbers   c, b: coefficients and amounts of quotas
     """
 
     classifier: Classifier
@@ -97,6 +101,7 @@ class Problem(Frozen):
     thrift: Mapping[str, float]  # by budget; 1 where it is not named
     include: Rows
     exclude: Rows
+    quotas: Quotas
     scenarios: Scenarios  # of must_hold
     rounding: tuple[Rounding, ...]  # of each member, as the probe saw it
     guard: float  # a flip must pass by this much more than asked: rounding differs between batch sizes
@@ -122,6 +127,7 @@ class Problem(Frozen):
         thrift: Mapping[str, float] | None = None,
         include: Iterable[str | int] | None = None,
         exclude: Iterable[str | int] | None = None,
+        quotas: Sequence[Quota] | None = None,
         must_hold: Requirement | Sequence[Requirement] | None = None,
     ) -> None:
         check_classifier(classifier)
@@ -135,6 +141,8 @@ class Problem(Frozen):
         values, of_worth = read_worth(worth, people)
         faults += of_worth
         picked, barred, more = read_picks(include, exclude, people)
+        faults += more
+        asked, more = read_quotas(quotas, people, barred)
         faults += more
         allowed, more = people.layout.read_steps(steps, people.where)
         faults += [*more, *people.layout.classifier_faults(classifier)]
@@ -157,6 +165,7 @@ class Problem(Frozen):
         settle("worth", read_only(values))
         settle("include", read_only(picked))
         settle("exclude", read_only(barred))
+        settle("quotas", asked)
         settle("scenarios", scenarios_of(requirements, people.features, slots.feature))
         settle("rounding", probed.rounding)
         settle("facts", Facts(classifier, people))
@@ -383,8 +392,10 @@ def _notices_of_changeable(problem: Problem, drawing: Collection[str]) -> list[s
 
 def _notices(problem: Problem, steps: Any) -> list[str]:
     notices, cohort, features = [], problem.cohort, problem.cohort.features
-    if cohort.ignored:
-        notices.append(f"{cohort.source}: columns that are no features are ignored: {', '.join(cohort.ignored)}.")
+    used = {quota.group[0] for quota in problem.quotas.asked if isinstance(quota.group, tuple)}
+    ignored = [name for name in cohort.ignored if name not in used]
+    if ignored:
+        notices.append(f"{cohort.source}: columns that are no features are ignored: {', '.join(ignored)}.")
     notices += cohort.layout.notices(steps, problem.classifier.dtype)
     outside = problem.limits.outside(problem.start)
     problem.slots.clear_absent(np.arange(len(cohort)), outside)

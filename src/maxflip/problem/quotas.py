@@ -1,0 +1,271 @@
+"""Quotas: how many of those picked belong to a group. They are rows of the program beside the budgets.
+
+    at least the share s of those picked    sum_j (s - q_j) z_j <= 0        q_j: whether sample j belongs to the group
+    at most the share s of those picked     sum_j (q_j - s) z_j <= 0        z_j: whether it is picked
+    at least k people                       sum_j -q_j z_j <= -k
+    at most k people                        sum_j q_j z_j <= k
+
+Whether a plan keeps them is decided in whole numbers. A share is the decimal number that is written: 0.4 is 2/5, and not
+the float64 beside it, of which 4 in 10 would fall short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from maxflip._util.faults import Fault, about, wrong
+from maxflip._util.frozen import Frozen, read_only
+from maxflip._util.messages import counted, shown
+from maxflip._util.types import Floats, Mask, Rows
+from maxflip.data.cohort import Cohort
+from maxflip.problem.members import Group, read_group
+
+Amount = int | float
+
+
+@dataclass(frozen=True)
+class Quota:
+    """How many of those picked belong to a group: at least so many, at most so many, or both.
+
+    A whole number (an int, such as 40) is a number of people, and a float, such as 0.4, a share of those picked: 1 is one
+    person, 1.0 is everybody. Those in the wanted class already are not picked, and do not count.
+
+    Args:
+        group: (column, value): those with this value in a column, a feature or another column of the cohort; or a list
+            of ids.
+        at_least: an int >= 1, or a float in (0, 1]; None: any number.
+        at_most: an int >= 0, or a float in (0, 1]; None: any number.
+    """
+
+    group: tuple[str, str | float] | Collection[str]
+    at_least: Amount | None = None
+    at_most: Amount | None = None
+
+    @property
+    def name(self) -> str:
+        """The group in words: "sex = 'F'", "3 people named by id"."""
+        if isinstance(self.group, tuple):
+            column, value = self.group
+            return f"{column} = {value!r}" if isinstance(value, str) else f"{column} = {value:.15g}"
+        return f"{counted(len(self.group), 'person', 'people')} named by id"
+
+    @property
+    def bounds(self) -> str:
+        """"at least 40 %", "at least 3, at most 20"."""
+        sides = (("at least", self.at_least), ("at most", self.at_most))
+        return ", ".join(f"{side} {amount_in_words(amount)}" for side, amount in sides if amount is not None)
+
+
+def amount_in_words(amount: Amount) -> str:
+    """
+    >>> amount_in_words(0.4), amount_in_words(0.125), amount_in_words(1200)
+    ('40 %', '12.5 %', '1,200')
+    """
+    return f"{float(100 * share_of(amount)):.15g} %" if isinstance(amount, float) else f"{amount:,}"
+
+
+def share_of(amount: float) -> Fraction:
+    """The decimal number that a share is written as.
+
+    >>> share_of(0.4)
+    Fraction(2, 5)
+    """
+    return Fraction(repr(float(amount)))
+
+
+@dataclass(frozen=True)
+class Side:
+    """One bound of a quota.   quota: its number among all   sign: 1 for at most, -1 for at least   amount: as it is asked
+
+    The group may have `count` of `picked` people if  sign (count - share picked) <= 0, or sign (count - amount) <= 0.
+    """
+
+    quota: int
+    sign: int
+    amount: Amount
+
+    def allows(self, count: int, picked: int) -> bool:
+        most = share_of(self.amount) * picked if isinstance(self.amount, float) else self.amount
+        return self.sign * (count - most) <= 0
+
+
+@dataclass(frozen=True, eq=False)
+class Quotas(Frozen):
+    """Quotas over n samples, one row for each bound: picked samples z keep it if  coefficients z <= amounts.
+
+    asked: as they are asked, their groups settled   inside (len(asked), n): who belongs to each group
+    """
+
+    asked: tuple[Quota, ...]
+    inside: Mask
+
+    def __len__(self) -> int:
+        """Q: the number of rows"""
+        return len(self.sides)
+
+    @cached_property
+    def sides(self) -> tuple[Side, ...]:
+        """(Q,)"""
+        found = []
+        for number, quota in enumerate(self.asked):
+            for sign, amount in ((-1, quota.at_least), (1, quota.at_most)):
+                if amount is not None:
+                    found.append(Side(number, sign, amount))
+        return tuple(found)
+
+    @cached_property
+    def _shares(self) -> tuple[Fraction, ...]:
+        """(Q,): of each row; 0 if it has a number
+
+        Not more than n people are picked, so that a share may be replaced by the nearest fraction inside its bound with a
+        denominator of at most n. Then what people add up to is a multiple of 1 / denominator, and rounding cannot hide
+        that a quota is missed.
+        """
+        most = self.inside.shape[1]
+        found = []
+        for side in self.sides:
+            if not isinstance(side.amount, float):
+                found.append(Fraction(0))
+            elif side.sign < 0:
+                found.append(least_fraction(share_of(side.amount), most))
+            else:
+                found.append(1 - least_fraction(1 - share_of(side.amount), most))
+        return tuple(found)
+
+    @cached_property
+    def coefficients(self) -> Floats:
+        """(Q, n)"""
+        rows = [
+            side.sign * (self.inside[side.quota] - float(share))
+            for side, share in zip(self.sides, self._shares, strict=True)
+        ]
+        return read_only(np.array(rows, dtype=np.float64).reshape(len(rows), self.inside.shape[1]))
+
+    @cached_property
+    def amounts(self) -> Floats:
+        """(Q,): 0 for shares"""
+        each = [0 if isinstance(side.amount, float) else side.sign * side.amount for side in self.sides]
+        return read_only(np.array(each, dtype=np.float64))
+
+    @cached_property
+    def steps(self) -> Floats:
+        """(Q,): sums of a row's coefficients are multiples of this"""
+        return read_only(np.array([1.0 / share.denominator for share in self._shares], dtype=np.float64))
+
+    def counts(self, rows: Rows) -> list[int]:
+        """How many of the samples `rows` belong to each group."""
+        return [int(count) for count in self.inside[:, rows].sum(axis=1)]
+
+    def broken(self, rows: Rows) -> list[int]:
+        """The rows that a plan with these samples breaks; decided exactly."""
+        counts = self.counts(rows)
+        return [q for q, side in enumerate(self.sides) if not side.allows(counts[side.quota], len(rows))]
+
+    def hold(self, rows: Rows) -> bool:
+        return not self.broken(rows)
+
+    @property
+    def demanding(self) -> tuple[int, ...]:
+        """The rows that a plan without anybody breaks: at least so many people."""
+        return tuple(q for q, side in enumerate(self.sides) if side.sign < 0 and not isinstance(side.amount, float))
+
+    def demanded(self) -> Rows:
+        """Rows of the samples that a quota asks at least so many of."""
+        asked = [self.sides[q].quota for q in self.demanding]
+        return np.flatnonzero(self.inside[asked].any(axis=0))
+
+    def worth(self, worth: Floats, prices: Floats) -> Floats:
+        """(n,): v_j - sum_q price_q c_qj, what a sample is worth at prices (Q,) of the quotas"""
+        return worth - prices @ self.coefficients if len(self) else worth
+
+
+def least_fraction(share: Fraction, most: int) -> Fraction:
+    """The least fraction >= share whose denominator is at most `most`.
+
+    The neighbour above p / q in the Farey sequence of that order is a / b with a q - p b = 1 and the largest such b.
+
+    >>> least_fraction(Fraction("0.3333333333333333"), 1000), least_fraction(Fraction("0.001"), 10)
+    (Fraction(1, 3), Fraction(1, 10))
+    """
+    near = share.limit_denominator(most)
+    if near >= share:
+        return near
+    p, q = near.numerator, near.denominator
+    b = -pow(p, -1, q) % q
+    b += (most - b) // q * q
+    return Fraction(1 + b * p, b * q)
+
+
+def read_quotas(given: Any, cohort: Cohort, exclude: Rows) -> tuple[Quotas, list[Fault]]:
+    """quotas of a Problem, and their faults.   exclude: rows that must not be picked"""
+    if given is None:
+        return Quotas((), np.zeros((0, len(cohort)), dtype=bool)), []
+    listed = [given] if isinstance(given, Quota) else list(given) if isinstance(given, (list, tuple)) else None
+    if listed is None or not all(isinstance(one, Quota) for one in listed):
+        wanted = "a list of Quota(('sex', 'F'), at_least=0.4)"
+        return Quotas((), np.zeros((0, len(cohort)), dtype=bool)), [
+            about("quotas", f"got {shown(given)}; wanted {wanted}.")
+        ]
+    asked, inside, faults = [], [], []
+    for number, quota in enumerate(listed, start=1):
+        group, members, found = read_group(("quotas", "group"), quota.group, cohort)
+        sides = {name: getattr(quota, name) for name in ("at_least", "at_most")}
+        found += _bound_faults(sides)
+        if not found:
+            can_be_picked = members.copy()
+            can_be_picked[exclude] = False
+            found += _size_faults(quota, int(can_be_picked.sum()))
+        faults += [replace(fault, entries=(number,)) for fault in found]
+        asked.append(Quota(group, *(None if found else _plain(amount) for amount in sides.values())))
+        inside.append(members)
+    shape = (len(asked), len(cohort))
+    return Quotas(tuple(asked), read_only(np.array(inside, dtype=bool).reshape(shape))), faults
+
+
+def _is_number(amount: Any) -> bool:
+    is_real = isinstance(amount, (int, float, np.integer, np.floating))
+    return is_real and not isinstance(amount, bool) and (isinstance(amount, int) or np.isfinite(amount))
+
+
+def _plain(amount: Any) -> Amount | None:
+    if amount is None:
+        return None
+    return int(amount) if isinstance(amount, (int, np.integer)) else float(amount)
+
+
+def _bound_faults(sides: Mapping[str, Any]) -> Iterator[Fault]:
+    """Of the bounds by themselves, and beside each other."""
+    if all(amount is None for amount in sides.values()):
+        yield about(("quotas", "at_least"), "give at least one of the two.", ("quotas", "at_most"))
+    sound = True
+    for name, amount in sides.items():
+        place, least = ("quotas", name), 0 if name == "at_most" else 1
+        if amount is None:
+            continue
+        if not _is_number(amount):
+            fault = wrong(place, amount, "must be a whole number of people, or a share of those picked in (0, 1].")
+        elif not isinstance(amount, (float, np.floating)):
+            fault = None if amount >= least else wrong(place, amount, f"must be at least {least}, as a number of people.")
+        elif amount.is_integer() and amount != 1:
+            fault = wrong(place, amount, f"a float is a share of those picked. Write {int(amount)} for so many people.")
+        else:
+            fault = None if 0 < amount <= 1 else wrong(place, amount, "a float is a share of those picked, in (0, 1].")
+        if fault is not None:
+            sound = False
+            yield fault
+    low, high = sides["at_least"], sides["at_most"]
+    alike = isinstance(low, (float, np.floating)) == isinstance(high, (float, np.floating))
+    if sound and low is not None and high is not None and alike and low > high:
+        yield about(("quotas", "at_least"), f"{low} is above at_most {high}. Swap them.", ("quotas", "at_most"))
+
+
+def _size_faults(quota: Quota, size: int) -> Iterator[Fault]:
+    """size: how many of the group may be picked"""
+    if quota.at_least is not None and not isinstance(quota.at_least, (float, np.floating)) and quota.at_least > size:
+        says = f"the group has only {counted(size, 'sample')} that may be picked. Ask for fewer."
+        yield wrong(("quotas", "at_least"), quota.at_least, says)
