@@ -91,7 +91,8 @@ def solve(
         made = [*stands, *([] if proposal.picked is None else [proposal.picked])]
         known = shared.places_of(max(made, key=partial(_worth, problem))) if made else None
         effort = EFFORT_AGAIN if stands else 1.0
-        chosen = choice(problem, shared.rows, shared.changes, must, proposal.prices, known=known, effort=effort)
+        more: dict[str, Any] = {"quota_prices": proposal.quota_prices, "known": known, "effort": effort}
+        chosen = choice(problem, shared.rows, shared.changes, must, proposal.prices, **more)
         selection = _best(problem, [shared.those(chosen.picked), *stands])
         if not np.isin(must, selection.rows).all():
             raise ModelError("include: a flip that must be picked does not hold when the model sees the sample alone.")

@@ -57,7 +57,8 @@ class Proposal:
 
     rows (c,)   changes (c, F)   known: rows with a known flip, also if it is too dear to be offered
     unreachable: rows, proved   unusable: rows whose model output was not finite
-    prices: by budget name   bound: proved for any plan   estimate: not proved
+    prices: by budget name   quota_prices (Q,): of the rows of `problem.quotas`, if the solver has any
+    bound: proved for any plan   estimate: not proved
     notices: sentences about the run, for the plan
     ceilings: bound and estimate as functions of the budgets
     pool: all flips found that may be useful for another question; None: those offered here
@@ -70,6 +71,7 @@ class Proposal:
     unreachable: Rows = field(default_factory=no_rows)
     unusable: Rows = field(default_factory=no_rows)
     prices: Mapping[str, float] | None = None
+    quota_prices: Floats | None = None
     price_ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     bound: float | None = None
     estimate: float | None = None

@@ -2,6 +2,9 @@
 
 The plane g . d = r approximates the sample's surface near its flip. It predicts the cheapest flip at any prices, its
 draw on the budgets and the derivative of the draw in the prices, without calling the classifier.
+
+Prices are (m + Q,): of the budgets, then of the quotas; (m,) if those of the quotas are 0. The price of a quota changes
+what a sample is worth: v_j - sum_q price_q c_qj. Its cheapest flips stay the same.
 """
 
 from __future__ import annotations
@@ -63,10 +66,12 @@ class Shard:
     def __init__(self, problem: Problem, rows: Rows, prices: Floats) -> None:
         self.problem, self.rows = problem, rows
         self.forms = problem.linear if linear.applies(problem.linear, problem.goal) else None  # None if not exact
-        self.surface = Surface(problem, rows, FeaturePrices.at(problem, prices))
+        self.budgets = slice(len(problem.ledger.names))
+        self.surface = Surface(problem, rows, FeaturePrices.at(problem, prices[self.budgets]))
         device, ledger, slots = self.surface.low.device, problem.ledger, problem.actionable
         self.worth = torch.tensor(problem.worth[rows], device=device)
         self.must = torch.tensor(np.isin(rows, problem.include), device=device)
+        self.quotas = torch.tensor(problem.quotas.coefficients[:, rows].T, device=device)  # (B, Q)
         self.squared = torch.tensor(ledger.squared[:, slots], device=device)
         self.absolute = torch.tensor(ledger.absolute[:, slots], device=device)
         self.bent = torch.tensor(_kinks(problem), device=device)
@@ -213,10 +218,11 @@ class Shard:
         return self._as_flips([self.rows[at.cpu().numpy()]], [exact.change[at]])
 
     def gain_and_draws(self, prices: Floats) -> tuple[float, Floats]:
-        """sum_j max(0, v_j - C_j) over these samples, and the draw of those with v_j > C_j, (m,)."""
+        """sum_j max(0, v_j - C_j) over these samples, and what those with v_j > C_j add to each row, (m + Q,)."""
         flips, gain, picked = self._picked_at(prices)
-        drawn = self.problem.ledger.consumption(flips.changes[picked])
-        return float(gain[picked].sum()), drawn.sum(axis=0)
+        drawn = self.problem.ledger.consumption(flips.changes[picked]).sum(axis=0)
+        counted = self.problem.quotas.coefficients[:, flips.rows[picked]].sum(axis=1)
+        return float(gain[picked].sum()), np.concatenate([drawn, counted])
 
     def average_at(self, tried: Floats, weights: Floats) -> FlipSet:
         """Each sample's average flip at those of the prices tried (K, m) at which it is picked, with weights (K,); at
@@ -237,7 +243,8 @@ class Shard:
         """The cheapest flips, what each gains (b,), and which gain anything or must be picked (b,). The prices are
         straight: flips that are cheapest at bent prices cost more, and D would be too low."""
         flips = self._exact_flips(self._at(prices, softness=0.0))
-        gain = self.problem.worth[flips.rows] - self.problem.ledger.consumption(flips.changes) @ prices
+        worth = self.problem.quotas.worth(self.problem.worth, prices[self.budgets.stop :])[flips.rows]
+        gain = worth - self.problem.ledger.consumption(flips.changes) @ prices[self.budgets]
         return flips, gain, (gain > 0) | np.isin(flips.rows, self.problem.include)
 
     def follow(self, prices: Floats, reach: float) -> None:
@@ -253,7 +260,8 @@ class Shard:
             self._keep(surface, best, at)
             return
         at = torch.nonzero(best.found).flatten()
-        worth = torch.where(self.must, torch.inf, self.worth - float(prices @ self.problem.ledger.count)).clamp_min(0.0)
+        own = self._worth_at(prices) - float(prices[self.budgets] @ self.problem.ledger.count)
+        worth = torch.where(self.must, torch.inf, own).clamp_min(0.0)
         some = at if len(at) < SHARD.many else at[:: len(at) // SHARD.some]
         before = best.cost.clone()
         gradient.follow(surface, best, some, among, worth)
@@ -278,6 +286,11 @@ class Shard:
     def _worth_at_least(self) -> torch.Tensor:
         return self.worth.clamp_min(1e-300)
 
+    def _worth_at(self, prices: Floats) -> torch.Tensor:
+        """(B,): what each is worth at the prices of the quotas"""
+        own = prices[self.budgets.stop :]
+        return self.worth - self.quotas @ torch.as_tensor(own, device=self.worth.device) if len(own) else self.worth
+
     def _known(self, prices: Floats, reach: float) -> tuple[Surface, gradient.Best, torch.Tensor]:
         surface = self._at(prices)
         best = self._best(surface)
@@ -292,8 +305,9 @@ class Shard:
         flip = cheapest_into_halfspace(self.g, self.r, s, l, low, high)
         y = flip.change.abs()
         taken = self.found & flip.reachable & (self.g != 0).any(dim=1)
-        gain = torch.where(taken, self.worth - self._charged(cost(flip.change, s, l), prices), -torch.inf)
-        draws = y**2 @ squared.T + y @ self.absolute.T + self.count  # (B, m)
+        gain = torch.where(taken, self._worth_at(prices) - self._charged(cost(flip.change, s, l), prices), -torch.inf)
+        draws = y**2 @ squared.T + y @ self.absolute.T + self.count
+        draws = torch.cat([draws, self.quotas], dim=1)  # (B, m + Q)
         sure = self.must & taken
         if softness == 0:
             p = ((gain > 0) | sure).to(gain)
@@ -304,7 +318,8 @@ class Shard:
         p = torch.where(sure, 1.0, torch.sigmoid(gain / width))
         value = torch.where(sure, gain, soft).sum()
         turn = torch.where(sure, 0.0, p * (1 - p) / width)
-        hessian = draws.T @ (turn[:, None] * draws) + self._bend(p, y, s, squared)
+        hessian = draws.T @ (turn[:, None] * draws)
+        hessian[self.budgets, self.budgets] += self._bend(p, y, s, squared)
         return DualPart(float(value), -(p @ draws).cpu().numpy(), hessian.cpu().numpy())
 
     def _bend(self, p: torch.Tensor, y: torch.Tensor, s: torch.Tensor, squared: torch.Tensor) -> torch.Tensor:
@@ -328,10 +343,10 @@ class Shard:
 
     def gains(self, prices: Floats) -> Floats:
         """(B,): v_j - C_j at these prices, with all known flips; -inf without one"""
-        return self.problem.worth[self.rows] - self.costs(prices)
+        return self._worth_at(prices).cpu().numpy() - self.costs(prices[self.budgets])
 
     def costs(self, prices: Floats) -> Floats:
-        """(B,): C_j at these prices, with all known flips; inf without one
+        """(B,): C_j at these prices of the budgets, with all known flips; inf without one
 
         Free features cost nothing here. (Searches give them a tiny price, so that changes stay finite.)
         """
@@ -347,8 +362,8 @@ class Shard:
         return float(np.where(must, gain, np.maximum(gain, 0.0)).sum())
 
     def relative_costs(self, prices: Floats) -> Floats:
-        """C_j / v_j of the samples with a flip and a positive worth"""
-        costs, worth = self.costs(prices), self.problem.worth[self.rows]
+        """C_j / v_j of the samples with a flip and a positive worth, without quotas"""
+        costs, worth = self.costs(prices[self.budgets]), self.problem.worth[self.rows]
         some = np.isfinite(costs) & (worth > 0)
         return costs[some] / worth[some]
 
@@ -361,12 +376,13 @@ class Shard:
         lower = torch.full_like(self.worth, torch.inf)
         lower[at] = linear.lower_bounds(surface, self.forms, at)
         # Searches give a feature with price 0 a tiny one instead: subtract the cost that this adds.
-        free = torch.as_tensor((prices @ (self.problem.ledger.squared + self.problem.ledger.absolute)) == 0)
+        own = prices[self.budgets]
+        free = torch.as_tensor((own @ (self.problem.ledger.squared + self.problem.ledger.absolute)) == 0)
         floor = torch.where(free[self.surface.columns.cpu()].to(lower.device), surface.squared, 0.0)
         furthest = torch.maximum(surface.low.abs(), surface.high.abs())
         saved = torch.where(floor > 0, floor * furthest**2, 0.0).sum(dim=1)
         lower = torch.where(torch.isinf(lower), lower, (lower - saved).clamp_min(0.0))
-        gain = self.worth - lower * (1 - 1e-12) - float(prices @ self.problem.ledger.count)
+        gain = self._worth_at(prices) - lower * (1 - 1e-12) - float(own @ self.problem.ledger.count)
         gain = torch.where(self.must & torch.isfinite(gain), gain, gain.clamp_min(0.0))
         return np.asarray(gain.cpu().numpy())
 
@@ -381,20 +397,21 @@ class Shard:
         return np.asarray(self.rows[(self.surface.broken & ~self.found).cpu().numpy()])
 
     def offered(
-        self, prices: Floats, band: float, most: float, latest: int = SHARD.latest, dearest: float = np.inf
+        self, prices: Floats, band: float, most: float, latest: int = SHARD.latest, dearest: float | None = np.inf
     ) -> FlipSet:
         """Candidates at these prices: each sample's cheapest flip; its cheapest at bent prices, whose total draw is
         what the market cleared; and alternatives from the first and the latest searches.
 
         Alternatives are kept for samples whose net gain lies in [-band, most] x worth. They cost at most band x worth
-        more than the cheapest flip. Samples whose net gain is below -dearest x worth offer nothing.
+        more than the cheapest flip. Samples whose net gain is below -dearest x worth offer nothing. If `dearest` is
+        None, all offer something, also those that are worth nothing.
         """
         costs = self._costs(self._at(prices, softness=0.0))
         best = self._cheapest(costs)
         slack = band * self.worth
-        gain = self.worth - self._charged(best.cost, prices)
+        gain = self._worth_at(prices) - self._charged(best.cost, prices)
         near = (gain >= -slack) & (gain <= most * self.worth)
-        offered = best.found & (self.must | (gain >= -dearest * self.worth))
+        offered = best.found if dearest is None else best.found & (self.must | (gain >= -dearest * self.worth))
         rows, changes = [self.rows[offered.cpu().numpy()]], [best.change[offered]]
         if self.has_kinks:
             bent = self._best(self._at(prices)).change
@@ -426,8 +443,9 @@ class Shard:
         Flips are searched at bent prices too, so that their total draw is what the market cleared. At straight prices
         all samples would move only the cheapest feature.
         """
-        plain = FeaturePrices.at(self.problem, prices)
-        bend = SHARD.bend * softness * (prices @ self.bent.cpu().numpy())
+        own = prices[self.budgets]
+        plain = FeaturePrices.at(self.problem, own)
+        bend = SHARD.bend * softness * (own @ self.bent.cpu().numpy())
         return self.surface.repriced(FeaturePrices(plain.squared + bend, plain.absolute))
 
     def _cost(self, surface: Surface) -> torch.Tensor:
@@ -461,24 +479,24 @@ class Shard:
         return best
 
     def _competitive(self, price: torch.Tensor, prices: Floats, reach: float) -> torch.Tensor:
-        affordable = self._charged(price, prices) <= reach * self.worth
+        affordable = self._charged(price, prices) <= reach * self._worth_at(prices)
         return torch.nonzero(self.found & (self.must | affordable)).flatten()
 
     def _contested(self, price: torch.Tensor, prices: Floats) -> torch.Tensor:
         """Samples for which a cheaper flip may matter: those whose flip is neither very cheap nor much dearer than
         their worth."""
-        charged = self._charged(price, prices)
+        charged, worth = self._charged(price, prices), self._worth_at(prices)
         dear = SHARD.dear_later if self.followed > 1 else SHARD.dear
-        some = (charged >= SHARD.cheap * self.worth) & (charged <= dear * self.worth)
+        some = (charged >= SHARD.cheap * worth) & (charged <= dear * worth)
         return torch.nonzero(self.found & (self.must | some)).flatten()
 
     def _charged(self, price: torch.Tensor, prices: Floats) -> torch.Tensor:
         """Cost of flips with this price, count budgets included. If all features are free, the price is only the tiny
         one of searches, and is not charged."""
-        ledger, slots = self.problem.ledger, self.problem.actionable
-        is_free = not (prices @ (ledger.squared + ledger.absolute)[:, slots]).any()
+        ledger, slots, own = self.problem.ledger, self.problem.actionable, prices[self.budgets]
+        is_free = not (own @ (ledger.squared + ledger.absolute)[:, slots]).any()
         at_all = torch.where(torch.isfinite(price), 0.0, price) if is_free else price
-        return at_all + float(prices @ ledger.count)
+        return at_all + float(own @ ledger.count)
 
     def _keep(self, surface: Surface, best: gradient.Best, at: torch.Tensor) -> None:
         if self.problem.scenarios.step is not None:
