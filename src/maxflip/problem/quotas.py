@@ -11,6 +11,7 @@ the float64 beside it, of which 4 in 10 would fall short.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -80,18 +81,25 @@ def share_of(amount: float) -> Fraction:
 
 @dataclass(frozen=True)
 class Side:
-    """One bound of a quota.   quota: its number among all   sign: 1 for at most, -1 for at least   amount: as it is asked
+    """One bound of a quota.   quota: its number among all   sign: 1 for at most, -1 for at least
 
-    The group may have `count` of `picked` people if  sign (count - share picked) <= 0, or sign (count - amount) <= 0.
+    The group may have `count` of `picked` people if  sign (count - share picked) <= 0  or  sign (count - number) <= 0.
     """
 
     quota: int
     sign: int
-    amount: Amount
+    number: int
+    share: Fraction | None
 
-    def allows(self, count: int, picked: int) -> bool:
-        most = share_of(self.amount) * picked if isinstance(self.amount, float) else self.amount
-        return self.sign * (count - most) <= 0
+    @property
+    def part(self) -> Fraction:
+        """The share; 0 if it is a number."""
+        return Fraction(0) if self.share is None else self.share
+
+    def allows(self, count: Rows, picked: Rows) -> Mask:
+        """count, picked (k,) -> (k,)"""
+        most = self.number if self.share is None else self.share.numerator * picked
+        return np.asarray(self.sign * (count * self.part.denominator - most) <= 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,69 +118,65 @@ class Quotas(Frozen):
 
     @cached_property
     def sides(self) -> tuple[Side, ...]:
-        """(Q,)"""
-        found = []
-        for number, quota in enumerate(self.asked):
-            for sign, amount in ((-1, quota.at_least), (1, quota.at_most)):
-                if amount is not None:
-                    found.append(Side(number, sign, amount))
-        return tuple(found)
-
-    @cached_property
-    def _shares(self) -> tuple[Fraction, ...]:
-        """(Q,): of each row; 0 if it has a number
+        """(Q,)
 
         Not more than n people are picked, so that a share may be replaced by the nearest fraction inside its bound with a
         denominator of at most n. Then what people add up to is a multiple of 1 / denominator, and rounding cannot hide
         that a quota is missed.
         """
-        most = self.inside.shape[1]
-        found = []
-        for side in self.sides:
-            if not isinstance(side.amount, float):
-                found.append(Fraction(0))
-            elif side.sign < 0:
-                found.append(least_fraction(share_of(side.amount), most))
-            else:
-                found.append(1 - least_fraction(1 - share_of(side.amount), most))
+        found, most = [], self.inside.shape[1]
+        for number, quota in enumerate(self.asked):
+            if isinstance(quota.at_least, float):
+                found.append(Side(number, -1, 0, least_fraction(share_of(quota.at_least), most)))
+            elif quota.at_least is not None:
+                found.append(Side(number, -1, quota.at_least, None))
+            if isinstance(quota.at_most, float):
+                found.append(Side(number, 1, 0, 1 - least_fraction(1 - share_of(quota.at_most), most)))
+            elif quota.at_most is not None:
+                found.append(Side(number, 1, quota.at_most, None))
         return tuple(found)
 
     @cached_property
     def coefficients(self) -> Floats:
         """(Q, n)"""
-        rows = [
-            side.sign * (self.inside[side.quota] - float(share))
-            for side, share in zip(self.sides, self._shares, strict=True)
-        ]
+        rows = [side.sign * (self.inside[side.quota] - float(side.part)) for side in self.sides]
         return read_only(np.array(rows, dtype=np.float64).reshape(len(rows), self.inside.shape[1]))
 
     @cached_property
     def amounts(self) -> Floats:
         """(Q,): 0 for shares"""
-        each = [0 if isinstance(side.amount, float) else side.sign * side.amount for side in self.sides]
-        return read_only(np.array(each, dtype=np.float64))
+        return read_only(np.array([side.sign * side.number for side in self.sides], dtype=np.float64))
 
     @cached_property
     def steps(self) -> Floats:
         """(Q,): sums of a row's coefficients are multiples of this"""
-        return read_only(np.array([1.0 / share.denominator for share in self._shares], dtype=np.float64))
+        return read_only(np.array([1.0 / side.part.denominator for side in self.sides], dtype=np.float64))
 
-    def counts(self, rows: Rows) -> list[int]:
-        """How many of the samples `rows` belong to each group."""
-        return [int(count) for count in self.inside[:, rows].sum(axis=1)]
+    def counts(self, rows: Rows) -> Rows:
+        """(len(asked),): how many of the samples `rows` belong to each group"""
+        return np.asarray(self.inside[:, rows].sum(axis=1), dtype=np.int64)
 
     def broken(self, rows: Rows) -> list[int]:
         """The rows that a plan with these samples breaks; decided exactly."""
-        counts = self.counts(rows)
-        return [q for q, side in enumerate(self.sides) if not side.allows(counts[side.quota], len(rows))]
+        counts, picked = self.counts(rows), np.array(len(rows))
+        return [q for q, side in enumerate(self.sides) if not side.allows(counts[side.quota], picked)]
 
     def hold(self, rows: Rows) -> bool:
+        """Whether a plan with these samples keeps all quotas; decided exactly."""
         return not self.broken(rows)
+
+    def held_by_prefixes(self, rows: Rows) -> Mask:
+        """(len(rows) + 1,): whether the first 0, 1, 2, ... of these samples keep all quotas"""
+        picked = np.arange(len(rows) + 1)
+        counts = np.zeros((len(self.asked), len(rows) + 1), dtype=np.int64)
+        np.cumsum(self.inside[:, rows], axis=1, out=counts[:, 1:])
+        kept = [side.allows(counts[side.quota], picked) for side in self.sides]
+        return np.asarray(np.all([np.ones(len(rows) + 1, dtype=bool), *kept], axis=0))
 
     @property
     def demanding(self) -> tuple[int, ...]:
         """The rows that a plan without anybody breaks: at least so many people."""
-        return tuple(q for q, side in enumerate(self.sides) if side.sign < 0 and not isinstance(side.amount, float))
+        return tuple(q for q, side in enumerate(self.sides) if side.sign < 0 and side.share is None)
 
     def demanded(self) -> Rows:
         """Rows of the samples that a quota asks at least so many of."""
@@ -199,6 +203,35 @@ def least_fraction(share: Fraction, most: int) -> Fraction:
     b = -pow(p, -1, q) % q
     b += (most - b) // q * q
     return Fraction(1 + b * p, b * q)
+
+
+def keeping(quotas: Quotas, rows: Rows, first: int) -> Rows:
+    """An order of these samples (c,), as places in `rows`, of which many prefixes keep the quotas.
+
+    The next sample is the one with which the quotas are missed least; of those the one that comes first in `rows`. The
+    `first` samples of `rows` stay before all others.
+    """
+    kinds, kind = np.unique(quotas.inside[:, rows], axis=1, return_inverse=True)
+    kind = kind.reshape(-1)
+    sides = [
+        (side.sign, side.number, float(side.part), [int(inside) for inside in kinds[side.quota]])
+        for side in quotas.sides
+    ]
+    counts, order = [0] * len(sides), []
+
+    def missed(k: int) -> float:
+        """By how many people the quotas are missed in all, once one more of kind k is picked."""
+        picked = len(order) + 1
+        each = zip(counts, sides, strict=True)
+        return sum(max(0.0, sign * (n + of[k] - number - share * picked)) for n, (sign, number, share, of) in each)
+
+    for part in (np.arange(first), np.arange(first, len(rows))):
+        waiting = [deque(part[kind[part] == k].tolist()) for k in range(kinds.shape[1])]
+        while some := [k for k, those in enumerate(waiting) if those]:
+            best = min(some, key=lambda k: (round(missed(k), 6), waiting[k][0]))
+            order.append(waiting[best].popleft())
+            counts = [n + of[best] for n, (_, _, _, of) in zip(counts, sides, strict=True)]
+    return np.array(order, dtype=np.int64)
 
 
 def read_quotas(given: Any, cohort: Cohort, exclude: Rows) -> tuple[Quotas, list[Fault]]:

@@ -106,8 +106,8 @@ def choice(
             f"include: no flip is known for {len(without)} of these ids: {names}. "
             "Take them off the list, or widen limits."
         )
-    whole = offer = _offered(problem, rows, bill, needed)
-    guess = _per_share(problem, prices, quota_prices)
+    whole = offer = offered(problem, rows, bill, needed)
+    guess = per_share(problem, prices, quota_prices)
     if guess is not None and offer.candidates.share.size and offer.candidates.samples > CHOICE.exact:
         offer = _contending(whole, guess, known)
     if not len(offer.place):
@@ -136,19 +136,19 @@ def choice(
 
 
 def _solved(
-    offer: _Offer, guess: Floats | None, known: Chosen | None
-) -> tuple[_Offer, Relaxed | None, Chosen | None]:
+    offer: Offer, guess: Floats | None, known: Chosen | None
+) -> tuple[Offer, Relaxed | None, Chosen | None]:
     """The offer, with the indices in it of the known selection; its relaxation; and the best selection found."""
     relaxation = relaxed(offer.candidates, guess, gap=CHOICE.rough_gap if known is not None else 0.0)
     offer = replace(offer, known=None if known is None else _lawful(offer, known))
     return offer, relaxation, None if relaxation is None else _within(offer, relaxation)
 
 
-def _worth(offer: _Offer, picked: Chosen) -> float:
+def _worth(offer: Offer, picked: Chosen) -> float:
     return float(offer.candidates.worth[picked].sum())
 
 
-def _filled(offer: _Offer, picked: Chosen, prices: Floats) -> Chosen:
+def _filled(offer: Offer, picked: Chosen, prices: Floats) -> Chosen:
     """Insert samples that fit into what is left; exchange samples for others of greater worth."""
     picked = _insert(offer, picked)
     found = exchanged(offer.candidates, prices, _nearly_all(offer.candidates, picked), picked)
@@ -163,7 +163,7 @@ def _nearly_all(candidates: Candidates, picked: Chosen) -> Floats:
     return room
 
 
-def _lawful(offer: _Offer, known: Chosen) -> Chosen | None:
+def _lawful(offer: Offer, known: Chosen) -> Chosen | None:
     """Indices in the offer of the known selection; None if it is infeasible.   known: indices given to `choice`; those
     not offered are dominated"""
     there = np.flatnonzero(np.isin(offer.place, known))
@@ -173,7 +173,7 @@ def _lawful(offer: _Offer, known: Chosen) -> Chosen | None:
     return there if once and covers and offer.keeps(there) else None
 
 
-def _thrifty(offer: _Offer, picked: Chosen, relaxation: Relaxed | None) -> Chosen:
+def _thrifty(offer: Offer, picked: Chosen, relaxation: Relaxed | None) -> Chosen:
     """A selection of the same worth that draws less and keeps every budget exactly; `picked` if none is found."""
     candidates = offer.candidates
     if relaxation is None or not len(picked):
@@ -190,7 +190,7 @@ def _thrifty(offer: _Offer, picked: Chosen, relaxation: Relaxed | None) -> Chose
 
 
 @dataclass(frozen=True, eq=False)
-class _Offer:
+class Offer:
     """The candidates to choose from.   place (c,): index of each in the arguments of `choice`   bill: of the candidates
 
     rows (c,): of their samples   total_draw (c,): as in `_total_draw`   known: indices of a feasible selection
@@ -212,7 +212,7 @@ class _Offer:
         return not self.bill.of(picked).overspent() and self.quotas.hold(self.rows[picked])
 
 
-def _offered(problem: Problem, rows: Rows, bill: Bill, must: Rows) -> _Offer:
+def offered(problem: Problem, rows: Rows, bill: Bill, must: Rows) -> Offer:
     """The candidates grouped by sample, with finite budgets only. Candidates that exceed a budget on their own, are
     worth nothing or are dominated are removed; but what is worth nothing may help to keep a quota."""
     quotas = problem.quotas
@@ -235,10 +235,10 @@ def _offered(problem: Problem, rows: Rows, bill: Bill, must: Rows) -> _Offer:
     candidates = Candidates(
         worth / unit_of(worth), tilt, sample, is_must[place], quotas=quotas.amounts, steps=quotas.steps
     )
-    return _Offer(candidates, place, own, rows[place], quotas, total, float(worth.max(initial=0.0)))
+    return Offer(candidates, place, own, rows[place], quotas, total, float(worth.max(initial=0.0)))
 
 
-def _contending(offer: _Offer, per_share: Floats, known: Chosen | None) -> _Offer:
+def _contending(offer: Offer, per_share: Floats, known: Chosen | None) -> Offer:
     """Without candidates that are far too dear at these approximate prices, and without near-duplicates of a cheaper
     candidate of the same sample. This saves time. Candidates of a known selection stay."""
     candidates, own = offer.candidates, offer.candidates.budgets
@@ -338,7 +338,7 @@ def in_order_of_appearance(rows: Rows) -> Rows:
     return sample
 
 
-def _per_share(problem: Problem, prices: Mapping[str, float] | None, quota_prices: Floats | None) -> Floats | None:
+def per_share(problem: Problem, prices: Mapping[str, float] | None, quota_prices: Floats | None) -> Floats | None:
     """(m,): price_r amount_r of the finite budgets, and the prices of the quotas; None if some are not known"""
     if prices is None or (quota_prices is None and len(problem.quotas)):
         return None
@@ -349,13 +349,13 @@ def _per_share(problem: Problem, prices: Mapping[str, float] | None, quota_price
     return own if quota_prices is None else np.concatenate([own, quota_prices])
 
 
-def _within(offer: _Offer, relaxation: Relaxed) -> Chosen | None:
+def _within(offer: Offer, relaxation: Relaxed) -> Chosen | None:
     """The best selection found that keeps every budget exactly; None if the samples that must be picked do not fit."""
     method = _with_cuts if offer.candidates.samples <= CHOICE.exact else _with_less
     return method(offer, relaxation)
 
 
-def _with_cuts(offer: _Offer, relaxation: Relaxed) -> Chosen | None:
+def _with_cuts(offer: Offer, relaxation: Relaxed) -> Chosen | None:
     """HiGHS may exceed a budget by its tolerance. Such a selection is excluded by cover cuts, and the program is solved
     again."""
     cuts: list[tuple[Floats, float]] = []
@@ -370,7 +370,7 @@ def _with_cuts(offer: _Offer, relaxation: Relaxed) -> Chosen | None:
     return None if picked is None else _shed(offer, picked)
 
 
-def _with_less(offer: _Offer, relaxation: Relaxed) -> Chosen | None:
+def _with_less(offer: Offer, relaxation: Relaxed) -> Chosen | None:
     """If a budget is exceeded within the tolerance, reduce it slightly and pick again. This rarely costs a sample."""
     finite = np.flatnonzero(np.isfinite(offer.bill.ledger.amounts))
     room = offer.candidates.whole_room.copy()
@@ -389,7 +389,7 @@ def _with_less(offer: _Offer, relaxation: Relaxed) -> Chosen | None:
     return picked
 
 
-def _too_many(offer: _Offer, r: int, picked: Chosen) -> tuple[Floats, float]:
+def _too_many(offer: Offer, r: int, picked: Chosen) -> tuple[Floats, float]:
     """An extended cover inequality row . z <= most that every selection within budget r satisfies, but not `picked`.
 
     The cover is `picked` without its smallest candidates, as many as together draw less than the excess. It is extended
@@ -408,7 +408,7 @@ def _too_many(offer: _Offer, r: int, picked: Chosen) -> tuple[Floats, float]:
     return row.astype(np.float64), float(len(cover) - 1)
 
 
-def _pick(offer: _Offer, relaxation: Relaxed, room: Floats, cuts: list[tuple[Floats, float]]) -> Chosen | None:
+def _pick(offer: Offer, relaxation: Relaxed, room: Floats, cuts: list[tuple[Floats, float]]) -> Chosen | None:
     """The best selection within the node limit; None if the samples that must be picked do not fit.
 
     room (m,): available share of each budget. With more than `CHOICE.exact` samples, a selection one sample below the
@@ -449,7 +449,7 @@ def _pick(offer: _Offer, relaxation: Relaxed, room: Floats, cuts: list[tuple[Flo
     return best if better is None else better
 
 
-def _by_local_search(offer: _Offer, relaxation: Relaxed, room: Floats, free: Mask, ceiling: float) -> Chosen | None:
+def _by_local_search(offer: Offer, relaxation: Relaxed, room: Floats, free: Mask, ceiling: float) -> Chosen | None:
     """The best selection that local search finds. Its aim starts at the ceiling and is lowered by bisection."""
     candidates, worth, most = offer.candidates, offer.candidates.worth, ceiling
     best = exchanged(candidates, relaxation.prices, room, taken_whole(candidates, relaxation))
@@ -508,7 +508,7 @@ def _pick_in_band(
     return np.flatnonzero(whole > 0.5)
 
 
-def _first_of_equals(offer: _Offer, chosen: Chosen) -> Chosen:
+def _first_of_equals(offer: Offer, chosen: Chosen) -> Chosen:
     """Of samples with equal changes and equal worth, those that come first are picked."""
     candidates = offer.candidates
     drawn = filled(lambda part: candidates.share[part].sum(axis=1), candidates.worth.shape)
@@ -534,7 +534,7 @@ def _first_of_equals(offer: _Offer, chosen: Chosen) -> Chosen:
     return np.flatnonzero(is_chosen)
 
 
-def _shed(offer: _Offer, picked: Chosen) -> Chosen | None:
+def _shed(offer: Offer, picked: Chosen) -> Chosen | None:
     """Drop samples of least worth until every budget and quota is kept exactly; None if dropping some does not help."""
     candidates, chosen = offer.candidates, picked
     while not offer.keeps(chosen):
@@ -549,7 +549,7 @@ def _shed(offer: _Offer, picked: Chosen) -> Chosen | None:
     return chosen
 
 
-def _broken(offer: _Offer, picked: Chosen) -> tuple[float, Floats]:
+def _broken(offer: Offer, picked: Chosen) -> tuple[float, Floats]:
     """By how much a selection exceeds the first budget or quota that it breaks, and what each of it adds to that."""
     bill = offer.bill.of(picked)
     over = bill.overspent()
@@ -560,7 +560,7 @@ def _broken(offer: _Offer, picked: Chosen) -> tuple[float, Floats]:
     return float(load.sum() - offer.quotas.amounts[q]), load
 
 
-def _insert(offer: _Offer, picked: Chosen) -> Chosen:
+def _insert(offer: Offer, picked: Chosen) -> Chosen:
     """Insert further samples that fit, greedily by worth."""
     candidates, chosen = offer.candidates, picked
     left = candidates.whole_room - candidates.drawn_by(chosen)

@@ -36,10 +36,10 @@ def _too_many(problem: Problem, candidates: Candidates, rows: Rows) -> Iterator[
         side = quotas.sides[q]
         inside = quotas.inside[side.quota]
         most = _most(candidates, inside[rows])
-        if most < side.amount:
+        if most < side.number:
             known = len(np.unique(rows[inside[rows]]))
             says = (
-                f"asks for {counted(int(side.amount), 'person', 'people')}. A flip that a budget pays for is known for "
+                f"asks for {counted(side.number, 'person', 'people')}. A flip that a budget pays for is known for "
                 f"{known} of the {int(inside.sum())} in the group ({quotas.asked[side.quota].name}), and the budgets pay "
                 f"for at most {most} of these together. Ask for at most {most}, raise the budgets, or widen limits."
             )

@@ -105,8 +105,8 @@ class Solver(ABC):
         """Candidate flips for the samples that `run` has."""
 
     def fits(self, problem: Problem, run: Run, rows: Rows, changes: Floats) -> bool:  # noqa: ARG002
-        """Whether the budgets pay for these changes (c, K) of the samples `rows`."""
-        return problem.bill(rows, changes).fits()
+        """Whether the budgets pay for these changes (c, K) of the samples `rows`, who keep every quota."""
+        return problem.quotas.hold(rows) and problem.bill(rows, changes).fits()
 
     def used(self, problem: Problem) -> SolverUsed:  # noqa: ARG002
         """What a plan of this problem says of the solver."""
