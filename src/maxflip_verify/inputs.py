@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +36,7 @@ class Case:
     wanted: NDArray[np.bool_]  # (n, k)
     worth: Floats  # (n,)
     weights: dict[str, Floats]  # budget -> (F,)
+    groups: list[NDArray[np.bool_]]  # of each quota: (n,)
 
     @property
     def is_long(self) -> bool:
@@ -83,9 +85,37 @@ def read_job(data: bytes) -> dict[str, Any]:
         steps = held.get("rounded", {"": 1.0})
         if not 0 < held.get("uptake", 1.0) <= 1 or not steps or any(not 1e-100 <= s <= 1e100 for s in steps.values()):
             raise Unreadable(f"must_hold: got {held}, wanted an uptake in (0, 1] and steps from 1e-100 to 1e100")
+        for number, quota in enumerate(job.get("quotas", []), start=1):
+            if wrong_quota := list(quota_misfits(quota)):
+                raise Unreadable(f"quotas, entry {number}: {'; '.join(wrong_quota)}")
         if odd := sorted(held.get("rounded", {}).keys() - set(asked["features"])):
             raise Unreadable(f"must_hold: rounded: got {odd}, wanted some of {asked['features']}")
         return job
+
+
+def quota_misfits(quota: dict[str, Any]) -> Iterator[str]:
+    """What is wrong with a quota of the job by itself."""
+    if sorted(quota.keys() & {"column", "value", "ids"}) not in (["column", "value"], ["ids"]):
+        yield "wanted column and value, or ids"
+    sides = {side: quota[side] for side in ("at_least", "at_most") if side in quota}
+    if not sides:
+        yield "wanted at_least or at_most"
+    for side, amount in sides.items():
+        is_share = type(amount) is float
+        if not (0 < amount <= 1 if is_share else amount >= (side == "at_least")):
+            yield f"{side}: got {amount!r}, wanted a whole number of people or a share in (0, 1]"
+
+
+def group_of(quota: dict[str, Any], people: Source, ids: list[str]) -> NDArray[np.bool_]:
+    """(n,): who belongs to the group of a quota"""
+    if "ids" in quota:
+        if unknown := sorted(set(quota["ids"]) - set(ids)):
+            raise Unreadable(f"job.toml: quotas: the cohort has no {unknown!r:.200}")
+        return np.isin(np.array(ids, dtype=object), np.array(quota["ids"], dtype=object))
+    if isinstance(quota["value"], str):
+        cells = people.texts(quota["column"], gaps=True)
+        return np.array([cell == quota["value"] for cell in cells], dtype=bool)
+    return np.asarray(people.numbers(quota["column"], gaps=True) == quota["value"])
 
 
 def complete(job: dict[str, Any], loaded: Loaded | Network) -> dict[str, Any]:
@@ -149,8 +179,11 @@ def read_case(job: dict[str, Any], data: dict[str, bytes], names: dict[str, str]
     features, key, name, is_long = asked["features"], asked["id"], names["cohort"], asked.get("kind") == "sequences"
     named = [limit[side] for limit in limits.values() for side in ("min_column", "max_column") if side in limit]
     named += [goal[column] for column in ("target_column", "worth_column") if column in goal]
+    quotas = job.get("quotas", [])
+    in_words = [quota["column"] for quota in quotas if isinstance(quota.get("value"), str)]
+    of_groups = [quota["column"] for quota in quotas if "column" in quota]
     of_steps = [asked[column] for column in ("time", "steps_column") if column in asked]
-    rows = Source(name, read_table(data["cohort"], name, (key, *features, *named, *of_steps)))
+    rows = Source(name, read_table(data["cohort"], name, (key, *features, *named, *of_steps, *in_words)))
     texts = rows.texts(key)
     start = np.column_stack([rows.numbers(feature, gaps=is_long) for feature in features])
     time = rows.numbers(asked["time"]) if is_long else np.zeros(len(texts))
@@ -159,14 +192,14 @@ def read_case(job: dict[str, Any], data: dict[str, bytes], names: dict[str, str]
     if not ids or len(set(ids)) < len(ids) or np.isinf(start).any() or (np.isnan(start).any() and not is_long):
         raise Unreadable(f"{name}: has no rows, an id twice, or a value that is not finite")
     if "static" in asked:
-        table = read_table(data["static"], names["static"], (key, *still, *named))
+        table = read_table(data["static"], names["static"], (key, *still, *named, *in_words))
         own = Source(names["static"], table).texts(key)
         if sorted(own) != sorted(ids):
             odd = sorted(set(own) ^ set(ids)) or "some of them twice"
             raise Unreadable(f"{names['static']}: its ids must be those of {name}, each once; got {odd!r:.200}")
         people = Source(names["static"], table, positions(ids, own))
-    elif is_long and (named or still):
-        raise Unreadable(f"job.toml: cohort: static: {named + still} must stand in a file of their own")
+    elif is_long and (named or still or of_groups):
+        raise Unreadable(f"job.toml: cohort: static: {named + still + of_groups} must stand in a file of their own")
     static = np.column_stack([people.numbers(feature) for feature in still]) if still else np.empty((len(ids), 0))
     worth = people.numbers(goal["worth_column"]) if "worth_column" in goal else np.ones(len(ids))
     if not np.isfinite([*static.T, worth]).all():
@@ -196,4 +229,5 @@ def read_case(job: dict[str, Any], data: dict[str, bytes], names: dict[str, str]
             raise Unreadable(f"job.toml: budgets: {budget}: got {sorted(uses)}, wanted some of {features}")
         weights[budget] = np.array([float(uses.get(feature, 0)) for feature in features])
     may_change = steps_that_change(asked, rows, begin)
-    return Case(job, features, ids, begin, start, time, may_change, static, lower, upper, wanted, worth, weights)
+    groups = [group_of(quota, people, ids) for quota in quotas]
+    return Case(job, features, ids, begin, start, time, may_change, static, lower, upper, wanted, worth, weights, groups)

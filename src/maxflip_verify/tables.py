@@ -55,9 +55,10 @@ class Source:
             raise Unreadable(f"wanted once and without gaps; the columns are {self.table.column_names!r:.300}")
         return self.table[key]
 
-    def texts(self, key: str) -> list[str]:
+    def texts(self, key: str, gaps: bool = False) -> list[str]:
+        """With gaps, None for an empty cell."""
         with reading(f"{self.name}: column {key!r}"):
-            texts: list[str] = self._cells(key, gaps=False).cast("string").to_pylist()
+            texts: list[str] = self._cells(key, gaps).cast("string").to_pylist()
             return texts if self.order is None else [texts[i] for i in self.order]
 
     def numbers(self, key: str, gaps: bool = False) -> Floats:

@@ -392,8 +392,7 @@ def _notices_of_changeable(problem: Problem, drawing: Collection[str]) -> list[s
 
 def _notices(problem: Problem, steps: Any) -> list[str]:
     notices, cohort, features = [], problem.cohort, problem.cohort.features
-    used = {quota.group[0] for quota in problem.quotas.asked if isinstance(quota.group, tuple)}
-    ignored = [name for name in cohort.ignored if name not in used]
+    ignored = [name for name in cohort.ignored if name not in problem.quotas.columns]
     if ignored:
         notices.append(f"{cohort.source}: columns that are no features are ignored: {', '.join(ignored)}.")
     notices += cohort.layout.notices(steps, problem.classifier.dtype)

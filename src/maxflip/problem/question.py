@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from maxflip.problem.quotas import Quota
+
 if TYPE_CHECKING:
     from maxflip.problem.problem import Problem
 
@@ -48,7 +50,9 @@ class Question:
         required: what the confidence must reach.
         levers: the features that may change.
         steps: of sequences, the steps that may change, in words; of a table, "".
-        digest: SHA-256 of what the other fields only sum up: the wanted classes, limits and steps of each sample.
+        digest: SHA-256 of what the other fields only sum up: the wanted classes, limits and steps of each sample, and
+            who is in the groups of quotas.
+        quotas: on who is picked.
     """
 
     wanted: tuple[str | int, ...]
@@ -57,6 +61,7 @@ class Question:
     levers: tuple[Lever, ...] = ()
     steps: str = ""
     digest: str = ""
+    quotas: tuple[Quota, ...] = ()
 
     @classmethod
     def of(cls, problem: Problem) -> Question:
@@ -71,6 +76,7 @@ class Question:
             levers=tuple(_lever(problem, slot) for slot in first.tolist()),
             steps=problem.steps,
             digest=_digest(problem),
+            quotas=problem.quotas.asked,
         )
 
     @property
@@ -80,8 +86,8 @@ class Question:
         return only if isinstance(only, str) else None
 
     def as_table(self) -> dict[str, Any]:
-        """In values that JSON has."""
-        table = asdict(self)
+        """In values that JSON has; without the quotas, which summary.json has in a table of their own."""
+        table = {name: value for name, value in asdict(self).items() if name != "quotas"}
         return table | {"wanted": list(self.wanted), "levers": [asdict(lever) for lever in self.levers]}
 
     @classmethod
@@ -95,6 +101,7 @@ def _digest(problem: Problem) -> str:
     everyone = np.arange(len(problem))
     parts = [problem.goal.wanted, limits.lower, limits.upper, limits.direction, slots.feature]
     parts += slots.places(everyone).named
+    parts += [problem.quotas.inside] if problem.quotas.asked else []
     found = hashlib.sha256()
     for part in parts:
         found.update(f"{part.shape} {part.dtype.str} ".encode())

@@ -56,18 +56,37 @@ class Quota:
         return f"{counted(len(self.group), 'person', 'people')} named by id"
 
     @property
+    def in_words(self) -> str:
+        return f"{self.name}: {self.bounds}"
+
+    def as_table(self) -> dict[str, Any]:
+        """As a job and summary.json have it."""
+        group = self.group
+        said = {"column": group[0], "value": group[1]} if isinstance(group, tuple) else {"ids": sorted(group)}
+        sides = {"at_least": self.at_least, "at_most": self.at_most}
+        return {**said, **{side: amount for side, amount in sides.items() if amount is not None}}
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> Quota:
+        """The other way."""
+        group = (table["column"], table["value"]) if "column" in table else frozenset(table["ids"])
+        return cls(group, table.get("at_least"), table.get("at_most"))
+
+    @property
     def bounds(self) -> str:
-        """"at least 40 %", "at least 3, at most 20"."""
+        """"at least 40 % of those picked", "at least 3 people, at most 20 people"."""
         sides = (("at least", self.at_least), ("at most", self.at_most))
         return ", ".join(f"{side} {amount_in_words(amount)}" for side, amount in sides if amount is not None)
 
 
 def amount_in_words(amount: Amount) -> str:
     """
-    >>> amount_in_words(0.4), amount_in_words(0.125), amount_in_words(1200)
-    ('40 %', '12.5 %', '1,200')
+    >>> amount_in_words(0.125), amount_in_words(1200), amount_in_words(1)
+    ('12.5 % of those picked', '1,200 people', '1 person')
     """
-    return f"{float(100 * share_of(amount)):.15g} %" if isinstance(amount, float) else f"{amount:,}"
+    if isinstance(amount, float):
+        return f"{float(100 * share_of(amount)):.15g} % of those picked"
+    return counted(amount, "person", "people")
 
 
 def share_of(amount: float) -> Fraction:
@@ -135,6 +154,11 @@ class Quotas(Frozen):
             elif quota.at_most is not None:
                 found.append(Side(number, 1, quota.at_most, None))
         return tuple(found)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that the groups are values of."""
+        return tuple(dict.fromkeys(quota.group[0] for quota in self.asked if isinstance(quota.group, tuple)))
 
     @cached_property
     def coefficients(self) -> Floats:
@@ -248,7 +272,7 @@ def read_quotas(given: Any, cohort: Cohort, exclude: Rows) -> tuple[Quotas, list
     for number, quota in enumerate(listed, start=1):
         group, members, found = read_group(("quotas", "group"), quota.group, cohort)
         sides = {name: getattr(quota, name) for name in ("at_least", "at_most")}
-        found += _bound_faults(sides)
+        found += bound_faults(sides)
         if not found:
             can_be_picked = members.copy()
             can_be_picked[exclude] = False
@@ -271,8 +295,8 @@ def _plain(amount: Any) -> Amount | None:
     return int(amount) if isinstance(amount, (int, np.integer)) else float(amount)
 
 
-def _bound_faults(sides: Mapping[str, Any]) -> Iterator[Fault]:
-    """Of the bounds by themselves, and beside each other."""
+def bound_faults(sides: Mapping[str, Any]) -> Iterator[Fault]:
+    """Of at_least and at_most by themselves, and beside each other."""
     if all(amount is None for amount in sides.values()):
         yield about(("quotas", "at_least"), "give at least one of the two.", ("quotas", "at_most"))
     sound = True

@@ -16,6 +16,7 @@ import numpy as np
 
 from maxflip._util.events import Watch
 from maxflip._util.faults import Fault, Place, about, missing, wrong
+from maxflip._util.frozen import FrozenMap
 from maxflip._util.messages import counted, listed
 from maxflip._util.types import Floats, Scores
 from maxflip.data.cohort import Cohort
@@ -33,6 +34,7 @@ from maxflip.io.job.rules import (
     model_faults,
     must_hold_faults,
     per_sample_faults,
+    quota_faults,
     report_faults,
     solver_faults,
     unknown_features,
@@ -44,16 +46,19 @@ from maxflip.io.job.schema import (
     LimitForm,
     ModelForm,
     MustHoldForm,
+    QuotaForm,
     ReportForm,
     SolverForm,
     fill,
     fill_each,
+    fill_list,
     unknown_keys,
 )
 from maxflip.io.job.toml import LARGEST, parse_toml
 from maxflip.io.opening import Opened, Origin, read_file
 from maxflip.problem.budgets import Budget
 from maxflip.problem.must_hold import Requirement, from_table
+from maxflip.problem.quotas import Quota
 
 if TYPE_CHECKING:
     from maxflip.models import Classifier, TorchClassifier
@@ -63,7 +68,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 LARGE = 5000  # with more samples, the report has plans for other budgets only if the job says so
 _TABLES = {"cohort": "who is there", "model": "which classifier is meant", "goal": "what is wanted"}
-_KEYS = ["format", *_TABLES, "budgets", "limits", "must_hold", "solver", "report"]
+_KEYS = ["format", *_TABLES, "budgets", "limits", "quotas", "must_hold", "solver", "report"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -88,6 +93,7 @@ class Job:
     groups: int | None = None
     report: ReportForm = field(default_factory=ReportForm)
     must_hold: tuple[Requirement, ...] = ()
+    quotas: tuple[Quota, ...] = ()
 
     def __post_init__(self) -> None:
         self._note("job", self.source, self.file.origin())
@@ -164,10 +170,14 @@ class Job:
         tables = self.limits.values() if not isinstance(self.limits, str) else ()
         columns = [column for limit in tables for column in (limit.min_column, limit.max_column)]
         extra += [Limit(column) for column in dict.fromkeys(columns) if column is not None]
-        if self.report.group is not None:
-            extra.append(Category(self.report.group))
-        if self.cohort.is_sequences:
-            return self._read_sequences(extra)
+        groups = [quota.group[0] for quota in self.quotas if isinstance(quota.group, tuple)]
+        groups += [] if self.report.group is None else [self.report.group]
+        extra += [Category(column) for column in dict.fromkeys(groups)]
+        reading = self._read_sequences(extra) if self.cohort.is_sequences else self._read_table(extra)
+        beside = {e.column: cells for e, cells in reading.columns.items() if isinstance(e, Category)}
+        return reading._replace(cohort=replace(reading.cohort, others=FrozenMap(beside)))
+
+    def _read_table(self, extra: list[Extra]) -> Reading:
         return read_cohort(
             self._open("cohort", self.cohort.file),
             id=self.cohort.id,
@@ -255,6 +265,7 @@ class Job:
                 thrift=self.thrift,
                 include=goal.include,
                 exclude=goal.exclude,
+                quotas=self.quotas,
                 must_hold=self.must_hold,
             )
         except ProblemError as error:
@@ -312,6 +323,7 @@ def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -
     solving = fill(SolverForm, tables.get("solver", {}), ("solver",), faults)
     report = fill(ReportForm, tables.get("report", {}), ("report",), faults, folder)
     must_hold = fill(MustHoldForm, tables.get("must_hold", {}), ("must_hold",), faults)
+    quotas = fill_list(QuotaForm, tables.get("quotas"), "quotas", faults)
 
     features = cohort.features if cohort else None
     if cohort and unknown_features(cohort, budgets, limits):
@@ -331,6 +343,7 @@ def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -
     faults += must_hold_faults(must_hold, features, None if some_budget_is_wrong else budgets) if must_hold else ()
     faults += per_sample_faults(cohort, goal, limits, report) if cohort else ()
     faults += report_faults(report, cohort) if report and cohort else ()
+    faults += quota_faults(quotas, cohort, solving)
     faults += solver_faults(solving, cohort) if solving else ()
     solver = None
     if solving and (solving.options or solving.preset or not faults):  # else the solver is not needed and has no faults
@@ -352,6 +365,7 @@ def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -
         groups=solving.groups,
         report=report,
         must_hold=from_table(must_hold.uptake, must_hold.rounded),
+        quotas=tuple(Quota.from_table(quota.model_dump(exclude_none=True)) for quota in quotas),
     )
 
 

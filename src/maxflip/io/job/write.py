@@ -29,6 +29,7 @@ def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> dict[s
     if not isinstance(problem.classifier, TorchClassifier):
         raise InputError("model: a job knows no Ensemble and no Tempered. Save the plan without `model`.")
     files = CohortFiles(problem)
+    files.add_groups(problem)
     goal, limits = _goal(problem, files), _limits(problem, files)
     tables: dict[str, dict[str, Any]] = {
         "cohort": files.table(),  # after all columns were added
@@ -44,9 +45,11 @@ def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> dict[s
         tables[f"budgets.{_key(name)}"] = {"amount": b.amount, "cost": b.cost, **uses, **thrift}
     for name, limit in limits.items():
         tables[f"limits.{_key(name)}"] = limit
+    headed = [(f"[{name}]", table) for name, table in tables.items()]
+    headed += [("[[quotas]]", quota.as_table()) for quota in problem.quotas.asked]
     text = f"# Written by maxflip from Python.\n{_unsaid(plan)}format = 1\n"
-    for name, table in tables.items():
-        text += f"\n[{name}]\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in table.items())
+    for head, table in headed:
+        text += f"\n{head}\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in table.items())
     put_bytes(folder / "job.toml", text.encode())
     found = {"cohort": folder / "cohort.parquet", "model": model, "job": folder / "job.toml"}
     put_bytes(found["cohort"], files.cohort.parquet())
