@@ -41,14 +41,14 @@ def some_quotas(rng: np.random.Generator, n: int, most: int = 3) -> list[Quota]:
         share = float(rng.choice([0.1, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 1 / 3, 2 / 3, 1.0, 0.57]))
         number = int(rng.integers(1, len(group) + 1))
         kind = int(rng.integers(0, 5))
-        sides: dict[str, Any] = [
+        sides: list[dict[str, Any]] = [
             {"at_least": share},
             {"at_most": share},
             {"at_least": number},
             {"at_most": number - 1},
             {"at_least": min(share, 0.3), "at_most": number},
-        ][kind]
-        found.append(Quota(group, **sides))
+        ]
+        found.append(Quota(group, **sides[kind]))
     return found
 
 
@@ -92,7 +92,7 @@ def test_choose_equals_brute_force_and_refuses_exactly_what_is_infeasible(block:
         must = np.unique(rows)[: seed % 3 // 2]
         best = brute_force(problem, quotas, rows, changes, tuple(must.tolist()))
         if best == -math.inf:
-            with pytest.raises(ProblemError, match="quotas|include"):
+            with pytest.raises(ProblemError, match=r"quotas|include"):
                 choose(problem, rows, changes, must)
             continue
         chosen = choose(problem, rows, changes, must)

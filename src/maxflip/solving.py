@@ -150,8 +150,8 @@ def _chosen(
 ) -> tuple[_Selection, Choice]:
     """The best of these flips, or of the earlier selections `stands`; and the choice that was made.
 
-    If a chosen flip fails when it is judged again, and those who are left break a quota, the choice is made again without
-    that flip.
+    If a chosen flip fails when it is judged again, and those who are left break a quota, the choice is made again
+    without that flip.
     """
     dropped: list[Pool] = []
     while True:

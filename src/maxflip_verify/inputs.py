@@ -230,4 +230,6 @@ def read_case(job: dict[str, Any], data: dict[str, bytes], names: dict[str, str]
         weights[budget] = np.array([float(uses.get(feature, 0)) for feature in features])
     may_change = steps_that_change(asked, rows, begin)
     groups = [group_of(quota, people, ids) for quota in quotas]
-    return Case(job, features, ids, begin, start, time, may_change, static, lower, upper, wanted, worth, weights, groups)
+    return Case(
+        job, features, ids, begin, start, time, may_change, static, lower, upper, wanted, worth, weights, groups
+    )

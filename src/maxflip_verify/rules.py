@@ -131,13 +131,15 @@ def quota_rules(case: Case, fates: Columns, said: dict[str, Any]) -> Iterator[Ch
         stated = {**quota, "members": np.flatnonzero(inside).tolist(), "count": count}
         if "ids" in stated:
             stated["ids"] = sorted(set(stated["ids"]))
-        got = {key: value for key, value in told[number - 1].items() if key not in ("price", "cost")} if told else {}
-        yield check(f"summary.json: quota {number}", not _states(got, stated), got, stated)
+        states = {key: value for key, value in told[number - 1].items() if key not in ("price", "cost")} if told else {}
+        yield check(f"summary.json: quota {number}", not _states(states, stated), states, stated)
 
 
 def _states(got: dict[str, Any], wanted: dict[str, Any]) -> bool:
     """Whether they are equal. Of bounds 1, which is one person, is not 1.0, which is everybody."""
-    return got == wanted and all(type(got[side]) is type(wanted[side]) for side in wanted.keys() & {"at_least", "at_most"})
+    return got == wanted and all(
+        type(got[side]) is type(wanted[side]) for side in wanted.keys() & {"at_least", "at_most"}
+    )
 
 
 def summary_rules(case: Case, plan: Columns, fates: Columns, said: dict[str, Any], guards: Any) -> Iterator[Check]:

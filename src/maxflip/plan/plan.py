@@ -256,9 +256,9 @@ class Plan:
             at_most    D(B + more) = rest + sum_r price_r (B_r + more_r), the bound (or the estimate) there, capped by
                        the total worth of all samples that can be flipped and by the count budgets
 
-        Quotas stay as they are. Neither falls when a budget grows. Without changes, at_least is the plan's worth or more, and at_most its bound
-        or estimate. `resolve` finds a plan worth at_least or more. All samples share every budget here, even if the
-        plan was made with a proportional allocation.
+        Neither falls when a budget grows; quotas stay as they are. Without changes, at_least is the plan's worth or
+        more, and at_most its bound or estimate. `resolve` finds a plan worth at_least or more. All samples share every
+        budget here, even if the plan was made with a proportional allocation.
         """
         amounts = self._amounts_with(more)
         at_least = math.fsum(self.worths[self.flips.rows[self.fitting(amounts)]])

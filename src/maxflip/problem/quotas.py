@@ -5,7 +5,7 @@
     at least k people                       sum_j -q_j z_j <= -k
     at most k people                        sum_j q_j z_j <= k
 
-Whether a plan keeps them is decided in whole numbers. A share is the decimal number that is written: 0.4 is 2/5, and not
+Whether a plan keeps them is decided in whole numbers. A share is the decimal number that is written: 0.4 is 2/5, not
 the float64 beside it, of which 4 in 10 would fall short.
 """
 
@@ -19,12 +19,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+
 from maxflip._util.faults import Fault, about, wrong
 from maxflip._util.frozen import Frozen, read_only
 from maxflip._util.messages import counted, shown
 from maxflip._util.types import Floats, Mask, Rows
 from maxflip.data.cohort import Cohort
-from maxflip.problem.members import Group, read_group
+from maxflip.problem.members import read_group
 
 Amount = int | float
 
@@ -33,8 +34,8 @@ Amount = int | float
 class Quota:
     """How many of those picked belong to a group: at least so many, at most so many, or both.
 
-    A whole number (an int, such as 40) is a number of people, and a float, such as 0.4, a share of those picked: 1 is one
-    person, 1.0 is everybody. Those in the wanted class already are not picked, and do not count.
+    A whole number (an int, such as 40) is a number of people, and a float, such as 0.4, a share of those picked: 1 is
+    one person, 1.0 is everybody. Those in the wanted class already are not picked, and do not count.
 
     Args:
         group: (column, value): those with this value in a column, a feature or another column of the cohort; or a list
@@ -74,7 +75,7 @@ class Quota:
 
     @property
     def bounds(self) -> str:
-        """"at least 40 % of those picked", "at least 3 people, at most 20 people"."""
+        """ "at least 40 % of those picked", "at least 3 people, at most 20 people"."""
         sides = (("at least", self.at_least), ("at most", self.at_most))
         return ", ".join(f"{side} {amount_in_words(amount)}" for side, amount in sides if amount is not None)
 
@@ -139,9 +140,9 @@ class Quotas(Frozen):
     def sides(self) -> tuple[Side, ...]:
         """(Q,)
 
-        Not more than n people are picked, so that a share may be replaced by the nearest fraction inside its bound with a
-        denominator of at most n. Then what people add up to is a multiple of 1 / denominator, and rounding cannot hide
-        that a quota is missed.
+        Not more than n people are picked, so that a share may be replaced by the nearest fraction inside its bound with
+        a denominator of at most n. Then what people add up to is a multiple of 1 / denominator, and rounding cannot
+        hide that a quota is missed.
         """
         found, most = [], self.inside.shape[1]
         for number, quota in enumerate(self.asked):
@@ -241,7 +242,8 @@ def keeping(quotas: Quotas, rows: Rows, first: int) -> Rows:
         (side.sign, side.number, float(side.part), [int(inside) for inside in kinds[side.quota]])
         for side in quotas.sides
     ]
-    counts, order = [0] * len(sides), []
+    counts = [0] * len(sides)
+    order: list[int] = []
 
     def missed(k: int) -> float:
         """By how many people the quotas are missed in all, once one more of kind k is picked."""
@@ -297,28 +299,26 @@ def _plain(amount: Any) -> Amount | None:
 
 def bound_faults(sides: Mapping[str, Any]) -> Iterator[Fault]:
     """Of at_least and at_most by themselves, and beside each other."""
-    if all(amount is None for amount in sides.values()):
+    given = {name: amount for name, amount in sides.items() if amount is not None}
+    if not given:
         yield about(("quotas", "at_least"), "give at least one of the two.", ("quotas", "at_most"))
-    sound = True
-    for name, amount in sides.items():
-        place, least = ("quotas", name), 0 if name == "at_most" else 1
-        if amount is None:
-            continue
-        if not _is_number(amount):
-            fault = wrong(place, amount, "must be a whole number of people, or a share of those picked in (0, 1].")
-        elif not isinstance(amount, (float, np.floating)):
-            fault = None if amount >= least else wrong(place, amount, f"must be at least {least}, as a number of people.")
-        elif amount.is_integer() and amount != 1:
-            fault = wrong(place, amount, f"a float is a share of those picked. Write {int(amount)} for so many people.")
-        else:
-            fault = None if 0 < amount <= 1 else wrong(place, amount, "a float is a share of those picked, in (0, 1].")
-        if fault is not None:
-            sound = False
-            yield fault
-    low, high = sides["at_least"], sides["at_most"]
-    alike = isinstance(low, (float, np.floating)) == isinstance(high, (float, np.floating))
-    if sound and low is not None and high is not None and alike and low > high:
-        yield about(("quotas", "at_least"), f"{low} is above at_most {high}. Swap them.", ("quotas", "at_most"))
+    says = {name: _bound_fault(amount, least=int(name == "at_least")) for name, amount in given.items()}
+    yield from (wrong(("quotas", name), given[name], fault) for name, fault in says.items() if fault)
+    if len(given) == 2 and not any(says.values()):
+        low, high = given["at_least"], given["at_most"]
+        if isinstance(low, (float, np.floating)) == isinstance(high, (float, np.floating)) and low > high:
+            yield about(("quotas", "at_least"), f"{low} is above at_most {high}. Swap them.", ("quotas", "at_most"))
+
+
+def _bound_fault(amount: Any, least: int) -> str:
+    """What is wrong with one bound; "" if nothing is.   least: the least number of people"""
+    if not _is_number(amount):
+        return "must be a whole number of people, or a share of those picked in (0, 1]."
+    if not isinstance(amount, (float, np.floating)):
+        return "" if amount >= least else f"must be at least {least}, as a number of people."
+    if amount.is_integer() and amount != 1:
+        return f"a float is a share of those picked. Write {int(amount)} for so many people."
+    return "" if 0 < amount <= 1 else "a float is a share of those picked, in (0, 1]."
 
 
 def _size_faults(quota: Quota, size: int) -> Iterator[Fault]:

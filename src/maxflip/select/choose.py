@@ -135,9 +135,7 @@ def choice(
     return Choice(chosen, (GAVE_UP,) if gave_up else ())
 
 
-def _solved(
-    offer: Offer, guess: Floats | None, known: Chosen | None
-) -> tuple[Offer, Relaxed | None, Chosen | None]:
+def _solved(offer: Offer, guess: Floats | None, known: Chosen | None) -> tuple[Offer, Relaxed | None, Chosen | None]:
     """The offer, with the indices in it of the known selection; its relaxation; and the best selection found."""
     relaxation = relaxed(offer.candidates, guess, gap=CHOICE.rough_gap if known is not None else 0.0)
     offer = replace(offer, known=None if known is None else _lawful(offer, known))
@@ -217,7 +215,7 @@ def offered(problem: Problem, rows: Rows, bill: Bill, must: Rows) -> Offer:
     worth nothing or are dominated are removed; but what is worth nothing may help to keep a quota."""
     quotas = problem.quotas
     is_must = np.isin(rows, must) if len(must) else np.zeros(len(rows), dtype=bool)
-    helps = (quotas.coefficients < 0).any(axis=0)[rows]
+    helps = np.asarray((quotas.coefficients < 0).any(axis=0))[rows]
     wanted = ((problem.worth[rows] > 0) | is_must | helps) & bill.can_be_paid
     by_sample = np.argsort(in_order_of_appearance(rows), kind="stable")
     place = by_sample[(wanted & _undominated(rows, bill))[by_sample]]

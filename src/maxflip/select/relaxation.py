@@ -58,7 +58,9 @@ class Candidates:
     @cached_property
     def whole_room(self) -> Floats:
         """(m,): for whole candidates: quotas have less than a step more, so that rounded sums keep them if people do"""
-        return self.room + np.concatenate([np.zeros_like(self.room[self.budgets]), np.minimum(0.5 * self.steps, PROGRAMS.loose)])
+        room = self.room.copy()
+        room[self.budgets.stop :] += np.minimum(0.5 * self.steps, PROGRAMS.loose)
+        return room
 
     @cached_property
     def samples(self) -> int:

@@ -115,9 +115,9 @@ def suggest_margin(
                 problem, start, solver, margin=margin, threshold=threshold, seed=seed, engine=engine, watch=watch
             )
         except ProblemError as error:
-            if not all(sentence.startswith("include: ") for sentence in error.problems):
+            if not all(sentence.startswith(("include: ", "quotas")) for sentence in error.problems):
                 raise
-            other = None  # a sample that must be picked cannot reach this margin
+            other = None  # a sample that must be picked, or that a quota asks for, cannot reach this margin
         return _Step(place, other, _judged(problem, named, required, other), hold)
 
     below = _Step(scale.first, first, _judged(problem, named, problem.goal.required, first), hold)

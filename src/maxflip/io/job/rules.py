@@ -208,9 +208,7 @@ def must_hold_faults(
     yield from read_must_hold(from_table(asked.uptake, asked.rounded), known, weighed)[1]
 
 
-def quota_faults(
-    quotas: Sequence[QuotaForm], cohort: CohortForm | None, solver: SolverForm | None
-) -> Iterator[Fault]:
+def quota_faults(quotas: Sequence[QuotaForm], cohort: CohortForm | None, solver: SolverForm | None) -> Iterator[Fault]:
     for number, quota in enumerate(quotas, start=1):
         yield from (replace(fault, entries=(number,)) for fault in _quota_faults(quota, cohort))
     if quotas and solver is not None and solver.allocation == "proportional":

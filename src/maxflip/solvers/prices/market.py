@@ -389,7 +389,12 @@ class Market:
     def _rounded(self, of_quotas: Floats) -> float:
         """What rounding can hide of the worths at prices of quotas. Coefficients are at most 1, and are rounded too."""
         rows = len(of_quotas)
-        return ROUNDING * (rows + 1) * (float(self.problem.worth.sum()) + len(self.problem) * float(of_quotas.sum())) * (rows > 0)
+        return (
+            ROUNDING
+            * (rows + 1)
+            * (float(self.problem.worth.sum()) + len(self.problem) * float(of_quotas.sum()))
+            * (rows > 0)
+        )
 
     def _evaluate(self, prices: Floats, softness: float) -> DualPart:
         return DualPart.total(self.held.ask(lambda shard: shard.dual_part(prices, softness)), len(prices))
