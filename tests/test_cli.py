@@ -306,6 +306,12 @@ BAD: list[tuple[str, Callable[[Path], None], int, list[str]]] = [
         2,
         ["include", "exclude", "001"],
     ),
+    (
+        "32 nobody can pay",
+        rewrite("job.toml", JOB, JOB.replace("margin", 'include = ["002"]\nmargin').replace("0.0\n", "e-9\n")),
+        2,
+        ["job.toml: line 12: goal.include: "],
+    ),
     ("34 broken toml", rewrite("job.toml", "margin = 0.1", "margin = = 0.1"), 2, ["job.toml", "line 12"]),
     ("34 duplicate key", rewrite("job.toml", "margin = 0.1", "margin = 0.1\nmargin = 0.2"), 2, ["job.toml", "line 13"]),
     ("35 logits as probabilities", rewrite("job.toml", '"logits"', '"probabilities"'), 3, ["output='logits'"]),

@@ -149,7 +149,7 @@ def test_what_float64_does_not_hold_is_refused(folder: Path, edit: Callable[[Pat
     edit(folder)
     done = invoke("solve", folder / "job.toml", "--out", folder / "plan")
     assert done.exit_code == 2
-    assert "column 'b', row 1 (id P-1): 9007199254740993 is no exact float64" in done.stderr
+    assert "column 'b', row 1 (id P-1): 9007199254740993 is not exactly representable in float64" in done.stderr
 
 
 def test_a_folder_behind_a_link(folder: Path) -> None:
@@ -313,7 +313,7 @@ def test_a_report_replaces_reports_alone(folder: Path) -> None:
     thesis.write_text("years of work")
     refused = invoke("report", folder / "plan", "--out", thesis)
     assert refused.exit_code == 4
-    assert "thesis.html: is no report" in refused.stderr
+    assert "thesis.html: is not a report" in refused.stderr
     assert thesis.read_text() == "years of work"
     assert [invoke("report", folder / "plan", "--out", page).exit_code for _ in range(2)] == [0, 0]
     assert invoke("report", folder / "plan", "--out", thesis, "--overwrite").exit_code == 0

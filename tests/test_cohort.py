@@ -71,7 +71,7 @@ def test_ids_units_order_and_extra_columns(frame: Any) -> None:
 def test_a_pandas_index_holds_ids_unless_it_is_plain() -> None:
     assert Cohort.table(pd.DataFrame(COLUMNS, index=IDS)).ids.tolist() == IDS
     assert Cohort.table(pd.DataFrame(COLUMNS, index=[5, 6, 7])).ids.tolist() == ["5", "6", "7"]
-    with pytest.raises(InputError, match="id '5' stands in row 1 and row 3"):
+    with pytest.raises(InputError, match="id '5' is in row 1 and row 3"):
         Cohort.table(pd.DataFrame(COLUMNS, index=[5, 6, 5]))
 
 
@@ -80,7 +80,7 @@ def test_integers_are_whole_and_must_be_exact() -> None:
     cohort = Cohort.table(frame)
     assert cohort.whole_features == ("age", "smokes")
     np.testing.assert_array_equal(cohort.values, [[61, 1, 27.5], [48, 0, 31.0]])
-    with pytest.raises(InputError, match=r"row 2: 9007199254740993 is no exact float64"):
+    with pytest.raises(InputError, match=r"row 2: 9007199254740993 is not exactly representable in float64"):
         Cohort.table(pd.DataFrame({"a": [2**53, 2**53 + 1]}))
 
 
@@ -169,7 +169,7 @@ def test_all_bad_cells_are_listed_with_a_count() -> None:
         (pd.DataFrame({"a": [1.0]}), {"features": ["a", "a"]}, ["named 2 times"]),
         (np.zeros((2, 2)), {"features": ["a"]}, ["1 name for 2 columns"]),
         (np.zeros((2, 1)), {"ids": ["a"]}, ["1 given for 2 rows"]),
-        (np.zeros((2, 1)), {"ids": ["a", "a"]}, ["stands in row 1 and row 2", "unique"]),
+        (np.zeros((2, 1)), {"ids": ["a", "a"]}, ["is in row 1 and row 2", "unique"]),
         (np.zeros((2, 1)), {"ids": ["a", ""]}, ["row 2", "empty"]),
         (np.zeros((2, 1)), {"ids": ["a", None]}, ["row 2", "empty"]),
         (np.zeros((2, 1)), {"ids": ["7", 7]}, ["mixes texts and integers"]),

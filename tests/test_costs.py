@@ -414,7 +414,7 @@ def test_a_plan_has_the_name_of_the_function_only(tmp_path: Path) -> None:
 
 def test_no_job_is_written_that_cannot_hold_the_function(tmp_path: Path) -> None:
     problem, plan = plan_by_function()
-    sentence = r"budgets\.both: a job file cannot hold function <lambda>, so a plan with it cannot be audited"
+    sentence = r"budgets\.both: a job file cannot contain function <lambda>, so a plan with it cannot be audited"
     with pytest.raises(InputError, match=sentence + ".*without problem and model"):
         plan.save(tmp_path / "plan", problem=problem, model=tmp_path / "model.pt2")
     with pytest.raises(InputError, match=sentence + ".*without inputs"):

@@ -228,7 +228,7 @@ def test_an_existing_folder_is_kept_unless_told_otherwise(plan: Plan, tmp_path: 
     folder = tmp_path / "plan"
     folder.mkdir()
     plan.save(folder)  # an empty one may be used
-    with pytest.raises(OutputError, match="holds a plan already"):
+    with pytest.raises(OutputError, match="already contains a plan"):
         plan.save(folder)
     plan.save(folder, overwrite=True)
     (folder / "thesis.txt").write_text("years of work")

@@ -187,7 +187,7 @@ def test_a_pool_that_is_missing_or_another_is_refused(asked: tuple[Problem, Plan
     asked[1].save(folder, pool=True)
     file = folder / "pool.parquet"
     file.write_bytes(file.read_bytes() + b" ")
-    with pytest.raises(InputError, match=r"pool\.parquet: is not the one that the plan was saved with"):
+    with pytest.raises(InputError, match=r"pool\.parquet: is not the file that the plan was saved with"):
         Plan.load(folder)
     file.unlink()
     with pytest.raises(InputError, match=r"has no pool\.parquet"):

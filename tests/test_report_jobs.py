@@ -219,10 +219,10 @@ def test_of_sequences_groups_stand_in_the_static_file(tmp_path: Path) -> None:
     [
         (
             ('static = "static.parquet"\n', ""),
-            "report.group: of sequences, what there is one of per id stands in a file",
+            "report.group: for sequences, a column with one value per id must be in",
         ),
         (('group = "wish"', 'group = "wisch"'), "static.parquet: has no column 'wisch'. Did you mean 'wish'?"),
-        (('group = "wish"', 'reference = "stays.csv"'), "report.reference: only tables have it in a job"),
+        (('group = "wish"', 'reference = "stays.csv"'), "report.reference: only jobs with tables have it"),
     ],
 )
 def test_what_sequences_cannot_have_is_named(tmp_path: Path, change: tuple[str, str], said: str) -> None:
@@ -239,7 +239,7 @@ def test_what_sequences_cannot_have_is_named(tmp_path: Path, change: tuple[str, 
         ('group = "who"', "report.group, cohort.id: 'who' is the id column"),
         ('people = "some"', "report.people = 'some': must be 'none', 'pseudonyms' or 'full'."),
         ("frontier = 3", "report.frontier = 3: must be true, false, or a list"),
-        ("frontier = [0.0]", "report.frontier = [0.0]: what budgets are multiplied by must be finite numbers > 0."),
+        ("frontier = [0.0]", "report.frontier = [0.0]: factors of the budgets must be finite numbers > 0."),
         ('reference = "cohorts.csv"', "report.reference = 'cohorts.csv': no such file"),
         ("fronteir = true", "report.fronteir: there is no such key. Did you mean 'frontier'?"),
     ],
@@ -278,7 +278,7 @@ def test_what_stops_the_frontier_leaves_the_audited_plan(
     assert insight.frontier is None
     assert insight.groups is not None
     how = "ended with an error" if code == 0 else "was interrupted"
-    assert insight.notices[-1] == f"Not all that was asked for stands here: the search for it {how}."
+    assert insight.notices[-1] == f"Some sections that were asked for are missing: computing them {how}."
     assert Plan.load(folder / "plan").count > 0
     assert invoke("verify", folder / "plan").exit_code == 0
     assert sorted(p.name for p in folder.iterdir()) == ["cohort.csv", "job.toml", "model.pt2", "plan"]
@@ -398,7 +398,7 @@ def test_one_that_was_changed_is_refused(tmp_path: Path) -> None:
     place.write_bytes(place.read_bytes().replace(b"0.5", b"0.6"))
     refused = invoke("report", tmp_path / "plan", "--out", tmp_path / "page.html")
     assert refused.exit_code == 2
-    assert "is not the one that the plan was saved with" in refused.stderr
+    assert "is not the file that the plan was saved with" in refused.stderr
     place.unlink()
     refused = invoke("report", tmp_path / "plan", "--out", tmp_path / "page.html")
     assert refused.exit_code == 2
@@ -416,7 +416,7 @@ def test_one_that_was_changed_is_refused(tmp_path: Path) -> None:
         (["frontier"], [], "wanted at least one, ascending"),
         (["frontier"], 3, "frontier = 3"),
         (["plausibility", "after"], [1.0], "plausibility: has 1 sample; the plan has"),
-        (["plausibility", "after", 0], "<script>", "is no insight of a plan: plausibility.after.0"),
+        (["plausibility", "after", 0], "<script>", "is not the insight of a plan: plausibility.after.0"),
         (["plausibility", "typical"], {"0.5": 1.0}, "plausibility.typical: has the quantiles ['0.5']"),
         (["groups", "groups", 0, "picked"], 10**9, "groups: their picked add up to"),
         (["groups", "groups", 0, "more"], 1, "groups.groups.0.more = 1"),
@@ -442,7 +442,7 @@ def test_one_that_is_no_json_gives_a_sentence(tmp_path: Path, data: bytes) -> No
     forge(tmp_path / "plan", data)
     refused = invoke("report", tmp_path / "plan", "--out", tmp_path / "page.html")
     assert refused.exit_code == 2, refused.stderr
-    assert "is no insight of a plan" in refused.stderr
+    assert "is not the insight of a plan" in refused.stderr
 
 
 def test_verify_finds_a_changed_insight(folder: Path) -> None:
@@ -451,7 +451,7 @@ def test_verify_finds_a_changed_insight(folder: Path) -> None:
     place.write_bytes(place.read_bytes().replace(b'"picked": ', b'"picked": 1'))
     found = invoke("verify", folder / "plan")
     assert found.exit_code == 5
-    assert "is not the one that the plan was saved with" in found.stderr
+    assert "is not the file that the plan was saved with" in found.stderr
 
 
 # --- whom the report shows ---
@@ -510,7 +510,7 @@ def test_the_plans_own_page_stays_as_it_was_asked_for(folder: Path) -> None:
     assert solved(folder, "frontier = false", "-q").exit_code == 0
     refused = invoke("report", folder / "plan", "--people", "none")
     assert refused.exit_code == 2
-    assert "--people: say where such a page is to be written, with --out" in refused.stderr
+    assert "--people: name the file of the new page with --out" in refused.stderr
 
 
 def test_in_python_too(tmp_path: Path) -> None:

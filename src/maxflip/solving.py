@@ -38,10 +38,9 @@ from maxflip.problem.sanity import outcome_notices
 from maxflip.select.choose import Choice, choice, choose
 from maxflip.select.quota_costs import quota_costs
 from maxflip.select.scarcity import needs, true_prices
+from maxflip.select.settings import CHOICE
 from maxflip.select.twins import evened, in_order
 from maxflip.solvers import Grouped, Prices, Proposal, Run, Solver
-
-EFFORT_AGAIN = 0.25  # effort of `choice` if an earlier selection is feasible
 
 
 def solve(
@@ -85,16 +84,18 @@ def solve(
         must = problem.include[~where.already[problem.include]]
         _check_quotas(problem, run)
         before = [] if earlier is None else earlier.selections
-        stands = [some for some in before if _allowed(problem, run, used, must, some)]
-        run = replace(run, won=max((_worth(problem, some) for some in stands), default=0.0))
+        feasible = [some for some in before if _allowed(problem, run, used, must, some)]
+        run = replace(run, won=max((_worth(problem, some) for some in feasible), default=0.0))
         proposal = _finite(used.propose(problem, run))
         offered = _admitted(problem, Pool.of(problem, proposal.rows, proposal.changes))
         found = offered if earlier is None else in_order(problem, Pool.union([offered, earlier.pool]))
         # A proportional allocation has already chosen within each group; flips of an earlier plan would mix the groups.
         shared = evened(problem, found, run.candidates_wanted(problem), where.confidence) if used.is_joint else offered
-        selection, chosen = _chosen(problem, shared, stands, must, proposal)
+        selection, chosen = _chosen(problem, shared, feasible, must, proposal)
         if not np.isin(must, selection.rows).all():
-            raise ModelError("include: a flip that must be picked does not hold when the model sees the sample alone.")
+            raise ModelError(
+                "include: a flip that must be picked does not pass when the model evaluates the sample alone."
+            )
         if proposal.pool is not None:
             found = Pool.union([found, _admitted(problem, proposal.pool)])
         pool = in_order(problem, Pool.union([_without(found, selection.dropped)]))
@@ -146,26 +147,27 @@ def choose_again(
 
 
 def _chosen(
-    problem: Problem, offered: Pool, stands: Sequence[Pool], must: Rows, proposal: Proposal
+    problem: Problem, offered: Pool, feasible: Sequence[Pool], must: Rows, proposal: Proposal
 ) -> tuple[_Selection, Choice]:
-    """The best of these flips, or of the earlier selections `stands`; and the choice that was made.
+    """The best of these flips, or of the earlier selections `feasible`; and the choice that was made.
 
     If a chosen flip fails when it is judged again, and those who are left break a quota, the choice is made again
     without that flip.
     """
     dropped: list[Pool] = []
     while True:
-        made = [*stands, *([] if proposal.picked is None else [proposal.picked])]
+        made = [*feasible, *([] if proposal.picked is None else [proposal.picked])]
         known = offered.places_of(max(made, key=partial(_worth, problem))) if made else None
-        how: dict[str, Any] = {"quota_prices": proposal.quota_prices, "effort": EFFORT_AGAIN if stands else 1.0}
-        chosen = choice(problem, offered.rows, offered.changes, must, proposal.prices, known=known, **how)
-        selection = _best(problem, [offered.those(chosen.picked), *stands])
+        effort = CHOICE.effort_again if feasible else 1.0
+        how: dict[str, Any] = {"quota_prices": proposal.quota_prices, "known": known, "effort": effort}
+        chosen = choice(problem, offered.rows, offered.changes, must, proposal.prices, **how)
+        selection = _best(problem, [offered.those(chosen.picked), *feasible])
         dropped.append(selection.dropped)
         if problem.quotas.hold(selection.rows):
             return (selection if len(dropped) == 1 else replace(selection, dropped=Pool.union(dropped))), chosen
         offered = _without(offered, selection.dropped)
-        left = [_without(some, selection.dropped) for some in stands]
-        stands = [some for some in left if problem.quotas.hold(some.rows) and np.isin(must, some.rows).all()]
+        left = [_without(some, selection.dropped) for some in feasible]
+        feasible = [some for some in left if problem.quotas.hold(some.rows) and np.isin(must, some.rows).all()]
 
 
 def _check_quotas(problem: Problem, run: Run) -> None:
@@ -315,8 +317,8 @@ def _judged(problem: Problem, choice: Pool) -> _Selection:
     verdict = judge.verdict(problem, choice.rows, choice.changes)
     kept = np.flatnonzero(verdict.kept)
     kept = kept[np.argsort(choice.rows[kept], kind="stable")]
-    stands = choice.those(kept)
-    return _Selection(stands.rows, stands.changes, verdict.confidence[kept], choice.those(~verdict.kept))
+    passing = choice.those(kept)
+    return _Selection(passing.rows, passing.changes, verdict.confidence[kept], choice.those(~verdict.kept))
 
 
 def _known(problem: Problem, proposal: Proposal, pool: Pool) -> Rows:

@@ -153,7 +153,7 @@ def blocks(ids: list[str], time: Floats, name: str) -> NDArray[np.intp]:
     """(n + 1,): first row of each id. Rows of an id must be contiguous and in the order of time."""
     first = [0, *(i for i in range(1, len(ids)) if ids[i] != ids[i - 1])] if ids else []
     if len({ids[i] for i in first}) < len(first):
-        raise Unreadable(f"{name}: the rows of an id do not stand together")
+        raise Unreadable(f"{name}: the rows of an id are not contiguous")
     falls = np.setdiff1d(1 + np.flatnonzero(np.diff(time) < 0), first)
     if len(falls) or not np.isfinite(time).all():
         raise Unreadable(
@@ -199,7 +199,7 @@ def read_case(job: dict[str, Any], data: dict[str, bytes], names: dict[str, str]
             raise Unreadable(f"{names['static']}: its ids must be those of {name}, each once; got {odd!r:.200}")
         people = Source(names["static"], table, positions(ids, own))
     elif is_long and (named or still or of_groups):
-        raise Unreadable(f"job.toml: cohort: static: {named + still + of_groups} must stand in a file of their own")
+        raise Unreadable(f"job.toml: cohort: static: {named + still + of_groups} must be in the static file")
     static = np.column_stack([people.numbers(feature) for feature in still]) if still else np.empty((len(ids), 0))
     worth = people.numbers(goal["worth_column"]) if "worth_column" in goal else np.ones(len(ids))
     if not np.isfinite([*static.T, worth]).all():

@@ -38,7 +38,7 @@ def numbers(cells: pa.ChunkedArray) -> Floats:
     large = np.flatnonzero(np.abs(values) >= 2.0**53)
     for cell, value in zip(cells.take(pa.array(large)).to_pylist(), values[large].tolist(), strict=True):
         if (digits := str(cell).lstrip("+-0")).isdigit() and int(digits) != abs(value):
-            raise Unreadable(f"{cell} is no exact float64")
+            raise Unreadable(f"{cell} is not exactly representable in float64")
     return values
 
 

@@ -67,7 +67,7 @@ def test_quiet_says_nothing(tmp_path: Path) -> None:
     [
         (["oulat", "--root", "."], "'oulat': no data of that name. Did you mean 'oulad'?"),
         (["oulad"], "--root: say in which folder oulad is"),
-        (["--root", "."], "--root: say whose folder it is"),
+        (["--root", "."], "--root: name the data that the folder holds"),
         (["mimic3", "--root", "nowhere"], "nowhere: there is no such folder."),
     ],
 )

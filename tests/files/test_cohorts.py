@@ -287,7 +287,7 @@ def test_shown_text_is_escaped_and_cut(tmp_path: Path) -> None:
 
 
 def test_whole_numbers_that_float64_would_round_are_refused(tmp_path: Path) -> None:
-    inexact = "column 'age', row 2 (id P-2): -9007199254740993 is no exact float64"
+    inexact = "column 'age', row 2 (id P-2): -9007199254740993 is not exactly representable in float64"
     assert inexact in csv_faults(tmp_path, CSV.replace("48", "-9007199254740993"))[0]
     assert inexact in csv_faults(tmp_path, CSV.replace("48", "-" + "0" * 5000 + "9007199254740993"))[0]
     assert inexact in faults(parquet(tmp_path, {**PEOPLE, "age": [1, -9007199254740993, 2]}))[0]
@@ -322,7 +322,7 @@ def test_every_fault_of_a_file_is_told(tmp_path: Path) -> None:
     text = "pid,age,bmi,value,wanted\nA,x,1,-1,c\nA,2,,nan,\n,3,4,N/A,b\n"
     told = csv_faults(tmp_path, text, [Amount("value"), Label("wanted", ("a", "b"))])
     for part in (
-        "column 'pid': id 'A' stands in row 1 and row 2. Ids must be unique.",
+        "column 'pid': id 'A' is in row 1 and row 2. Ids must be unique.",
         "column 'pid', row 3: the id is empty. Every row needs an id.",
         "column 'age', row 1 (id A): 'x' is no number",
         "column 'bmi', row 2 (id A): the cell is empty",
@@ -411,7 +411,7 @@ def test_columns_of_the_same_name_are_refused_with_both_positions(tmp_path: Path
 
 
 def test_ids_stay_texts_and_must_be_unique_and_there(tmp_path: Path) -> None:
-    assert "id '007' stands in row 1 and row 3" in csv_faults(tmp_path, CSV.replace("P-3", "007"))[0]
+    assert "id '007' is in row 1 and row 3" in csv_faults(tmp_path, CSV.replace("P-3", "007"))[0]
     assert "column 'pid', row 2: the id is empty" in csv_faults(tmp_path, CSV.replace("P-2", ""))[0]
     for ids in (["A", None, "B"], [1, None, 2]):
         assert "column 'pid', row 2: the id is empty" in faults(parquet(tmp_path, {**PEOPLE, "pid": ids}))[0]
@@ -468,7 +468,7 @@ def test_folders_pipes_and_devices_are_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "zero.csv").symlink_to("/dev/zero")
     assert "wanted a regular file" in faults(tmp_path / "zero.csv")[0]
     assert time.monotonic() - began < 5
-    with pytest.raises(InputError, match="is no path"):
+    with pytest.raises(InputError, match="is not a path"):
         read_cohort("people\0.csv", id="pid", features=["age"])
 
 
@@ -531,9 +531,9 @@ def test_parquet_texts_must_be_unicode(tmp_path: Path) -> None:
         (CSV.replace("P-2,48", "P-2"), 3, "(row 2): 2 fields; the header has 3. Put a field that holds a comma"),
         (CSV.replace("31", "31,2"), 3, "(row 2): 4 fields; the header has 3. Put a field that holds a comma"),
         (CSV.replace("P-2", '"P\n2"').replace("22.25", "22,25"), 5, "(row 3): 4 fields; the header has 3."),
-        (CSV.replace("P-2", 'P"2"'), 3, "a quote stands inside a field. Put the whole field in quotes"),
-        (CSV.replace("P-2", '"P"2'), 3, "a quote stands inside a field. Put the whole field in quotes"),
-        (CSV.replace("P-2", 'P"2'), 3, "a quote stands inside a field. Put the whole field in quotes"),
+        (CSV.replace("P-2", 'P"2"'), 3, "there is a quote inside a field. Put the whole field in quotes"),
+        (CSV.replace("P-2", '"P"2'), 3, "there is a quote inside a field. Put the whole field in quotes"),
+        (CSV.replace("P-2", 'P"2'), 3, "there is a quote inside a field. Put the whole field in quotes"),
         (CSV.replace("P-2", '"P-2'), 3, "a quote is opened in this row and never closed. Close it"),
         (CSV.replace("31\n", "31\r"), 3, "a carriage return without a newline. Save the file with newlines."),
         (CSV.replace("\n", "\r"), 1, "a carriage return without a newline. Save the file with newlines."),
@@ -636,7 +636,7 @@ def test_a_file_beyond_the_memory_is_told() -> None:
         def read(self, size: int | None = -1) -> bytes:
             raise MemoryError
 
-    with pytest.raises(ResourceError, match=r"people\.csv: needs more memory than there is"):
+    with pytest.raises(ResourceError, match=r"people\.csv: is too large for the memory of this machine"):
         read_from(Endless(), "people.csv")
 
 

@@ -223,12 +223,16 @@ def test_the_cohort_is_found_beside_the_job(tmp_path: Path, monkeypatch: pytest.
     ("old", "new", "fault"),
     [
         ("amount = 4000", "amount = -3.0", "budgets.bp.amount = -3.0: must be >= 0."),
-        ("amount = 4000", "amount = nan", "budgets.bp.amount = nan: must be a number; nan is none."),
+        ("amount = 4000", "amount = nan", "budgets.bp.amount = nan: must be a number; nan is not one."),
         ("amount = 4000", 'amount = "1e3"', "budgets.bp.amount = '1e3': must be a number."),
         ("amount = 4000", 'amount = "10%"', "budgets.bp.amount = '10%': must be a number."),
         ("amount = 4000", "amount = true", "budgets.bp.amount = True: must be a number."),
-        ("amount = 4000", "amount = 9007199254740993", "budgets.bp.amount = 9007199254740993: is no exact float64"),
-        ("amount = 4000", "amount = 1" + "0" * 400, "is no exact float64; write one that is."),
+        (
+            "amount = 4000",
+            "amount = 9007199254740993",
+            "budgets.bp.amount = 9007199254740993: is not exactly representable in float64",
+        ),
+        ("amount = 4000", "amount = 1" + "0" * 400, "is not exactly representable in float64. Write a number that is."),
         ("amount = 4000", "", "budgets.bp.amount is missing; wanted a number >= 0, or inf."),
         ("amount = 4000", "amount = 1\namout = 2", "budgets.bp.amout: there is no such key. Did you mean 'amount'?"),
         ("amount = 4000", "amount = 1\nuses = {}", "budgets.bp.uses = {}: must name at least one feature."),
@@ -242,7 +246,7 @@ def test_the_cohort_is_found_beside_the_job(tmp_path: Path, monkeypatch: pytest.
         ("[limits.bmi]", "[limits.bmj]", "limits.bmj: no feature is called 'bmj'. Did you mean 'bmi'?"),
         ("[limits.bmi]", "[limits.age]", "limits.age: the feature draws on no budget, so it is frozen. Give it a"),
         ("min = 18.0", "min = 46", "limits.bmi.min, limits.bmi.max: min 46.0 is above max 45.0. Swap them."),
-        ("min = 18.0", "min = nan", "limits.bmi.min = nan: must be a number; nan is none."),
+        ("min = 18.0", "min = nan", "limits.bmi.min = nan: must be a number; nan is not one."),
         ("min = 18.0", 'min = 1\nmin_column = "low"', "limits.bmi.min, limits.bmi.min_column: give one of the two."),
         ("max = 45.0", 'max = 1e3\nmax_column = "x"', "limits.bmi.max, limits.bmi.max_column: give one of the two."),
         ("min = 18.0", "observed = true", "limits.bmi.observed, limits.bmi.max: give `observed` or the others."),
@@ -251,7 +255,7 @@ def test_the_cohort_is_found_beside_the_job(tmp_path: Path, monkeypatch: pytest.
         ("format = 1\n", 'format = 1\nlimit = "observed"\n', "limit: there is no such key. Did you mean 'limits'?"),
         ("margin = 0.1", "margin = 1.0", "goal.margin = 1.0: must lie in [0, 1)"),
         ("margin = 0.1", "margin = -0.1", "goal.margin = -0.1: must lie in [0, 1)"),
-        ("margin = 0.1", "margin = nan", "goal.margin = nan: must be a number; nan is none."),
+        ("margin = 0.1", "margin = nan", "goal.margin = nan: must be a number; nan is not one."),
         ("margin = 0.1", "threshold = 0", "goal.threshold = 0.0: must lie in (0, 1)"),
         ("margin = 0.1", "", "goal.margin, goal.threshold: give one of the two; got neither."),
         ("margin = 0.1", "margin = 0\nthreshold = 0.5", "goal.margin, goal.threshold: give one of the two; got both."),
@@ -403,7 +407,7 @@ def test_a_tilde_inside_a_name_and_another_folder_are_plain_paths(tmp_path: Path
 
 def test_a_path_with_a_nul_is_none(tmp_path: Path) -> None:
     (sentence,) = faults(tmp_path, ("people.csv", "people\\u0000.csv"))
-    assert sentence.startswith("cohort.file = 'people\\x00.csv': is no path")
+    assert sentence.startswith("cohort.file = 'people\\x00.csv': is not a path")
 
 
 # What is wrong between the job, the cohort and the model
@@ -473,15 +477,21 @@ def test_a_job_without_any_feature_to_change_is_refused(tmp_path: Path, classifi
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("format = 1\nformat = 1\n", "line 2, column 11: Cannot overwrite a value; a key or a table stands once."),
-        ("[goal]\n[goal]\n", "line 2, column 6: Cannot declare ('goal',) twice; a key or a table stands once."),
+        (
+            "format = 1\nformat = 1\n",
+            "line 2, column 11: Cannot overwrite a value; each key and table may occur only once.",
+        ),
+        (
+            "[goal]\n[goal]\n",
+            "line 2, column 6: Cannot declare ('goal',) twice; each key and table may occur only once.",
+        ),
         ("format = 1\nx = { a = 1, a = 2 }", "line 2, column"),
         ("format = 1\n\n[cohort\nfile = 1", "line 3, column 8: Expected ']' at the end of a table declaration."),
         ("format = ", "line 1, column 10: Invalid value. Correct the TOML there."),
         ("format = 1\nx = [1,\n", "line 3, column 1: "),
         ("format = 1\nx = 1e999\n", "line 2, column 5: 1e999 is beyond float64. Write inf where no limit is meant."),
         (b"format = 1 # caf\xe9", "line 1, column 17: byte 0xe9 is not UTF-8. Save the file as UTF-8."),
-        ("\ufeffformat = 1", "line 1, column 1: a byte order mark, which TOML does not know. Save the file without"),
+        ("\ufeffformat = 1", "line 1, column 1: a byte order mark, which TOML does not allow. Save the file without"),
         (JOB.encode("utf-16"), "line 1, column 1: byte 0xff is not UTF-8."),
         ("x = " + "[" * 100_000, "line 1, column 37: values are nested more than 32 deep. No table of a job is."),
         ("x = 1\ny = '[[' # [[\nz = [" + "[" * 99 + "]" * 100, "line 3, column 37: values are nested more than 32"),

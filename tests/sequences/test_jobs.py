@@ -166,7 +166,7 @@ FAULTS: dict[str, tuple[tuple[tuple[str, str], ...], str]] = {
     ),
     "a table with time": (
         (('kind = "sequences"\n', ""),),
-        'cohort.time: only sequences have it. Say kind = "sequences", or leave it out.',
+        'cohort.time: only sequences have it. Write kind = "sequences", or leave it out.',
     ),
     "steps of another form": (
         (('steps = "last 3"', 'steps = "first 3"'),),
@@ -187,7 +187,7 @@ FAULTS: dict[str, tuple[tuple[tuple[str, str], ...], str]] = {
             (', age = "years"', ""),
             ("margin = 0.1", 'margin = 0.1\nworth_column = "value"'),
         ),
-        "goal.worth_column: of sequences, what there is one of per id stands in a file of its own. "
+        "goal.worth_column: for sequences, a column with one value per id must be in the static file. "
         "Name it in cohort.static.",
     ),
     "a limit without a static file": (
@@ -196,7 +196,7 @@ FAULTS: dict[str, tuple[tuple[tuple[str, str], ...], str]] = {
             (', age = "years"', ""),
             ("min = 70", 'min_column = "low"'),
         ),
-        "limits.bp.min_column: of sequences,",
+        "limits.bp.min_column: for sequences,",
     ),
     "a static file that is not there": (
         (('"static.parquet"', '"statik.parquet"'),),
@@ -204,17 +204,17 @@ FAULTS: dict[str, tuple[tuple[tuple[str, str], ...], str]] = {
     ),
     "time among the features": (
         (('features = ["bp", "glucose"]', 'features = ["bp", "glucose", "hour"]'),),
-        "cohort.features, cohort.time: 'hour' stands in both. A column has one part.",
+        "cohort.features, cohort.time: 'hour' is in both. A column has one role.",
     ),
     "one feature in both files": (
         (('static_features = ["age"]', 'static_features = ["age", "bp"]'),),
-        "cohort.features, cohort.static_features: 'bp' stands in both. A column has one part.",
+        "cohort.features, cohort.static_features: 'bp' is in both. A column has one role.",
     ),
     "a unit of nothing": ((('age = "years"', 'weight = "kg"'),), "cohort.units.weight: no feature is called 'weight'."),
     "a budget of a static feature": ((("[budgets.bp]", "[budgets.age]"),), "budgets.age: no feature is called 'age'."),
     "groups without allocation": (
         (("[limits.bp]", "[solver]\ngroups = 3\n\n[limits.bp]"),),
-        'solver.groups: only a proportional allocation has groups. Say allocation = "proportional".',
+        'solver.groups: only a proportional allocation has groups. Write allocation = "proportional".',
     ),
     "allocation without groups": (
         (("[limits.bp]", '[solver]\nallocation = "proportional"\n\n[limits.bp]'),),
@@ -248,7 +248,7 @@ def test_groups_of_a_table_are_refused(tmp_path: Path) -> None:
         ("[limits.bp]", '[solver]\nallocation = "proportional"\ngroups = 2\n\n[limits.bp]'),
     )
     assert told(tmp_path, *changes) == [
-        "solver.allocation: groups are made by length, and a table has no lengths. Leave it out."
+        "solver.allocation: groups are formed by length, and a table has no lengths. Leave it out."
     ]
 
 
@@ -295,7 +295,7 @@ def test_a_network_in_a_job_about_a_table_is_refused(tmp_path: Path) -> None:
         '[model]\nfile = "model.safetensors"\n'
         "[goal]\ntarget = 1\nmargin = 0.1\n[budgets.bp]\namount = 1\n"
     )
-    assert 'Say kind = "sequences" in [cohort]' in refused(tmp_path, 2)
+    assert 'Write kind = "sequences" in [cohort]' in refused(tmp_path, 2)
 
 
 MISFITS: dict[str, tuple[dict[str, Any], str]] = {

@@ -158,7 +158,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "an id that comes again": (
         changed("stay", 4, "B"),
-        "stays.parquet: column 'stay', row 5: id B stands here again, after others; its rows began at row 1. "
+        "stays.parquet: column 'stay', row 5: id B appears again after other ids; its first row is row 1. "
         "Put the rows of an id together, in the order of time.",
     ),
     "no id": (
@@ -181,8 +181,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a value that float64 lacks": (
         {**STAYS, "bp": pa.array([2**53 + 1, None, 3, 4, 5])},
-        "stays.parquet: column 'bp', row 1 (id B): 9007199254740993 is no exact float64; values must be finite "
-        "numbers, or empty where nothing was measured.",
+        "stays.parquet: column 'bp', row 1 (id B): 9007199254740993 is not exactly representable in "
+        "float64; values must be finite numbers, or empty where nothing was measured.",
     ),
     "a column of another type": (
         {**STAYS, "bp": [[1.0]] * 5},
@@ -262,25 +262,25 @@ def test_a_flag_must_be_true_or_false(tmp_path: Path, cell: Any, words: str) -> 
 
 def test_ids_that_stand_in_one_file_alone_are_named(tmp_path: Path) -> None:
     beside = static(parquet(tmp_path, {"stay": ["A", "X", "B", "Y"], "age": [1.0] * 4}, "static.parquet"))
-    remedy = "One without any measurement has one row there, with a time and nothing else."
+    remedy = "A sequence without measurements needs one row there, with a time and nothing else."
     assert faults(parquet(tmp_path, STAYS), static=beside, static_features=["age"]) == [
         "static.parquet: has no row for id C of stays.parquet.",
-        f"static.parquet: column 'stay', row 2 (id X): stays.parquet has no steps of it. {remedy}",
-        f"static.parquet: column 'stay', row 4 (id Y): stays.parquet has no steps of it. {remedy}",
+        f"static.parquet: column 'stay', row 2 (id X): stays.parquet has no steps for it. {remedy}",
+        f"static.parquet: column 'stay', row 4 (id Y): stays.parquet has no steps for it. {remedy}",
     ]
 
 
-def test_many_ids_that_stand_in_one_file_alone_are_counted(tmp_path: Path) -> None:
+def test_many_ids_that_are_in_only_one_file_are_counted(tmp_path: Path) -> None:
     beside = static(parquet(tmp_path, {"stay": [f"X{j}" for j in range(30)], "age": list(range(30))}, "static.parquet"))
     found = faults(parquet(tmp_path, STAYS), static=beside, static_features=["age"])
     assert len(found) == 3 + 10 + 1
-    assert found[-1] == "static.parquet: ... and 20 more ids that stand in one of the two files alone."
+    assert found[-1] == "static.parquet: ... and 20 more ids that are in only one of the two files."
 
 
 STATIC_BAD: dict[str, tuple[dict[str, Any], str]] = {
     "an id twice": (
         {**STATIC, "stay": ["A", "A", "B"]},
-        "static.parquet: column 'stay': id 'A' stands in row 1 and row 2. Ids must be unique.",
+        "static.parquet: column 'stay': id 'A' is in row 1 and row 2. Ids must be unique.",
     ),
     "an id that is empty": (
         {**STATIC, "stay": ["A", None, "B"]},

@@ -707,7 +707,7 @@ TOUCHED: dict[str, tuple[Spoil, int, str]] = {
     "a whole number that float64 lacks, in text": (
         rewrite("cohort.parquet", lambda _: b"key,age,a,b,c,most_b,value\nP-0,9007199254740993,0,0,0,0,0\n"),
         2,
-        "cohort.parquet: column 'age': 9007199254740993 is no exact float64",
+        "cohort.parquet: column 'age': 9007199254740993 is not exactly representable in float64",
     ),
     "a whole number that float64 lacks": (cohort_with("a", [2**53 + 1] * 10), 2, "cohort.parquet: column 'a'"),
     "a missing column": (without_column, 2, "cohort.parquet: column 'b': wanted once"),

@@ -319,7 +319,7 @@ UNREADABLE: dict[str, tuple[Edit, int, str]] = {
     "an id that comes again": (
         lambda b: b.long["stay"].__setitem__(-1, "S-00"),
         2,
-        "stays.parquet: the rows of an id do not stand together",
+        "stays.parquet: the rows of an id are not contiguous",
     ),
     "time that goes backwards": (first("hour", 1e9), 2, "stays.parquet: time is not finite, or goes backwards"),
     "time that is missing": (first("hour", None), 2, "stays.parquet: column 'hour': wanted once and without gaps"),

@@ -10,7 +10,7 @@ from research.evidence.claims.claim import Claim
 from research.evidence.claims.places import means
 from research.evidence.gains import BEST, cells_by_size, compared, full_cells, gained, standing
 from research.evidence.intervals import averaged, with_interval
-from research.evidence.registry import text
+from research.evidence.registry import text, waits_for
 from research.evidence.renderers.readme import PEOPLE
 from research.evidence.renderers.results import gain, said_of
 from research.evidence.results import Results, Row
@@ -47,11 +47,24 @@ def _lines(results: Results) -> Iterator[str]:
     held = [line for result in read(results.folder) for line in in_brief(result)]
     if held:
         yield f"**Do flips hold** in retrained models? {' '.join(held)}"
+    yield claims_short(results)
+    yield "**A plan moves predictions, not outcomes.**"
+
+
+@text("claims.short")
+def claims_short(results: Results) -> str:
+    """How many claims have which verdict."""
     claims = all_claims(results)
     with_its_own = [own for claim in claims if (own := claim.with_budgets("paper")).places]
     alone = f" With its own kind of budgets alone: of {_verdicts(with_its_own)}." if with_its_own else ""
-    yield f"**The paper's claims**, on other data and with mostly shorter runs: of {_verdicts(claims)}.{alone}"
-    yield "**A plan moves predictions, not outcomes.**"
+    return f"**The paper's claims**, on other data and with mostly shorter runs: of {_verdicts(claims)}.{alone}"
+
+
+@text("peers.short")
+@waits_for("peers_budgets")
+def peers_short(results: Results) -> str:
+    """Prices beside other tools."""
+    return "\n".join(_of_the_peers(results.rows("peers_budgets")))
 
 
 def _of_the_study(rows: list[Row]) -> Iterator[str]:

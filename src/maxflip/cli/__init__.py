@@ -1,1 +1,1 @@
-"""The program."""
+"""The command line program `maxflip`."""

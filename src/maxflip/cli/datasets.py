@@ -1,4 +1,4 @@
-"""`maxflip data`: what stands in a folder of public data, in words."""
+"""`maxflip data`: describes a folder of public data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from maxflip.datasets.physionet import labels_of, sets_in
 from maxflip.datasets.samples import Integers
 from maxflip.errors import InputError
 
-SHOWN_SEQUENCES = 1000  # how many the generator makes to show what it makes
+SHOWN_SEQUENCES = 1000  # number of generated sequences that are described
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Source:
 
 
 def overview() -> str:
-    """Every name, and where to get its files."""
+    """All names, and where to get the files."""
     entries = [
         f"{name}\n    {source.what}\n    from: {source.where} ({source.terms})\n    files: {source.files}"
         for name, source in SOURCES.items()
@@ -111,7 +111,7 @@ def _labels(labels: Integers, classes: tuple[str, ...]) -> str:
 
 
 def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
-    """Texts to the left, numbers to the right."""
+    """Texts aligned to the left, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

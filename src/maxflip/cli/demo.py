@@ -1,7 +1,7 @@
-"""The embedded default: 442 diabetes patients in real units, a small network trained on the spot, a job.
+"""The demo: 442 diabetes patients in real units, a small network trained when it runs, and a job.
 
-Wanted: slow progression of the disease over one year. Age and sex are frozen; body mass index, blood pressure and the
-blood values may change within what was observed. It shows the tool, not medicine.
+Wanted: slow progression of the disease over one year. Age and sex are frozen; body mass index, blood pressure and blood
+values may change within the observed limits. It demonstrates the tool and is not medical advice.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class ProgressionNet(nn.Module):
 
 
 def write_demo_inputs(folder: Path) -> Path:
-    """cohort.parquet, model.pt2 and job.toml into `folder`; returns the job."""
+    """Write cohort.parquet, model.pt2 and job.toml into `folder`; returns the path of the job."""
     values, is_slow = _patients()
     ids = [f"D{j:03d}" for j in range(1, len(values) + 1)]
     columns = {"patient": ids, **{name: values[:, i] for i, name in enumerate(FEATURES)}}

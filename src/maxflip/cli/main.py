@@ -31,7 +31,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-# Paths are `readable=False`: whether they may be read is found by whoever opens them, with our words and exit codes.
+# Paths are `readable=False`: the code that opens them checks permissions, with our messages and exit codes.
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 People = Annotated[
     str | None,
@@ -55,7 +55,7 @@ def demo(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Solve the embedded default: 442 diabetes patients and a small network trained on the spot."""
+    """Solve an example: 442 diabetes patients and a small network, trained on the spot."""
     with _errors(debug):
         with starting():
             from maxflip.cli.run_job import run_demo
@@ -78,7 +78,7 @@ def solve(
 ) -> None:
     """Make a plan, audit it, and release it into a folder."""
     with _errors(debug):
-        with starting():  # what is wrong with the job is said before torch is loaded
+        with starting():  # errors in the job are reported before torch is loaded
             from maxflip.io.job.read import read_job
 
             shown, asked = _people(people), read_job(job)
@@ -100,7 +100,7 @@ def verify(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Audit a plan folder: flips, limits and budgets recomputed from its files, by code of its own."""
+    """Audit a plan folder: independent code recomputes flips, limits and budgets from its files."""
     with _errors(debug):
         from maxflip.errors import VerifyError, as_ours
 
@@ -135,7 +135,7 @@ def report(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Write a plan's report again."""
+    """Rebuild a plan's report."""
     with _errors(debug):
         with starting():
             from maxflip.io.plan_folder import check_page, load_insight, load_people
@@ -143,7 +143,7 @@ def report(
 
         shown = _people(people)
         if shown is not None and out is None:
-            raise InputError("--people: say where such a page is to be written, with --out; the plan keeps its own.")
+            raise InputError("--people: name the file of the new page with --out; the plan keeps its own page.")
         target = out or folder / "report.html"
         plan = Plan.load(folder)
         insight = load_insight(folder, plan)
@@ -161,14 +161,14 @@ def data(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """List public data and where to get it, or say what stands in a folder of it."""
+    """List public data and where to get it, or describe a folder that has it."""
     with _errors(debug):
         with starting():
             from maxflip.cli.datasets import describe, overview
 
         if name is None:
             if root is not None:
-                raise InputError("--root: say whose folder it is: `maxflip data NAME --root DIR`.")
+                raise InputError("--root: name the data that the folder holds: `maxflip data NAME --root DIR`.")
             text = overview()
         else:
             with _progress(quiet) as watch:
@@ -178,7 +178,7 @@ def data(
 
 
 def _people(given: str | None) -> Any:
-    """Checked before any work begins."""
+    """The option --people, checked before any work begins."""
     if given is not None:
         from maxflip.report.page import check_people
 
@@ -190,17 +190,17 @@ def _people(given: str | None) -> Any:
 
 
 def _missing_inputs(folder: Path, given: dict[str, Path | None]) -> list[str]:
-    """A sentence for each file that the audit needs and that does not stand where the plan says."""
+    """A sentence for each file that the audit needs and that is not at the path in the plan."""
     try:
         stated = json.loads((folder / "summary.json").read_bytes())["inputs"]
         paths = {key: folder / stated[key]["path"] for key in given if key in stated} if stated else None
-    except (OSError, ValueError, TypeError, KeyError):  # the auditor says what is wrong with it
+    except (OSError, ValueError, TypeError, KeyError):  # the auditor reports what is wrong with it
         return []
     if paths is None and not (folder / "job.toml").exists():
         return [
-            f"{folder}: the plan was saved from Python without its files, so there is nothing to audit it by. "
-            "Save it with `plan.save(folder, problem=problem, model=FILE)`, FILE being its model, exported "
-            "(docs/formats.md says how; of sequences, only networks of maxflip.networks can be)."
+            f"{folder}: the plan was saved from Python without its files, so it cannot be audited. "
+            "Save it with `plan.save(folder, problem=problem, model=FILE)`, where FILE is its exported "
+            "model (docs/formats.md says how; for sequences, only networks of maxflip.networks can be exported)."
         ]
     return [
         f"{path}: there is no such file; the plan names it as its {key}. If it has moved, say where with --{key}."
@@ -217,7 +217,8 @@ def _missing_files(folder: Path) -> list[str]:
 
 
 def _stale_report(folder: Path) -> list[str]:
-    """A finding if report.html is not what this version writes for the plan; other versions may word it otherwise."""
+    """A finding if report.html is not what this version writes for the plan. Reports of other versions are not
+    compared."""
     from maxflip.io.plan_folder import load_insight, load_people
     from maxflip.plan.plan import Plan
     from maxflip.report.page import page as page_of
@@ -262,7 +263,7 @@ def _show(released: Any, quiet: bool) -> None:
 
 
 def _budget_lines(plan: Any) -> str:
-    """A table of plain text: it reads the same in a terminal, a log and an e-mail."""
+    """The budgets as a plain text table, which looks the same in a terminal, a log and an e-mail."""
     from maxflip.report.answer import price_of
 
     rows = [("budget", "cost", "amount", "spent", "share", "price" if plan.prices else "")]
@@ -294,7 +295,7 @@ def _aligned(rows: Sequence[tuple[str, ...]], texts: int) -> str:
 
 
 def _say(text: str) -> None:
-    """To stdout, at once. Whoever read it may have gone (`| head`): that is no error of ours; a full disk is one."""
+    """Print to stdout and flush. A closed pipe (`| head`) is not an error; a full disk is."""
     try:
         print(text, flush=True)
     except OSError as error:
@@ -304,20 +305,20 @@ def _say(text: str) -> None:
 
 
 def _lost(error: OSError) -> OutputError:
-    """stdout leads nowhere from now on: Python would try once more when it ends, and complain."""
+    """The error to raise. Redirects stdout to /dev/null, since Python would flush it again at exit and fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return OutputError(f"standard output: {error.strerror}. What was to be said there is lost.")
+    return OutputError(f"standard output: {error.strerror}. The output is lost.")
 
 
 def _tell(text: str) -> None:
-    """To stderr, one line, whatever is in it. Where nobody can be told, the exit code still tells."""
+    """Print to stderr, as one line. If stderr is closed, the exit code still shows the error."""
     with suppress(OSError):
         print(one_line(text), file=sys.stderr, flush=True)
 
 
 @contextmanager
 def _progress(quiet: bool) -> Iterator[Watch]:
-    """A bar on a terminal, plain lines elsewhere, nothing when quiet; all on stderr."""
+    """Progress on stderr: a bar in a terminal, plain lines elsewhere, nothing if quiet."""
     if quiet:
         yield silent
         return
@@ -352,7 +353,8 @@ def _plain_progress(event: Event) -> None:
 
 @contextmanager
 def _errors(debug: bool) -> Iterator[None]:
-    """Errors as sentences on stderr and the exit code of their kind; a bug of ours leaves its traceback in a file."""
+    """Report errors as sentences on stderr, with the exit code of their class; the traceback of a bug is written to a
+    file."""
     try:
         yield
     except MaxflipError as error:

@@ -29,7 +29,7 @@ from maxflip.study.outlook import outlook_of
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """A plan that stands in its folder, and the audit that it passed there."""
+    """A plan in its folder, and the audit that it has passed."""
 
     plan: Plan
     folder: Path
@@ -38,7 +38,7 @@ class Released:
 
 @dataclass(frozen=True, eq=False)
 class _Answer:
-    """signal: what came while the insight was sought; the plan was there already, and is not lost by it"""
+    """signal: received while the insight was computed. The plan was finished before and is kept"""
 
     plan: Plan
     insight: Insight
@@ -48,8 +48,8 @@ class _Answer:
 def run_job(
     asked: Path | Job, folder: Path, *, overwrite: bool, watch: Watch, people: People | None = None
 ) -> Released:
-    """asked: a job file, or what was read from it   people: what the report shows of single samples; None: what the job
-    says"""
+    """asked: a job file, or the job read from it   people: what the report shows of single samples; None: as in the
+    job"""
     job = asked if isinstance(asked, Job) else read_job(asked)
     check_target(folder, overwrite=overwrite)
     answer = _solve(job, watch)
@@ -59,7 +59,7 @@ def run_job(
 
 
 def run_demo(folder: Path, watch: Watch) -> Released:
-    """The embedded default; cohort and model stay inside the plan folder, so that it can be moved and audited whole."""
+    """The demo. Cohort and model stay in the plan folder, so that it can be moved and still be audited."""
     ours = folder.is_dir() and is_demo(folder)
     if folder.is_dir() and any(folder.iterdir()) and not ours:
         raise OutputError(f"{folder}: exists and is no earlier demo. Name another folder with --out.")
@@ -74,7 +74,7 @@ def run_demo(folder: Path, watch: Watch) -> Released:
 
 
 def _released(answer: _Answer, folder: Path, audit: maxflip_verify.Audit) -> Released:
-    if answer.signal is not None:  # whoever sent it expects the program to end, and by that signal
+    if answer.signal is not None:  # the sender expects the program to end by that signal
         raise answer.signal
     return Released(answer.plan, folder, audit)
 
@@ -102,9 +102,9 @@ def _looked(
     ask: Callable[..., Insight],
     watch: Watch,
 ) -> _Answer:
-    """What goes wrong here costs no plan, which is made and judged: the report says that something is not known.
+    """Add the insight. If that fails, the finished plan is kept, and the report says that something is missing.
 
-    Why is told to whoever watches: the reason may name samples that the report does not.
+    The reason is only passed to `watch`, since it may name samples that the report does not show.
     """
     insight = Insight()
     signal: BaseException | None = None
@@ -120,21 +120,21 @@ def _looked(
     except MaxflipError as error:
         ended, reason = "ended with an error", error.problems[0]
     watch(Notice(f"{reason} The plan is audited and released; its report lacks some of what was asked for."))
-    text = f"Not all that was asked for stands here: the search for it {ended}."
+    text = f"Some sections that were asked for are missing: computing them {ended}."
     return _Answer(plan, replace(insight, notices=(*insight.notices, text)), signal)
 
 
 def _written(
     answer: _Answer, job: Job, stage: Path, folder: Path, watch: Watch, people: People | None = None
 ) -> maxflip_verify.Audit:
-    """The plan's files, and the audit of their bytes; a plan that fails is set aside with the reason, not released."""
+    """Write the plan's files and audit them. A plan that fails is set aside with the reason, not released."""
     write_plan(answer.plan, stage, job.origins, answer.insight, people or job.report.people, job=job.file.data)
     watch(Started("Auditing the plan", 1))
     try:
         audit = maxflip_verify.audit(stage)
-    except (maxflip_wall.Refused, maxflip_wall.Unreadable) as error:  # Refused: another file than was solved
+    except (maxflip_wall.Refused, maxflip_wall.Unreadable) as error:  # Refused: the file is not the one that was solved
         withheld = "The auditor cannot read what the plan was made from, so it is withheld"
-        raise VerifyError([f"{withheld}: {_as_named(str(error), job, stage)}", *_gone(job)]) from error
+        raise VerifyError([f"{withheld}: {_as_named(str(error), job, stage)}", *_changed(job)]) from error
     watch(Finished("Auditing the plan"))
     if not audit.passed:
         reason = "\n".join(audit.findings) + "\n"
@@ -144,19 +144,19 @@ def _written(
         shutil.copytree(stage, aside)
         write_bytes(aside / "reason.txt", reason.encode())
         withheld = f"The plan did not pass its audit and is withheld; see {aside}."
-        raise VerifyError([withheld, *_changed(job, audit), *audit.findings])
+        raise VerifyError([withheld, *_changed(job), *audit.findings])
     return audit
 
 
 def _as_named(sentence: str, job: Job, stage: Path) -> str:
-    """What the auditor says of a file, with the path that the job gives it: the auditor comes to it from the stage."""
+    """The auditor's sentence, with the job's path of each file instead of the path from the staging folder."""
     for origin in job.origins.values():
         sentence = sentence.replace(str(stage / relative_path(stage, origin.path)), str(origin.path))
     return sentence
 
 
-def _gone(job: Job) -> list[str]:
-    """A sentence for each file that the job names and that is no longer what was solved."""
+def _changed(job: Job) -> list[str]:
+    """A sentence for each file of the job that was changed, moved or deleted since it was read."""
     found = []
     for origin in job.origins.values():
         try:
@@ -164,22 +164,11 @@ def _gone(job: Job) -> list[str]:
         except maxflip_wall.Unreadable:
             same = False
         if not origin.path.exists():
-            found.append(
-                f"{origin.path}: was deleted or moved while the job was solved. Put it back, and run it again."
-            )
+            found.append(_LOST.format(origin.path))
         elif not same:
-            found.append(_MEDDLED.format(origin.path))
+            found.append(_CHANGED.format(origin.path))
     return found
 
 
 _LOST = "{}: was deleted or moved while the job was solved. Put it back, and run it again."
-_MEDDLED = "{}: was changed while the job was solved. Run it again when nobody writes to it."
-
-
-def _changed(job: Job, audit: maxflip_verify.Audit) -> list[str]:
-    """A sentence for each file that is another one by now: the plan states what was solved, the auditor reads anew."""
-    return [
-        _MEDDLED.format(origin.path)
-        for name, origin in job.origins.items()
-        if any(finding.startswith(f"summary.json: inputs: {name}: ") for finding in audit.findings)
-    ]
+_CHANGED = "{}: was changed while the job was solved. Run it again when nobody writes to it."

@@ -1,4 +1,4 @@
-"""What SIGINT and SIGTERM do: end the program at once while it starts, and by way of an exception while it works."""
+"""Handlers of SIGINT and SIGTERM: exit at once while the program starts, raise an exception while it works."""
 
 from __future__ import annotations
 
@@ -11,36 +11,37 @@ _CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
 def leave_at_once() -> None:
-    """For the time in which modules are imported and nothing is written."""
+    """Handlers for the time while modules are imported: nothing is written yet, so exit at once."""
     for number in _CODES:
         signal.signal(number, _leave)
 
 
 def unwind() -> None:
-    """For the time in which something may have to be put away."""
+    """Handlers for the time while files are written: an exception lets them be cleaned up."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, _unwind)
 
 
 def ignore() -> None:
-    """For the time in which all is done: a signal comes too late."""
+    """Handlers for the time after the work: signals are ignored."""
     for number in _CODES:
         signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager
 def starting() -> Iterator[None]:
-    """Around what takes long and writes nothing; does nothing where the program is not the process's own."""
+    """Around slow work that writes nothing: signals exit at once. Does nothing unless the program has set the
+    handlers."""
     if signal.getsignal(signal.SIGTERM) is not _unwind:
         yield
         return
     leave_at_once()
-    yield  # after an error there is nothing left to put away either
+    yield  # not in a `finally`: after an error there is nothing to clean up
     unwind()
 
 
 def _leave(number: int, _frame: object) -> None:
-    """Not by an exception: a half-imported module may swallow it or turn it into an ImportError."""
+    """Exit without an exception: a half-imported module may swallow it or turn it into an ImportError."""
     os._exit(_CODES[signal.Signals(number)])
 
 

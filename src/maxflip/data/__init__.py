@@ -1,1 +1,1 @@
-"""Cohorts: tables and sequences, the slots in them that may change, and what a model is given of them."""
+"""Cohorts: tables and sequences, their slots (positions that may change), and the inputs that models get from them."""

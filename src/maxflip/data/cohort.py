@@ -26,15 +26,15 @@ from maxflip.errors import InputError
 
 Text = NDArray[np.object_]  # of str
 
-FEW_TEXTS = 10  # cells: a longer column without a single number is not meant to hold any
+FEW_TEXTS = 10  # cells: a longer column without any number is reported once, not cell by cell
 
 
 @dataclass(frozen=True, eq=False)
 class Cohort(Frozen):
     """A table, or sequences: float64 values, read-only; an id per sample; a name (and perhaps a unit) per column.
 
-    The values of a table are (n, F). Sequences have a row per step, values (N, F) with NaN where nothing was measured,
-    and `ragged` tells whose they are. What else differs between the two is known to `layout` alone.
+    The values of a table are (n, F). Sequences have a row per step, values (N, F) with NaN where nothing was measured;
+    `ragged` has the rows of each. Only `layout` knows the other differences between the two.
 
     Examples:
         >>> cohort = Cohort.table([[61.0, 27.5], [48.0, 31.0]], features=["age", "bmi"], ids=["P-1", "P-2"])
@@ -45,10 +45,10 @@ class Cohort(Frozen):
     layout: Layout
     features: tuple[str, ...]
     units: Mapping[str, str]
-    given_ids: Text | None  # None: rows are known by their numbers, and no list of texts is made until asked for
+    given_ids: Text | None  # None: row numbers are the ids; they become texts only if needed
     whole_features: tuple[str, ...]  # columns of an integer or boolean type
-    ignored: tuple[str, ...]  # columns of the source that are no features
-    source: str  # what messages call it: a file name, or "cohort"
+    ignored: tuple[str, ...]  # columns of the source that are not features
+    source: str  # its name in messages: a file name, or "cohort"
     others: Mapping[str, Any] = field(default_factory=lambda: FrozenMap({}), repr=False)  # cells of columns beside them
 
     @classmethod
@@ -66,9 +66,10 @@ class Cohort(Frozen):
 
         Args:
             data: (n, F): an ndarray, a tensor, a nested list, or a pandas, polars or pyarrow frame.
-            features: picks and orders the columns of a frame, or names those of a bare array (x0, x1, ... otherwise).
+            features: selects and orders the columns of a frame, or names those of an array (default: x0, x1, ...).
             id: the frame's id column.
-            ids: the ids themselves, (n,). Neither: a pandas index that is not a plain 0, 1, ..., or row numbers.
+            ids: the ids, (n,). Without `id` and `ids`: the index of a pandas frame unless it is 0, 1, ..., else row
+            numbers.
             units: {feature: unit}, for reports.
             source: what messages call it.
         """
@@ -124,16 +125,16 @@ class Cohort(Frozen):
     ) -> Cohort:
         """One array (T_j, F) per sample, NaN where nothing was measured; such values are never changed.
 
-        Frames give the names of features too, and must all have the same columns in the same order. A pandas frame of
-        static features goes by its index, where that has the ids.
+        Frames also give the names of features, and must all have the same columns in the same order. A pandas frame of
+        static features is matched by its index if that has the ids, else by position.
 
         Args:
             values: n arrays (T_j, F), of T_j >= 1 steps each.
-            observed: masks of the same shapes, which must agree with the NaNs; None: what is not NaN was measured.
+            observed: masks of the same shapes, which must agree with the NaNs; None: all values that are not NaN.
             times: one array (T_j,) per sample that never goes backwards; None: 0, 1, 2, ...
-            static: (n, S): what the model also knows of each, and what never changes.
+            static: (n, S): further inputs of the model, one row per sample, that never change.
             ids: (n,); None: row numbers.
-            features: names, (F,); None: those of frames, or x0, x1, ...
+            features: names, (F,); None: the columns of frames, or x0, x1, ...
             static_features: names, (S,).
             units: {feature: unit}, for reports.
             source: what messages call it.
@@ -182,7 +183,7 @@ class Cohort(Frozen):
         )
 
     def __repr__(self) -> str:
-        """Without values and ids: a log or a saved notebook is no place for them."""
+        """Without values and ids, which are private and must not get into logs and notebooks."""
         size = counted(len(self), self.layout.noun)
         return f"Cohort({size} x {counted(len(self.features), 'feature')}: {listed(self.features)})"
 
@@ -191,12 +192,12 @@ class Cohort(Frozen):
 
     @property
     def values(self) -> Floats:
-        """(n, F) of a table, (N, F) of sequences"""
+        """(n, F) for a table, (N, F) for sequences"""
         return self.layout.values
 
     @property
     def ragged(self) -> Ragged | None:
-        """Whose the rows of `values` are, and when; None of a table, where each sample has one"""
+        """The rows and times of each sequence in `values`; None for a table"""
         return self.layout.ragged
 
     @cached_property
@@ -208,9 +209,9 @@ class Cohort(Frozen):
 
     @cached_property
     def order(self) -> NDArray[np.int64]:
-        """Rows in the order in which they are worked: by id, so that the order of a file's rows does not matter.
+        """Samples in the order in which they are processed: by id, so that the order of a file's rows does not matter.
 
-        Sequences by length first, so that those of a batch need little padding.
+        Sequences are sorted by length first, so that batches need little padding.
         """
         if self.given_ids is None:
             by_id = np.arange(len(self))
@@ -240,24 +241,25 @@ class Cohort(Frozen):
         return read_only(np.asarray(np.nan_to_num(np.abs(self.values)).max(axis=0)))
 
     def where(self, row: int) -> str:
-        """'row 17 (id P-0042)', or 'row 17' where rows have no ids of their own; counted from 1."""
+        """'row 17 (id P-0042)', or 'row 17' if rows have no ids; counted from 1."""
         return f"{self.layout.numbered} {row + 1}" + (
             f" (id {visible(self.ids[row])})" if self.given_ids is not None else ""
         )
 
     def cell(self, row: int, column: int) -> str:
-        """The same of a cell of `values`: "column 'bp', row 17 (id P-0042)"; of sequences with the step, from 0."""
+        """A cell of `values` in words: "column 'bp', row 17 (id P-0042)"; for sequences with the step, counted from
+        0."""
         name = f"column {self.features[column]!r}"
         j, step = self.layout.place_of(row)
         return f"{name}, {self.where(j)}{step}"
 
     def measured(self, column: int) -> tuple[Floats, NDArray[np.int64]]:
-        """All values of a column, and whose they are."""
+        """All values of a column, and the sample of each."""
         return self.layout.measured(column)
 
 
 def as_cohort(data: Any, features: Sequence[str] | None, units: Mapping[str, str] | None) -> Cohort:
-    """What Problem was given, as a Cohort."""
+    """The argument `cohort` of Problem, as a Cohort."""
     if not isinstance(data, Cohort):
         return Cohort.table(data, features=features, units=units)
     faults = _argument_faults(features, None, None, units, data.source)
@@ -274,14 +276,14 @@ def as_cohort(data: Any, features: Sequence[str] | None, units: Mapping[str, str
 
 
 def is_listing(value: Any) -> bool:
-    """Whether it can be gone through from first to last: a list, an array, a Series; no text, no mapping, no set."""
+    """Whether the value is an ordered collection: a list, an array, a Series; not a text, a mapping or a set."""
     if isinstance(value, (str, bytes, Mapping, AbstractSet)) or getattr(value, "ndim", 1) == 0:
         return False
     return isinstance(value, Iterable)
 
 
 def _argument_faults(features: Any, id_: Any, ids: Any, units: Any, source: Any) -> list[str]:
-    """Arguments of the wrong kind altogether."""
+    """Faults of arguments of a wrong type."""
     faults = []
     if isinstance(features, str):
         faults.append(f"features: got the text {shown(features)}; wanted a list of names.")
@@ -305,7 +307,7 @@ def _argument_faults(features: Any, id_: Any, ids: Any, units: Any, source: Any)
 
 
 def _by_id(static: Any, ids: Text | None, n: int) -> tuple[Any, list[str]]:
-    """A pandas frame in the order of the ids, where its index has them; anything else by position, as it is."""
+    """A pandas frame sorted like the ids, if its index has them; anything else unchanged."""
     if not hasattr(static, "iloc") or getattr(static, "ndim", 0) != 2:
         return static, []
     labels = [str(label) for label in static.index]
@@ -340,9 +342,8 @@ def plain_values(cells: Iterable[Any]) -> list[Any]:
 
 
 def in_cohort_order(values: Any, cohort: Cohort) -> Any:
-    """A pandas Series by its labels, where they are the cohort's ids; anything else by position, as it is.
-
-    Tensors come as arrays.
+    """A pandas Series sorted like the cohort, if its labels are the cohort's ids; a tensor as an array; anything else
+    unchanged.
     """
     if hasattr(values, "detach"):
         return values.detach().cpu().numpy()
@@ -362,19 +363,19 @@ def in_cohort_order(values: Any, cohort: Cohort) -> Any:
 
 
 def real_numbers(values: Any) -> Floats:
-    """A new float64 array; TypeError, ValueError or OverflowError where they are no real numbers."""
+    """A new float64 array; TypeError, ValueError or OverflowError if they are not real numbers."""
     if np.iscomplexobj(values):
         raise TypeError("complex numbers are no real ones")
     return np.array(values, dtype=np.float64)
 
 
 def plain_name(name: str) -> str:
-    """Columns of the same plain name would be taken for one another."""
+    """The name without case and surrounding spaces. Columns with equal plain names are easily confused."""
     return unicodedata.normalize("NFC", name).strip().casefold()
 
 
 def name_faults(names: Sequence[str], features: Sequence[str] | None, id_: str | None, source: str) -> list[str]:
-    """What is wrong with a table's column names, seen from the columns that are wanted of it."""
+    """Faults of a table's column names, given the columns that are needed."""
     faults = []
     wanted = list(features) if features is not None else [n for n in names if n != id_]
     for n in sorted({n for n in wanted if wanted.count(n) > 1}):
@@ -428,7 +429,7 @@ def read_ids(raw: Any, n: int, name: str, source: str) -> tuple[Text | None, lis
         if not _is_unicode(text):
             wrong[j] = BadCell(Kind.NO_TEXT, f"{shown(text)} is no valid Unicode text.")
         if text in first:
-            says = f"id {shown(text)} stands in row {first[text] + 1} and row {j + 1}. Ids must be unique."
+            says = f"id {shown(text)} is in row {first[text] + 1} and row {j + 1}. Ids must be unique."
             twice[j] = BadCell(Kind.VALUE, says)
         first.setdefault(text, j)
     place = f"{source}: column {name!r}"
@@ -438,7 +439,7 @@ def read_ids(raw: Any, n: int, name: str, source: str) -> tuple[Text | None, lis
 
 
 def _is_unicode(text: str) -> bool:
-    """Half a surrogate pair can stand in a Python text, but in no file."""
+    """Whether a text can be encoded. Python texts may contain half a surrogate pair, files may not."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -447,7 +448,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def read_values(columns: list[Column], ids: Text | None, source: str) -> tuple[Floats, list[str]]:
-    """(n, F) float64, and a sentence per cell that is no finite number (the first ones, and a count)."""
+    """(n, F) float64, and a sentence for each of the first cells that are not finite numbers, and their number."""
     values = np.empty((len(columns[0].cells), len(columns)), order="C")
     faults: list[str] = []
     cells = bad_columns = 0

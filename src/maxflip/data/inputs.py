@@ -1,4 +1,4 @@
-"""What a model sees of some samples, as a function of what is changed."""
+"""The model inputs of samples, as a function of changes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from maxflip.data.slots import Slots
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Sequences padded to the same length: what a model of sequences is called with.
+    """Sequences padded to the same length: the input of a model of sequences.
 
-    x (B, T, F): 0 where nothing was measured and beyond the end   observed (B, T, F)   time (B, T): the last one is
-    repeated beyond the end   length (B,)   static (B, S)
+    x (B, T, F): 0 where nothing was measured and after the end   observed (B, T, F)   time (B, T): after the end, the
+    last time is repeated   length (B,)   static (B, S)
     """
 
     x: torch.Tensor
@@ -40,7 +40,7 @@ class Batch:
         return self.x, self.observed, self.time, self.length, self.static
 
     def to(self, device: torch.device, dtype: torch.dtype) -> Batch:
-        """Numbers in that dtype; masks and lengths as they are."""
+        """With all numbers in this dtype; masks and lengths keep theirs."""
         return Batch(
             self.x.to(device, dtype),
             self.observed.to(device),
@@ -56,11 +56,12 @@ class Batch:
         return all(torch.equal(a, b) for a, b in zip(self.tensors, other.tensors, strict=True))
 
 
-Given = torch.Tensor | Batch  # what a model is called with: (B, F), or a Batch
+Given = torch.Tensor | Batch  # input of a model: (B, F), or a Batch
 
 
 def as_tensor(array: Floats, device: torch.device) -> torch.Tensor:
-    """As a tensor, without a copy if possible. Read-only arrays are copied: torch does not support them."""
+    """The array as a tensor, without a copy if possible. Read-only arrays are copied, because torch does not support
+    them."""
     return torch.as_tensor(array if array.flags.writeable else array.copy(), device=device)
 
 
@@ -69,7 +70,7 @@ class Inputs(Protocol):
 
     @property
     def x(self) -> torch.Tensor:
-        """(B, F): the rows themselves; of sequences, which are no rows, (B, 0)"""
+        """(B, F): the rows of a table; (B, 0) for sequences"""
         ...
 
     def __len__(self) -> int: ...
@@ -79,13 +80,13 @@ class Inputs(Protocol):
         ...
 
     def batches(self, which: torch.Tensor) -> Iterator[torch.Tensor | slice]:
-        """Positions in `which`, (b,), as many at a time as a model is called with."""
+        """Positions in `which`, (b,), one batch after the other."""
         ...
 
 
 @dataclass(eq=False)
 class TableInputs:
-    """x (B, F)   columns (A,) of the slots looked at   size: rows in a batch; None: all"""
+    """x (B, F)   columns (A,): the selected slots   size: rows in a batch; None: all"""
 
     x: torch.Tensor
     columns: torch.Tensor
@@ -160,7 +161,7 @@ class SequenceInputs:
         if d is None:
             return batch
         flat = x.reshape(len(x), -1)
-        # A slot that the sequence does not have adds 0 to its first value.
+        # For a slot that the sequence does not have, 0 is added to its first value.
         moved = flat.scatter_add(1, self.cell[which], torch.where(self.there[which], d, 0.0))
         return replace(batch, x=moved.reshape(x.shape))
 
@@ -172,7 +173,8 @@ class SequenceInputs:
 
 
 def similar(lengths: Rows, most_steps: int) -> list[Rows]:
-    """Positions (b,) of sequences (n,) cut into batches of similar lengths, each of at most so many padded steps."""
+    """Batches of sequences of similar lengths, as positions (b,) in lengths (n,), with at most `most_steps` steps each,
+    padding included."""
     order = np.argsort(-lengths, kind="stable")
     parts = []
     while len(order):

@@ -1,6 +1,6 @@
-"""Layout: how the samples of a cohort lie in its values. All that differs between a table and sequences stands here.
+"""Layout: how the samples of a cohort are stored in its values. Everything that differs between a table and sequences.
 
-A Cohort has a layout, and everyone else asks the layout instead of asking what kind of cohort it is. There are two:
+A Cohort has a layout. All other code calls the layout and never checks the kind of cohort. There are two layouts:
 `TableLayout` (layout_of_tables) and `SequenceLayout` (layout_of_sequences).
 """
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 class AskedOfSequences(Protocol):
-    """What a layout asks a classifier."""
+    """What a layout needs of a classifier."""
 
     def sequence_faults(self, *, some_missing: bool, static_features: Sequence[str]) -> list[str]:
-        """Why it cannot be asked about sequences, or about some with missing values or such static features."""
+        """Why it cannot evaluate sequences, or not with missing values or with these static features."""
         ...
 
 
@@ -41,12 +41,12 @@ class Layout(ABC, Frozen):
     """
 
     values: Floats
-    noun: ClassVar[str]  # what a sample is called in messages
-    numbered: ClassVar[str]  # ... and before its number
+    noun: ClassVar[str]  # name of a sample in messages
+    numbered: ClassVar[str]  # ... before its number
 
     @property
     def ragged(self) -> Ragged | None:
-        """Where sequences lie in `values`; None of a table"""
+        """The rows of each sequence in `values`; None for a table"""
         return None
 
     # The samples themselves
@@ -57,52 +57,52 @@ class Layout(ABC, Frozen):
 
     @abstractmethod
     def in_order(self, by_id: Rows) -> Rows:
-        """Samples in the order in which they are worked; by_id (n,): in that of their ids"""
+        """Samples in the order in which they are processed.   by_id (n,): samples in the order of their ids"""
 
     @abstractmethod
     def place_of(self, row: int) -> tuple[int, str]:
-        """Whose a row of `values` is, and what else to say of its place: ", step 3", or nothing."""
+        """The sample to which a row of `values` belongs, and its position for messages: ", step 3", or ""."""
 
     @abstractmethod
     def measured(self, column: int) -> tuple[Floats, Rows]:
-        """All values of a feature, and whose they are"""
+        """All values of a feature, and the sample of each"""
 
     @abstractmethod
     def spread(self, rows: Rows, columns: Rows) -> Floats:
-        """(A,): how much the values of each of some features (A,) spread over some samples; see data.scale"""
+        """(A,): spread of each of these features (A,) over these samples; see data.scale"""
 
     @abstractmethod
     def as_rows(self, rows: Rows | slice) -> Floats | None:
-        """(b, F): samples as a model that knows rows alone can be called with them; None where they are no rows"""
+        """(b, F): samples as inputs of a model of rows; None for sequences"""
 
     @property
     @abstractmethod
     def is_one_row(self) -> bool:
-        """Whether all samples are certainly the same."""
+        """Whether all samples are known to be equal."""
 
     @abstractmethod
     def of_each(self, features: tuple[str, ...]) -> tuple[str, tuple[str, ...], Floats]:
-        """What there is one number of per sample: what such a column is called, the names (S,), the values (n, S)"""
+        """The columns with one number per sample: their kind in words, their names (S,), their values (n, S)"""
 
     @abstractmethod
     def by_length(self, order: Rows, groups: int) -> Rows:
-        """(n,): the group of each sample, where each has as many and those of similar lengths are together.
+        """(n,): the group of each sample: groups of nearly equal size and similar lengths.
 
-        order (n,): of samples   InputError where that cannot be.
+        order (n,): the samples by length. InputError for a table, or if there are more groups than samples.
         """
 
     @abstractmethod
     def moved(self, rows: Rows, changes: Any) -> Layout:
-        """These samples alone, after their changes, which are given as a plan has them"""
+        """Only these samples, after their changes (in the form of `Plan.changes`)"""
 
-    # As points, to be compared with each other
+    # As points whose distances are compared
 
-    points_in_words: ClassVar[str]  # how the distance of points is measured
+    points_in_words: ClassVar[str]  # the distance in words
 
     @property
     @abstractmethod
     def points(self) -> Floats:
-        """(n, D): what a sample is compared by; NaN where nothing was ever measured"""
+        """(n, D): a point for each sample; NaN where nothing was ever measured"""
 
     @abstractmethod
     def is_like(self, other: Layout) -> bool:
@@ -110,62 +110,63 @@ class Layout(ABC, Frozen):
 
     @abstractmethod
     def frame_faults(self, name: str, given: Any) -> list[str]:
-        """Why a frame or array `given` as the argument `name` cannot be a cohort of this kind"""
+        """Why the frame or array `given` for the argument `name` cannot be a cohort of this kind"""
 
-    # What is asked about them
+    # Parts of a Problem
 
-    any_steps: ClassVar[str | None]  # the argument `steps` of a Problem where every value may change
+    any_steps: ClassVar[str | None]  # argument `steps` of a Problem if all values may change
 
     @abstractmethod
     def classifier_faults(self, classifier: AskedOfSequences) -> list[str]:
-        """Why a classifier cannot be asked about such samples"""
+        """Why a classifier cannot evaluate such samples"""
 
     @abstractmethod
     def function_faults(self, functions: Sequence[str]) -> list[str]:
-        """Why budgets cannot be functions; functions: what messages call them"""
+        """Why budgets cannot be functions.   functions: their names in messages"""
 
     @abstractmethod
     def read_steps(self, steps: Any, where: Callable[[int], str]) -> tuple[Mask, list[Fault]]:
-        """The argument `steps` of a Problem: which values may change at all, as `values`; and its faults.
+        """Read the argument `steps` of a Problem: which values may change, in the shape of `values`; and faults.
 
-        where(j): names a sample
+        where(j): name of sample j in messages
         """
 
     @abstractmethod
     def steps_in_words(self, steps: Any) -> str:
-        """What `read_steps` accepted; nothing of a table"""
+        """What `read_steps` accepted, in words; empty for a table"""
 
     @abstractmethod
     def slots(self, columns: Collection[int], allowed: Mask) -> Slots:
-        """The places where something may change; columns: of features that may   allowed: by `read_steps`"""
+        """The positions that may change.   columns: features that may change   allowed: from `read_steps`"""
 
     @abstractmethod
     def notices(self, steps: Any, dtype: torch.dtype) -> list[str]:
-        """What to tell of the steps that were asked for, and of what a model of that dtype makes of them."""
+        """Notices about the steps that may change, and about times that a model of this dtype cannot tell apart."""
 
     @abstractmethod
     def places(self, slots: Slots, rows: Rows) -> FullPlaces:
-        """Where the slots of these samples lie, with all that a plan tells of them by itself"""
+        """The positions of these samples' slots, with everything that a plan stores about them"""
 
-    # What a model is called with; `batch_size` is always that of the classifier, in rows of a table
+    # Inputs of a model; `batch_size` is that of the classifier, counted in rows of a table
 
     @abstractmethod
     def trial(self, slots: Slots, order: Rows, batch_size: int) -> Sample:
-        """Samples that a model is tried on; order (n,): those that all are worked in"""
+        """Samples on which a model is tried.   order (n,): the order in which samples are processed"""
 
     @abstractmethod
     def inputs(
         self, slots: Slots, rows: Rows, columns: Rows, device: torch.device, *, size: int | None, batch_size: int
     ) -> Inputs:
-        """What a model sees of these samples as a function of changes of the slots `columns`.
+        """The model inputs of these samples, as a function of changes of the slots `columns`.
 
-        size: rows of a table that it is asked about at a time; None: all. Of sequences: a batch of them.
+        size: rows of a table in a call of the model; None: all. For sequences, batches depend on `batch_size`.
         """
 
     @abstractmethod
     def batches(self, rows: Rows, batch_size: int) -> Sequence[Rows | slice]:
-        """Positions in `rows`, as many at a time as a model is asked about."""
+        """Positions in `rows`, one batch after the other."""
 
     @abstractmethod
     def chunks(self, rows: Rows, size: int, batch_size: int) -> list[Rows]:
-        """Consecutive rows, at most `size` together; of sequences, which come by length, as many as make a batch."""
+        """Parts of consecutive rows, at most `size` each; for sequences, which are sorted by length, at most a batch
+        each."""

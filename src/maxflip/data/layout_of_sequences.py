@@ -32,12 +32,12 @@ PADDING = (
     " Of sequences, see what it makes of padding: read the state of step length - 1, not of the last one, and keep "
     "steps beyond a sequence's length out of means and attention."
 )
-STEPS_PER_ROW = 4  # a batch of sequences has so many times as many steps as one of a table has rows
+STEPS_PER_ROW = 4  # steps in a batch of sequences, as a multiple of the rows in a batch of a table
 
 
 @dataclass(frozen=True, eq=False)
 class SequenceLayout(Layout):
-    """values (N, F), NaN where nothing was measured; `lie`: which of its rows are whose"""
+    """values (N, F), NaN where nothing was measured   lie: the rows of each sequence"""
 
     lie: Ragged
 
@@ -57,7 +57,7 @@ class SequenceLayout(Layout):
         return len(self.lie)
 
     def in_order(self, by_id: Rows) -> Rows:
-        """By length first, so that those of a batch need little padding."""
+        """By length first, so that batches need little padding."""
         return by_id[np.argsort(self.lie.lengths[by_id], kind="stable")]
 
     def place_of(self, row: int) -> tuple[int, str]:
@@ -96,7 +96,7 @@ class SequenceLayout(Layout):
         return found
 
     def moved(self, rows: Rows, changes: Any) -> Layout:
-        """changes: an array (T_j, F) for each"""
+        """changes: an array (T_j, F) for each sequence"""
         own = self.lie.rows_of(rows)
         begin = np.concatenate([[0], np.cumsum(self.lie.lengths[rows])])
         lie = Ragged(begin, self.lie.times[own], self.lie.static[rows], self.lie.static_features)
@@ -128,7 +128,7 @@ class SequenceLayout(Layout):
         return [f"{name}: budgets that are functions are for tables, not for sequences." for name in functions]
 
     def read_steps(self, steps: Any, where: Callable[[int], str]) -> tuple[Mask, list[Fault]]:
-        """steps: "all", "last 3", or a mask (T_j,) or (T_j, F) for each"""
+        """steps: "all", "last 3", or a mask (T_j,) or (T_j, F) for each sequence"""
         everywhere = np.ones(self.values.shape, dtype=bool)
         if steps is None or (isinstance(steps, str) and steps == "all"):
             return everywhere, []
@@ -196,7 +196,7 @@ class SequenceLayout(Layout):
                 "Values of all steps may change, those of the past too. Say steps='last 3', or whichever part can "
                 "change; or steps='all'."
             )
-        rounded = torch.tensor(self.lie.times).to(dtype).double().numpy()  # as seconds since 1970 are in float32
+        rounded = torch.tensor(self.lie.times).to(dtype).double().numpy()  # float32 rounds seconds since 1970
         goes_on = self.lie.owner[1:] == self.lie.owner[:-1]
         lost = int((goes_on & (np.diff(self.lie.times) > 0) & (np.diff(rounded) == 0)).sum())
         if lost:
@@ -213,7 +213,7 @@ class SequenceLayout(Layout):
         return SequencePlaces(slots.feature, step, time, self.lie.lengths[rows])
 
     def trial(self, slots: Slots, order: Rows, batch_size: int) -> Sample:
-        """By length, the shortest and the longest among them: else it may happen that padding is never tried."""
+        """From all lengths, the shortest and the longest included, so that padding is tried too."""
         from maxflip.data.sample import Sample, chosen_rows
 
         rows, everywhere = order[chosen_rows(len(self))], np.arange(len(slots))

@@ -1,6 +1,6 @@
 """The layout of a table: a row per sample, a column and a slot per feature, a finite number in every cell."""
 
-# ruff: noqa: ARG002  what every layout is asked, this one does not always need
+# ruff: noqa: ARG002  a table does not need every argument of the methods of Layout
 # torch is imported where it is needed: a cohort can be read without it.
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class TableLayout(Layout):
         return ""
 
     def slots(self, columns: Collection[int], allowed: Mask) -> Slots:
-        """One for each feature, those that never change too: slot and feature are the same number."""
+        """One for each feature, also for those that never change: slot k is feature k."""
         return Slots(self.values, read_only(np.arange(self.values.shape[1])))
 
     def notices(self, steps: Any, dtype: torch.dtype) -> list[str]:

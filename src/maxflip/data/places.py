@@ -1,10 +1,10 @@
-"""Places: where the slots of changed samples lie, told without their cohort. How files hold that stands here too.
+"""Places: the positions of changes in samples, known without the cohort, and how files store them.
 
-A pool has Places, and a plan has FullPlaces. `TablePlaces` are those of a table, for both; `StepPlaces` (of a pool) and
-`SequencePlaces` (of a plan) are those of sequences.
+A pool has Places, and a plan has FullPlaces. For tables, both are `TablePlaces`; for sequences, a pool has `StepPlaces`
+and a plan has `SequencePlaces`.
 """
 
-# ruff: noqa: ARG002, ARG003  what all places are asked, those of a table do not always need
+# ruff: noqa: ARG002, ARG003  a table does not need every argument of the methods of Places
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from maxflip.data.slots import Slots
 
 NOWHERE = -1
-SEQUENCES = "sequences"  # `kind` in summary.json; of a table nothing is said
+SEQUENCES = "sequences"  # `kind` in summary.json; a table has none
 
 
 class OfFeatures(Protocol):
     """Something with an entry for each feature, such as limits."""
 
     def at(self, columns: Rows) -> Self:
-        """With an entry for each slot instead; `columns` (K,) tells the feature of each."""
+        """The same with an entry for each slot.   columns (K,): the feature of each slot"""
         ...
 
 
@@ -40,10 +40,9 @@ P = TypeVar("P", bound=OfFeatures)
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The changed values that a file holds, one per row.
+    """The changed values in a file, one per row of the file.
 
-    row (e,): whose each is, of `count` samples or flips   feature (e,): of `width` features
-    columns: what else the file has, by name
+    row (e,): sample or flip, 0 to count - 1   feature (e,): 0 to width - 1   columns: the other columns, by name
     """
 
     row: Rows
@@ -55,7 +54,7 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class Places(ABC, Frozen):
-    """K slots of c flips.   feature (K,): whose value a slot holds"""
+    """K slots of c flips.   feature (K,): the feature of each slot"""
 
     feature: Rows
 
@@ -65,23 +64,23 @@ class Places(ABC, Frozen):
     @property
     @abstractmethod
     def named(self) -> tuple[()] | tuple[Rows, Rows]:
-        """What slots are known by: feature (K,) and step (c, K); nothing of a table, whose slots are its features"""
+        """The identity of the slots: feature (K,) and step (c, K); empty for a table, whose slots are its features"""
 
     @abstractmethod
     def by_slot(self, of_features: P) -> P:
-        """Limits or budgets of features as those of slots."""
+        """Limits or budgets per feature, turned into ones per slot."""
 
-    # Of pools
+    # For pools
 
     @abstractmethod
     def those(self, which: Rows) -> Places:
-        """Of some of the flips."""
+        """The places of these flips only."""
 
     @abstractmethod
     def joined(self, every: Sequence[Self]) -> tuple[Places, list[slice]]:
-        """Of the flips of several pools, one after the other; and which of the slots are those of each pool.
+        """The places of the flips of several pools, concatenated; and the slots of each pool.
 
-        Where slots differ between pools, each pool has slots of its own.   every: `self` is the first
+        If slots differ between pools, each pool gets separate slots.   every: the places of all pools, `self` first
         """
 
     @abstractmethod
@@ -90,56 +89,57 @@ class Places(ABC, Frozen):
 
     @abstractmethod
     def into(self, slots: Slots, rows: Rows, changes: Floats) -> tuple[Rows, Floats]:
-        """Changes (c, K) of the samples `rows` (c,) in the slots of a problem: positions (b,), changes (b, .).
+        """Move changes (c, K) of the samples `rows` (c,) into the slots of a problem: indices of flips (b,), changes
+        (b, .).
 
-        A flip that changes a value for which the problem has no slot is left out.
+        Flips that change a value for which the problem has no slot are left out.
         """
 
     # In files
 
     @abstractmethod
     def changed(self, changes: Floats) -> tuple[Rows, Rows]:
-        """(e,) flip and (e,) slot of each change (c, K) that is not 0: flip by flip, by step, then by feature"""
+        """(e,) flip and (e,) slot of each nonzero change (c, K), sorted by flip, step, feature"""
 
     @abstractmethod
     def step_of(self, flip: Rows, slot: Rows) -> Rows:
-        """(e,): in which step these slots lie; 0 for a table"""
+        """(e,): the step of each of these slots; 0 for a table"""
 
     @classmethod
     @abstractmethod
     def of_pool(cls, cells: Cells) -> tuple[Places, Rows]:
-        """From the rows of pool.parquet; and the slot of each."""
+        """The places from the rows of pool.parquet, and the slot of each row."""
 
 
 class FullPlaces(Places, ABC):
-    """Of the picked flips: with all that a plan tells of them by itself."""
+    """Places of the picked flips, with everything that a plan stores about them."""
 
-    has_steps: ClassVar[bool]  # whether a change has a step and a time, to be shown with it
-    changed_noun: ClassVar[str]  # what is counted where the changes of a feature are counted
+    has_steps: ClassVar[bool]  # whether a change has a step and a time, which are shown
+    changed_noun: ClassVar[str]  # noun for the number of changes of a feature
 
     @abstractmethod
     def whole(self, moves: Floats, width: int) -> Any:
-        """The changes (count, K) over all features, of which there are `width`."""
+        """The changes (count, K) over all `width` features."""
 
     @abstractmethod
     def columns(self, flip: Any, slot: Any) -> dict[str, NDArray[Any]]:
-        """Step and time of some slots, by name; nothing of a table"""
+        """Columns step and time of these slots; empty for a table"""
 
     @abstractmethod
     def tell_times(self, moves: Floats) -> bool:
-        """Whether the times of changed values say more than their steps."""
+        """Whether the times of changed values differ from their step numbers."""
 
     @property
     @abstractmethod
     def stated(self) -> dict[str, Any]:
-        """What summary.json holds of them"""
+        """Their entries in summary.json"""
 
     @classmethod
     @abstractmethod
     def of_plan(cls, cells: Cells, stated: Mapping[str, Any]) -> tuple[FullPlaces, Rows]:
-        """From the rows of plan.parquet and what summary.json holds; and the slot of each row.
+        """The places from the rows of plan.parquet and from summary.json, and the slot of each row.
 
-        KeyError or ValueError where they are not what a plan has.
+        KeyError or ValueError if these are not a plan's.
         """
 
 
@@ -151,7 +151,7 @@ class TablePlaces(FullPlaces):
 
     @classmethod
     def of(cls, width: int) -> TablePlaces:
-        """Of a table with so many features."""
+        """The places of a table with `width` features."""
         return cls(np.arange(width))
 
     @property
@@ -204,7 +204,7 @@ class TablePlaces(FullPlaces):
 
 @dataclass(frozen=True, eq=False)
 class StepPlaces(Places):
-    """step (c, K): where in the sequence; NOWHERE where a sample has no such slot"""
+    """step (c, K): position in the sequence; NOWHERE if the sample does not have the slot"""
 
     step: Rows
 
@@ -259,7 +259,7 @@ class StepPlaces(Places):
 
 @dataclass(frozen=True, eq=False)
 class SequencePlaces(StepPlaces, FullPlaces):
-    """time (count, K): of each slot   lengths (count,): number of steps of the sequences picked"""
+    """time (count, K): of each slot   lengths (count,): number of steps of each picked sequence"""
 
     time: Floats
     lengths: Rows
@@ -299,20 +299,21 @@ class SequencePlaces(StepPlaces, FullPlaces):
 
 
 def kind_of(stated: Mapping[str, Any]) -> type[FullPlaces]:
-    """Which places a plan has; stated: its summary.json"""
+    """The class of a plan's places.   stated: its summary.json"""
     return SequencePlaces if stated.get("kind") == SEQUENCES else TablePlaces
 
 
 def _steps(cells: Cells, slot: Rows, width: int) -> Rows:
-    """(count, K)"""
+    """(count, K): the step of each slot"""
     step = np.full((cells.count, width), NOWHERE, dtype=np.int64)
     step[cells.row, slot] = cells.columns["step"]
     return step
 
 
 def _slots(cells: Cells) -> tuple[Rows, Rows]:
-    """The slot of each change, and the feature of each slot. A feature has as many slots as the sample with the most
-    changes of it has. Each sample fills them in the order of steps, aligned to the end: its last change is last."""
+    """The slot of each change, and the feature of each slot. A feature has as many slots as any sample has changes of
+    it. A sample's changes are in the order of steps, aligned to the end: its last change is in the feature's last
+    slot."""
     row, feature, n = cells.row, cells.feature, cells.count
     order = np.lexsort((cells.columns["step"], row, feature))
     whose = feature[order] * n + row[order]

@@ -1,4 +1,4 @@
-"""Some rows of a cohort that a model or a function is tried on before it is used."""
+"""Rows of a cohort on which a model or a function is tried before it is used."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Sample:
     """Some rows to try a model on: `inputs(device)`, in which every slot can be changed, and their row numbers `rows`.
 
     step (K,): a change of a typical size   size: of the largest value
-    hint: what to see to where a model's answer for one row depends on others
+    hint: remedy if a model's output for one row depends on other rows
     """
 
     inputs: Callable[[torch.device], Inputs]
@@ -44,5 +44,5 @@ class Sample:
 
 
 def chosen_rows(n: int) -> Rows:
-    """At most ROWS of n, spread over all."""
+    """At most ROWS of n, evenly spaced."""
     return np.unique(np.linspace(0, n - 1, min(ROWS, n)).astype(np.int64))

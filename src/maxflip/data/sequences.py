@@ -1,4 +1,4 @@
-"""Ragged: sequences of different lengths, one under the other in one table with a row per step."""
+"""Ragged: sequences of different lengths, stacked in one table with a row per step."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from maxflip._util.frozen import Frozen, read_only
 from maxflip._util.messages import counted, listed, shown
 from maxflip._util.types import Floats
 
-ALIKE = 10  # sentences about one kind of fault
+ALIKE = 10  # most sentences about one kind of fault
 
 
 @dataclass(frozen=True, eq=False)
 class Ragged(Frozen):
-    """Where n sequences lie in a table of N rows, one per step.
+    """The rows of n sequences in a table of N rows, one per step.
 
     begin (n + 1,): sequence j has the rows begin[j] to begin[j + 1] - 1   times (N,)   static (n, S)
     """
@@ -39,7 +39,7 @@ class Ragged(Frozen):
 
     @cached_property
     def owner(self) -> NDArray[np.int64]:
-        """(N,): whose step each row is"""
+        """(N,): the sequence of each row"""
         return read_only(np.repeat(np.arange(len(self)), self.lengths))
 
     def rows_of(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -51,7 +51,7 @@ class Ragged(Frozen):
 
 @dataclass(frozen=True, eq=False)
 class Read:
-    """What was given, one under the other: values (N, F), NaN where missing."""
+    """The sequences read, stacked: values (N, F), NaN where missing."""
 
     values: Floats
     ragged: Ragged
@@ -67,7 +67,7 @@ def read_sequences(
     static_features: Sequence[str] | None,
     who: Callable[[int], str],
 ) -> tuple[Read | None, list[str]]:
-    """values, observed: a list of (T_j, F)   times: a list of (T_j,)   static (n, S)   who(j): names a sample"""
+    """values, observed: a list of (T_j, F)   times: a list of (T_j,)   static (n, S)   who(j): name of sample j"""
     if isinstance(values, (str, bytes)) or not hasattr(values, "__len__") or not len(values):
         return None, [f"values: got {shown(values)}; wanted a list with one (steps, features) array per sample."]
     parts, faults = _arrays("values", values, who, dimensions=2)
@@ -126,20 +126,20 @@ class _Places:
 
 
 def _first(places: Sequence[Any] | NDArray[np.int64], sentence: Callable[[Any], str]) -> list[str]:
-    """A sentence about each of the first places, and how many more there are: of millions, none is put into words."""
+    """A sentence about each of the first faults, and the number of the others; there may be millions."""
     more = [f"... and {len(places) - ALIKE:,} more of this kind."] if len(places) > ALIKE else []
     return [sentence(place) for place in places[:ALIKE]] + more
 
 
 def column_names(frame: Any) -> list[str] | None:
-    """Those of a pandas or polars frame; None where columns have no names."""
+    """The column names of a pandas or polars frame; None if columns have no names."""
     names = list(getattr(frame, "columns", ()))
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def _numbers(given: Any) -> Floats:
-    """A new float64 array, NaN where one is masked; an error where it holds texts, dates or complex numbers, of which
-    numpy would make numbers too."""
+    """A new float64 array, NaN for masked entries. An error for texts, dates and complex numbers, which numpy would
+    convert."""
     plain = given.detach().cpu().numpy() if hasattr(given, "detach") else given
     array = np.asarray(np.ma.filled(plain.astype(np.float64), np.nan) if np.ma.isMaskedArray(plain) else plain)
     if array.dtype.kind not in "buifO":
@@ -201,7 +201,7 @@ def _mask_faults(
 def _times(
     times: Any, lengths: NDArray[np.int64], place: _Places, who: Callable[[int], str]
 ) -> tuple[Floats, list[str]]:
-    """(N,): as given, or 0, 1, 2, ... for each."""
+    """(N,): the times given, or 0, 1, 2, ... for each sequence."""
     if times is None:
         return np.concatenate([np.arange(length, dtype=np.float64) for length in lengths]), []
     if not hasattr(times, "__len__") or len(times) != len(lengths):

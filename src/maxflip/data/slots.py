@@ -1,6 +1,6 @@
-"""Slots: the places of a cohort where something may change."""
+"""Slots: the positions in a cohort's samples that may change."""
 
-# ruff: noqa: ARG002  the slots of a table need not ask which samples are meant
+# ruff: noqa: ARG002  the slots of a table are the same for all samples
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ LAST = re.compile(r"last ([1-9][0-9]{0,8})")
 
 @dataclass(frozen=True, eq=False)
 class Slots(Frozen):
-    """K slots for each sample.   start (n, K): the values there   feature (K,): whose value a slot holds
+    """K slots for each sample.   start (n, K): the values in them   feature (K,): the feature of each slot
 
-    These are those of a table: one for each feature, and every sample has a value in it.
+    This class is for tables: one slot for each feature, and every sample has a value in it.
     """
 
     start: Floats
@@ -40,38 +40,38 @@ class Slots(Frozen):
         return column < len(self.feature)
 
     def by_slot(self, of_features: P) -> P:
-        """Limits or budgets of features as those of slots."""
+        """Limits or budgets per feature, turned into ones per slot."""
         return of_features
 
     def clear_absent(self, rows: NDArray[np.int64], *arrays: NDArray[np.generic]) -> None:
         """Write 0 into arrays (B, K) where a sample has no value in a slot."""
 
     def has_all(self, rows: NDArray[np.int64], changes: Floats) -> Mask:
-        """(B,): whether a sample has values in all slots that changes (B, K) of it touch"""
+        """(B,): whether the sample has a value in every slot that its change (B, K) changes"""
         return np.ones(len(changes), dtype=bool)
 
     def steps(self, rows: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(B, b): in which step each of some slots lies; NOWHERE where a sample has none; 0 for a table"""
+        """(B, b): the step of each of these slots; NOWHERE if the sample does not have the slot; 0 for a table"""
         return np.zeros((len(rows), len(slots)), np.int64)
 
     def find(self, rows: NDArray[np.int64], steps: NDArray[np.int64], features: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(e,) slots of values known by sample, step and feature; NOWHERE where that is no slot"""
+        """(e,): the slots of values given by sample, step and feature; NOWHERE for values without a slot"""
         return features
 
     def places(self, rows: NDArray[np.int64]) -> Places:
-        """Where the slots of some samples lie, for a reader who has not this cohort."""
+        """The positions of these samples' slots, in a form that does not need the cohort."""
         return TablePlaces(self.feature)
 
 
 @dataclass(frozen=True, eq=False)
 class SequenceSlots(Slots):
-    """A feature of which up to q values of a sample may change has q slots.
+    """A feature has as many slots as values of it may change in any sample.
 
-    The last of them holds the sample's last value: so many samples of sparse measurements need few slots, and a slot
-    means nearly the same for all.
+    Values are aligned to the end: the last slot has the sample's last value. So sparse measurements need few slots, and
+    a slot means nearly the same for all samples.
 
-    step (n, K): where in the sequence; NOWHERE where a sample has fewer values
-    columns: the features that slots were made for, those that were never measured too
+    step (n, K): position in the sequence; NOWHERE if the sample has fewer values
+    columns: the features for which slots were made, also if they were never measured
     """
 
     step: NDArray[np.int64]

@@ -53,7 +53,7 @@ class Column:
 
 
 def _inexact(number: Any) -> BadCell:
-    return BadCell(Kind.INEXACT, f"{shown(int(number))} is no exact float64")
+    return BadCell(Kind.INEXACT, f"{shown(int(number))} is not exactly representable in float64")
 
 
 def _holds(number: int) -> bool:

@@ -17,7 +17,7 @@ from maxflip.plan.pool import Pool
 
 
 class Slotted(NamedTuple):
-    """moves (count, K), before (count, K): NaN where nothing changes; where the slots lie."""
+    """moves (count, K)   before (count, K): NaN where nothing changes   places: of the slots"""
 
     moves: Floats
     before: Floats
@@ -33,7 +33,7 @@ def changes_table(plan: Plan) -> pa.Table:
 
 
 def slotted(changes: pa.Table, ids: NDArray[Any], features: tuple[str, ...], stated: Mapping[str, Any]) -> Slotted:
-    """From the rows of plan.parquet; ids (count,): who is picked   stated: its summary.json"""
+    """The changes from the rows of plan.parquet.   ids (count,): of the picked samples   stated: its summary.json"""
     row_of = {text: j for j, text in enumerate(ids.tolist())}
     column_of = {name: i for i, name in enumerate(features)}
     row = np.array([row_of[text] for text in changes["id"].to_pylist()], dtype=np.int64)
@@ -48,7 +48,7 @@ def slotted(changes: pa.Table, ids: NDArray[Any], features: tuple[str, ...], sta
 
 
 def pool_table(pool: Pool, ids: NDArray[Any], features: tuple[str, ...]) -> pa.Table:
-    """flip, id, step, feature, change: a row per change that is not zero, flip by flip; ids (n,): of the cohort"""
+    """Columns flip, id, step, feature, change: a row per nonzero change, sorted by flip.   ids (n,): of the cohort"""
     flip, slot = pool.places.changed(pool.changes)
     return pa.table(
         {
@@ -62,7 +62,7 @@ def pool_table(pool: Pool, ids: NDArray[Any], features: tuple[str, ...]) -> pa.T
 
 
 def pooled(table: pa.Table, ids: NDArray[Any], features: tuple[str, ...], stated: Mapping[str, Any]) -> Pool:
-    """From the rows of pool.parquet; stated: summary.json of the plan"""
+    """The pool from the rows of pool.parquet.   stated: summary.json of the plan"""
     flip = table["flip"].to_numpy()
     row = _places_in(table["id"], ids, "id")
     feature = _places_in(table["feature"], features, "feature")
@@ -78,7 +78,7 @@ def pooled(table: pa.Table, ids: NDArray[Any], features: tuple[str, ...], stated
 
 
 def _columns(changes: pa.Table) -> dict[str, NDArray[Any]]:
-    """What tells where the values lie"""
+    """The columns that state where the values are, besides the feature"""
     return {name: changes[name].to_numpy() for name in ("step", "time") if name in changes.column_names}
 
 

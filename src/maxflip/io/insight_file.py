@@ -111,14 +111,16 @@ def _cells(distances: Floats) -> list[float | None]:
 
 
 def parse_insight(data: bytes, plan: Plan, source: str) -> Insight:
-    """The insight; InputError if the data are no insight or none of this plan."""
+    """The insight; InputError if the data are not an insight, or are of another plan."""
     try:
         read = _File.model_validate_json(data)
     except ValidationError as error:
         first = error.errors()[0]
         place = dotted(*(str(part) for part in first["loc"]))
         where = f"{place} = {shown(first['input'])}: " if place else ""
-        raise InputError(f"{source}: is no insight of a plan: {where}{first['msg']}. Solve the job again.") from error
+        raise InputError(
+            f"{source}: is not the insight of a plan: {where}{first['msg']}. Solve the job again."
+        ) from error
     if read.format != FORMAT:
         raise InputError(f"{source}: insight format {read.format}; this version reads format {FORMAT}.")
     if read.plausibility is not None and set(read.plausibility.typical) != {str(q) for q in QUANTILES}:

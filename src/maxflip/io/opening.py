@@ -51,7 +51,9 @@ def read_from(file: BinaryIO, source: str, most: int = -1) -> bytes:
     try:
         return file.read(most)
     except MemoryError as error:
-        raise ResourceError(f"{source}: needs more memory than there is: it is read whole.") from error
+        raise ResourceError(
+            f"{source}: is too large for the memory of this machine: files are read completely."
+        ) from error
 
 
 @contextmanager
@@ -79,7 +81,7 @@ def _mode(place: Path, source: str) -> int:
     try:
         return os.stat(place).st_mode
     except ValueError as error:  # a NUL in the path
-        raise InputError(f"{source!r}: is no path: {error}.") from error
+        raise InputError(f"{source!r}: is not a path: {error}.") from error
 
 
 def is_url(written: str) -> bool:

@@ -94,8 +94,8 @@ def save_asked(
     _refuse_functions(plan, "problem and model")
     if plan.solver.labelled:
         raise InputError(
-            "problem and model: this plan's groups were given by labels, and a job knows groups of similar lengths "
-            "alone. Save it without problem and model."
+            "problem and model: this plan's groups were given by labels, and a job can only have groups of similar "
+            "lengths. Save it without problem and model."
         )
     target, file = Path(folder), Path(model)
     if not file.is_file():
@@ -117,8 +117,8 @@ def save_asked(
 
 def _refuse_functions(plan: Plan, asked_for: str) -> None:
     faults = [
-        f"budgets.{name}: a job file cannot hold {b.cost_name}, so a plan with it cannot be audited. Save it without "
-        f"{asked_for}."
+        f"budgets.{name}: a job file cannot contain {b.cost_name}, so a plan with it cannot be audited. Save it "
+        f"without {asked_for}."
         for name, b in plan.budgets.items()
         if b.is_function
     ]
@@ -174,12 +174,12 @@ def write_plan(
 
 
 def load_plan(folder: str | Path) -> Plan:
-    """The saved plan; InputError if the folder is no plan folder."""
+    """The saved plan; InputError if the folder is not a plan folder."""
     place = Path(folder)
     try:
         missing = [name for name in FILES if name != "report.html" and not (place / name).is_file()]
         if missing:
-            raise InputError(f"{place}: is no plan folder; it has no {' and no '.join(missing)}.")
+            raise InputError(f"{place}: is not a plan folder; it has no {' and no '.join(missing)}.")
         summary = json.loads((place / "summary.json").read_text(encoding="utf-8"))
         changes = pq.read_table(place / "plan.parquet")
         fates = pq.read_table(place / "fates.parquet")
@@ -195,7 +195,7 @@ def load_plan(folder: str | Path) -> Plan:
             raise
         if isinstance(error, PermissionError):
             raise OutputError(f"{place}: cannot be read: {error.strerror}. Check its permissions.") from error
-        raise InputError(f"{place}: is no readable plan folder: {error}") from error
+        raise InputError(f"{place}: is not a readable plan folder: {error}") from error
 
 
 def _read_pool(place: Path, summary: Mapping[str, Any]) -> pa.Table | None:
@@ -206,8 +206,8 @@ def _read_pool(place: Path, summary: Mapping[str, Any]) -> pa.Table | None:
     data = (place / POOL).read_bytes()
     if hashlib.sha256(data).hexdigest() != summary["pool"]:
         raise InputError(
-            f"{place / POOL}: is not the one that the plan was saved with: its SHA-256 is not what summary.json says. "
-            "Save the plan again."
+            f"{place / POOL}: is not the file that the plan was saved with: its SHA-256 differs from that in "
+            "summary.json. Save the plan again."
         )
     return pq.read_table(io.BytesIO(data))
 
@@ -219,7 +219,7 @@ def load_people(folder: str | Path) -> People:
         people: People = json.loads((place / "summary.json").read_text(encoding="utf-8")).get("people", "full")
         check_people(people)
     except (OSError, ValueError, AttributeError) as error:
-        raise InputError(f"{place}: is no readable plan folder: summary.json: {error}") from error
+        raise InputError(f"{place}: is not a readable plan folder: summary.json: {error}") from error
     return people
 
 
@@ -238,8 +238,8 @@ def load_insight(folder: str | Path, plan: Plan | None = None) -> Insight | None
         raise OutputError(f"{place / INSIGHT}: cannot be read: {error.strerror}. Check its permissions.") from error
     if hashlib.sha256(data).hexdigest() != stated:
         raise InputError(
-            f"{place / INSIGHT}: is not the one that the plan was saved with: its SHA-256 is not what summary.json "
-            "says. Solve the job again."
+            f"{place / INSIGHT}: is not the file that the plan was saved with: its SHA-256 differs from that in "
+            "summary.json. Solve the job again."
         )
     return parse_insight(data, plan, str(place / INSIGHT))
 
@@ -267,7 +267,7 @@ def check_page(page: Path) -> None:
         if page.exists() and not page.is_dir():
             with page.open("rb") as file:
                 if not is_report(file.read(4096)):
-                    raise OutputError(f"{page}: is no report. Overwrite it (--overwrite), or name another file.")
+                    raise OutputError(f"{page}: is not a report. Overwrite it (--overwrite), or name another file.")
 
 
 def _refuse_to_replace(folder: Path, *, overwrite: bool) -> None:
@@ -275,10 +275,12 @@ def _refuse_to_replace(folder: Path, *, overwrite: bool) -> None:
     inside = sorted(path.name for path in folder.iterdir())
     foreign = [name for name in inside if name not in OURS]
     if foreign:
-        raise OutputError(f"{folder}: holds files that are no plan's, {listed(foreign, 5)}. Name another folder.")
+        raise OutputError(
+            f"{folder}: contains files that are not part of a plan: {listed(foreign, 5)}. Name another folder."
+        )
     if inside and not overwrite:
         raise OutputError(
-            f"{folder}: holds a plan already. Overwrite it (--overwrite, or overwrite=True), or name another folder."
+            f"{folder}: already contains a plan. Overwrite it (--overwrite, or overwrite=True), or name another folder."
         )
 
 

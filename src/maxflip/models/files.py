@@ -1,6 +1,6 @@
 """Models from disk, after the audit: loading a model is running a program unless shown otherwise.
 
-The wall itself stands in maxflip_wall, once, for the library and the auditor alike.
+The checks are in maxflip_wall, which the library and the auditor share.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def load_classifier(
     try:
         if _is_network(data):
             raise InputError(
-                f"{path}: a .safetensors file holds a network for sequences, and the cohort is a table. Say "
+                f"{path}: a .safetensors file holds a network for sequences, and the cohort is a table. Write "
                 'kind = "sequences" in [cohort]; for a table, export the model as .pt2.'
             )
         loaded = maxflip_wall.load_model(data, str(path))

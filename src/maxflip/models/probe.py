@@ -1,4 +1,4 @@
-"""Try a classifier on a few rows before the run: does it keep the contract on which every result stands?
+"""Try a classifier on a few rows before the run: does it keep the contract on which every result depends?
 
 All of it on at most 256 rows, in less time than one gradient over a cohort. What fails here is a ModelError that
 says what was seen and what to do.
@@ -50,7 +50,8 @@ class Rounding:
     """How a model rounds: by how much a flip must pass beyond what is asked.
 
     unit: for its dtype, relative to the size of its outputs   size: of decision values; None: of probabilities, 1
-    converted: what it may lack because it stands for another model   seen: what it was seen to need between batches
+    converted: what to allow for because the model was converted from another one   seen: the largest difference seen
+    between batches
     """
 
     unit: float

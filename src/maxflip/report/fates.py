@@ -71,7 +71,7 @@ class Risk:
 
 
 def risk(plan: Plan, fewest: int = 1) -> Risk | None:
-    """None if either side has fewer than FEWEST people. No bar stands for fewer than `fewest` people."""
+    """None if either side has fewer than FEWEST people. No bar is for fewer than `fewest` people."""
     kinds, before = plan.fates.astype(str), plan.confidence_before
     is_picked = kinds == Fate.FLIPPED
     known = np.isfinite(before)

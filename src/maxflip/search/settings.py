@@ -4,7 +4,7 @@ Every comment ends with where the value comes from:
 
     (standard)    a usual value of the method in the literature
     (float64)     a tolerance of float64 arithmetic
-    (reach)       measured with these values: docs/results/flips.md, "Within limits" (benchmarks/reach.py)
+    (reach)       measured with these values: docs/results/flips.md, "Within limits" (research/benchmarks/reach.py)
     (kinds)       set while docs/results/kinds.md was measured; the page says that several settings were chosen by
                   trying variants on its cells, but not which
     (not tuned)   no measurement of this value alone is known

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maxflip._util.faults import about
 from maxflip._util.parallel import filled, lowest, rows_of
 from maxflip._util.types import Floats, Mask, Rows
 from maxflip.errors import ProblemError
@@ -102,10 +103,8 @@ def choice(
     without = needed[~np.isin(needed, rows[bill.can_be_paid])]
     if len(without):
         names = ", ".join(problem.cohort.ids[without[:10]])
-        raise ProblemError(
-            f"include: no flip is known for {len(without)} of these ids: {names}. "
-            "Take them off the list, or widen limits."
-        )
+        says = f"no flip is known for {len(without)} of these ids: {names}. Take them off the list, or widen limits."
+        raise ProblemError([about("include", says)])
     whole = offer = offered(problem, rows, bill, needed)
     guess = per_share(problem, prices, quota_prices)
     if guess is not None and offer.candidates.share.size and offer.candidates.samples > CHOICE.exact:

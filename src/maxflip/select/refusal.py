@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from maxflip._util.faults import Fault
+from maxflip._util.faults import Fault, about
 from maxflip._util.messages import counted
 from maxflip._util.types import Mask, Rows
 from maxflip.errors import ProblemError
@@ -19,13 +19,11 @@ from maxflip.select.relaxation import Candidates, relaxed
 def infeasible(problem: Problem, candidates: Candidates, rows: Rows, must: Rows) -> ProblemError:
     """What to change.   rows (c,): of the candidates' samples   must: rows that must be picked"""
     if not len(problem.quotas):
-        return ProblemError(
-            f"include: the budgets do not suffice for {counted(len(must), 'sample')} that must be picked. "
-            "Raise the budgets or shorten the list."
-        )
+        says = f"the budgets do not suffice for {counted(len(must), 'sample')} that must be picked."
+        return ProblemError([about("include", f"{says} Raise the budgets or shorten the list.")])
     picked = f" with the {counted(len(must), 'sample')} that must be picked" if len(must) else ""
     says = f"the known flips cannot keep them all at once within the budgets{picked}. Ask for less, or raise budgets."
-    return ProblemError([*_too_many(problem, candidates, rows)] or [Fault((("quotas",),), says)])
+    return ProblemError([*_too_many(problem, candidates, rows)] or [about("quotas", says)])
 
 
 def _too_many(problem: Problem, candidates: Candidates, rows: Rows) -> Iterator[Fault]:

@@ -4,7 +4,7 @@ Every comment ends with where the value comes from:
 
     (standard)    a usual value of the method in the literature
     (float64)     a tolerance of float64 arithmetic, or of HiGHS
-    (scale)       measured with these values: docs/results/scale.md, "Choosing" (benchmarks/choose.py)
+    (scale)       measured with these values: docs/results/scale.md, "Choosing" (research/benchmarks/choose.py)
     (kinds)       set while docs/results/kinds.md was measured; the page says that several settings were chosen by
                   trying variants on its cells, but not which
     (not kept)    measured, as the comment says, without a result that was kept
@@ -74,6 +74,8 @@ class BandChoice:
     exact_terms: int = 1_000_000
     # Relative gap of the relaxation accepted if a selection is known and samples are many. (not tuned)
     rough_gap: float = 3e-4
+    # Share of the usual steps of local search if an earlier plan is feasible. (not tuned)
+    effort_again: float = 0.25
     # Worths up to 2 to this power are not scaled. With 20, HiGHS's simplex gave up on worths of 1 to 1e6. (not kept)
     ordinary_exponent: int = 10
 

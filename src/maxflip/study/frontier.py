@@ -149,7 +149,7 @@ def along(
 ) -> Frontier:
     """The one loop of `frontier` and `outlook_of`. None of its plans is worth less than the one before.
 
-    1. Solve each scale from the plan of the one before, the smallest first. At scale 1 stands the plan given.
+    1. Solve each scale from the plan of the one before, the smallest first. At scale 1, the given plan is used.
     2. Pool the flips of all plans.
     3. Choose each plan again from the pool. The plan of a smaller scale takes its place if that is worth more.
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from maxflip._util.engine import Engine
 from maxflip._util.events import Watch
+from maxflip._util.faults import Fault
 from maxflip._util.frozen import FrozenMap
 from maxflip._util.messages import shown
 from maxflip.errors import InputError, ProblemError
@@ -115,7 +116,8 @@ def suggest_margin(
                 problem, start, solver, margin=margin, threshold=threshold, seed=seed, engine=engine, watch=watch
             )
         except ProblemError as error:
-            if not all(sentence.startswith(("include: ", "quotas")) for sentence in error.problems):
+            told = {fault.places[0][0] if isinstance(fault, Fault) and fault.places else "" for fault in error.faults}
+            if not told <= {"include", "quotas"}:
                 raise
             other = None  # a sample that must be picked, or that a quota asks for, cannot reach this margin
         return _Step(place, other, _judged(problem, named, required, other), hold)

@@ -150,7 +150,9 @@ class Layout:
         if len(stray) + len(loose):
             place = int(min([*stray[:1], *loose[:1]])) - 1
             self._stop(
-                block, place, "a quote stands inside a field. Put the whole field in quotes and double those inside."
+                block,
+                place,
+                "there is a quote inside a field. Put the whole field in quotes and double the quotes inside it.",
             )
 
     def _refuse_lone_returns(self, block: bytes) -> None:

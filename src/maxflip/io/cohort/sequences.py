@@ -173,7 +173,7 @@ def _blocks(cells: Cells, source: str) -> _Rows:
     for text, row in zip(ids, begin.tolist(), strict=True):
         if first.setdefault(text, row) != row:
             again.append(
-                f"{place}, row {row + 1}: id {visible(text)} stands here again, after others; its rows began at row "
+                f"{place}, row {row + 1}: id {visible(text)} appears again after other ids; its first row is row "
                 f"{first[text] + 1}. Put the rows of an id together, in the order of time."
             )
     if again:
@@ -232,11 +232,11 @@ def _matched(rows: _Rows, static: Static) -> tuple[NDArray[np.int64], list[str]]
     faults = [f"{static.source}: has no row for id {visible(text)} of {rows.source}." for text in missing[:ALIKE]]
     faults += [
         f"{static.source}: column {rows.column!r}, row {place[text] + 1} (id {visible(text)}): {rows.source} has no "
-        "steps of it. One without any measurement has one row there, with a time and nothing else."
+        "steps for it. A sequence without measurements needs one row there, with a time and nothing else."
         for text in extra[:ALIKE]
     ]
     rest = max(0, len(missing) - ALIKE) + max(0, len(extra) - ALIKE)
     if rest:
-        stand = f"more {'id that stands' if rest == 1 else 'ids that stand'}"
-        faults.append(f"{static.source}: ... and {rest} {stand} in one of the two files alone.")
+        only = f"more {'id that is' if rest == 1 else 'ids that are'}"
+        faults.append(f"{static.source}: ... and {rest} {only} in only one of the two files.")
     return np.array([place.get(text, 0) for text in rows.ids], dtype=np.int64), faults

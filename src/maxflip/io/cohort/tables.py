@@ -175,7 +175,7 @@ def _parquet_errors(source: str) -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
-        raise ResourceError(f"{source}: needs more memory than there is: {_reason(error)}.") from error
+        raise ResourceError(f"{source}: is too large for the memory of this machine: {_reason(error)}.") from error
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise

@@ -24,7 +24,7 @@ from maxflip.problem.quotas import bound_faults
 from maxflip.problem.target import requirement_faults, resolve_target
 
 _KINDS = ("probabilities", "decision")
-PER_ID = "of sequences, what there is one of per id stands in a file of its own. Name it in cohort.static."
+PER_ID = "for sequences, a column with one value per id must be in the static file. Name it in cohort.static."
 
 
 def unknown_features(
@@ -67,7 +67,7 @@ def cohort_faults(cohort: CohortForm, known: Collection[str]) -> Iterator[Fault]
 def _table_faults(cohort: CohortForm) -> Iterator[Fault]:
     for key in ("time", "static", "static_features", "steps", "steps_column"):
         if getattr(cohort, key):
-            yield about(("cohort", key), 'only sequences have it. Say kind = "sequences", or leave it out.')
+            yield about(("cohort", key), 'only sequences have it. Write kind = "sequences", or leave it out.')
 
 
 def _sequence_faults(cohort: CohortForm) -> Iterator[Fault]:
@@ -83,7 +83,7 @@ def _sequence_faults(cohort: CohortForm) -> Iterator[Fault]:
         if name is None:
             continue
         if name in roles:
-            yield about(at(roles[name]), f"{name!r} stands in both. A column has one part.", at(role))
+            yield about(at(roles[name]), f"{name!r} is in both. A column has one role.", at(role))
         roles.setdefault(name, role)
 
 
@@ -93,9 +93,7 @@ def report_faults(report: ReportForm, cohort: CohortForm) -> Iterator[Fault]:
             at("report.group"), f"{cohort.id!r} is the id column: each group would be one sample.", at("cohort.id")
         )
     if report.reference is not None and cohort.is_sequences:
-        yield about(
-            at("report.reference"), "only tables have it in a job; of sequences, give it in Python. Leave it out."
-        )
+        yield about(at("report.reference"), "only jobs with tables have it; for sequences, use Python. Leave it out.")
 
 
 def per_sample_faults(
@@ -120,11 +118,13 @@ def solver_faults(solver: SolverForm, cohort: CohortForm | None) -> Iterator[Fau
             at("solver.groups"), "is missing; a proportional allocation needs it: how many groups, of similar lengths."
         )
     if solver.allocation == "joint" and solver.groups is not None:
-        yield about(at("solver.groups"), 'only a proportional allocation has groups. Say allocation = "proportional".')
+        yield about(
+            at("solver.groups"), 'only a proportional allocation has groups. Write allocation = "proportional".'
+        )
     if solver.groups is not None and solver.groups < 1:
         yield wrong(at("solver.groups"), solver.groups, "must be at least 1.")
     if solver.allocation == "proportional" and cohort is not None and not cohort.is_sequences:
-        yield about(at("solver.allocation"), "groups are made by length, and a table has no lengths. Leave it out.")
+        yield about(at("solver.allocation"), "groups are formed by length, and a table has no lengths. Leave it out.")
 
 
 def model_faults(model: ModelForm) -> Iterator[Fault]:

@@ -41,9 +41,9 @@ def _number(value: Any) -> float:
     except OverflowError:
         number = math.inf
     if math.isnan(number):
-        raise _wrong("must be a number; nan is none.")
+        raise _wrong("must be a number; nan is not one.")
     if number != value:
-        raise _wrong("is no exact float64; write one that is.")
+        raise _wrong("is not exactly representable in float64. Write a number that is.")
     return number
 
 
@@ -82,7 +82,7 @@ def _file(value: Any, info: ValidationInfo) -> str:
     except (FileNotFoundError, NotADirectoryError):
         raise _wrong(missing_file(folder / written, written)) from None
     except ValueError as error:  # a NUL
-        raise _wrong(f"is no path: {error}.") from None
+        raise _wrong(f"is not a path: {error}.") from None
     except OSError:
         pass
     return written
@@ -119,10 +119,10 @@ def _scales(value: Any) -> bool | list[float]:
     if isinstance(value, bool):
         return value
     if not isinstance(value, list) or not value:
-        raise _wrong("must be true, false, or a list of what the budgets are multiplied by.")
+        raise _wrong("must be true, false, or a list of factors of the budgets.")
     numbers = [_number(v) for v in value]
     if any(not 0 < number < math.inf for number in numbers):
-        raise _wrong("what budgets are multiplied by must be finite numbers > 0.")
+        raise _wrong("factors of the budgets must be finite numbers > 0.")
     return numbers
 
 

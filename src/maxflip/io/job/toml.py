@@ -58,7 +58,7 @@ def _decoded(raw: bytes) -> str:
         place = _place(raw[: error.start].decode(), error.start)
         raise InputError(f"{place}: byte 0x{raw[error.start]:02x} is not UTF-8. Save the file as UTF-8.") from error
     if text.startswith("\ufeff"):
-        raise InputError("line 1, column 1: a byte order mark, which TOML does not know. Save the file without it.")
+        raise InputError("line 1, column 1: a byte order mark, which TOML does not allow. Save the file without it.")
     return text
 
 
@@ -73,7 +73,7 @@ def _toml_fault(message: str, text: str) -> str:
         return f"is no valid TOML: {message.partition(';')[0][:200]}."
     reason = message[: found.start()]
     if any(word in reason for word in ("overwrite", "twice", "Duplicate")):
-        reason += "; a key or a table stands once"
+        reason += "; each key and table may occur only once"
     place = f"line {found[1]}, column {found[2]}" if found[1] else _place(text, len(text))
     return f"{place}: {reason[:200]}. Correct the TOML there."
 

@@ -27,7 +27,9 @@ _DIRECTIONS = {1: "up", -1: "down"}
 def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> dict[str, Path]:
     """Write job.toml and the cohort's files into the folder; return the paths of the plan's inputs."""
     if not isinstance(problem.classifier, TorchClassifier):
-        raise InputError("model: a job knows no Ensemble and no Tempered. Save the plan without `model`.")
+        raise InputError(
+            "model: a job cannot have an Ensemble or a Tempered classifier. Save the plan without `model`."
+        )
     files = CohortFiles(problem)
     files.add_groups(problem)
     goal, limits = _goal(problem, files), _limits(problem, files)
@@ -71,7 +73,7 @@ def _solver(plan: Plan) -> dict[str, Any]:
 def _unsaid(plan: Plan) -> str:
     """A comment on options that are None, for which TOML has no value."""
     none = [name for name, value in plan.solver.options.items() if value is None]
-    return f"# Options of the solver that are None stand in summary.json alone: {', '.join(none)}.\n" if none else ""
+    return f"# Options of the solver that are None are only in summary.json: {', '.join(none)}.\n" if none else ""
 
 
 def relative_path(folder: Path, path: Path) -> str:

@@ -34,7 +34,7 @@ def minimise(evaluate: Dual, start: Floats) -> tuple[Floats, Floats]:
     best = 0
     for _ in range(PLANES.rounds):
         rise = PLANES.rise * values[best] / len(center)
-        found = _model_minimum(np.array(tried), np.array(values), np.array(slopes), center, width, rise)
+        found = _minimum_of_planes(np.array(tried), np.array(values), np.array(slopes), center, width, rise)
         if found is None:
             break
         there, promised = found[0], values[best] - found[1]
@@ -52,7 +52,7 @@ def minimise(evaluate: Dual, start: Floats) -> tuple[Floats, Floats]:
     return np.array(tried)[order], 1.0 - np.array(slopes)[order]
 
 
-def _model_minimum(
+def _minimum_of_planes(
     tried: Floats, values: Floats, slopes: Floats, center: Floats, width: float, rise: float
 ) -> tuple[Floats, float] | None:
     """min t   s.t.  t >= D_k + slope_k . (q - q_k),   center / width <= q <= center x width"""

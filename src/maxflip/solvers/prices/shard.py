@@ -151,7 +151,7 @@ class Shard:
             self.reprice(prices, reach)
             return
         surface = self._at(prices)
-        self._model(surface, self._competitive(self._cost(surface), prices, reach))
+        self._update_planes(surface, self._competitive(self._cost(surface), prices, reach))
 
     def explore(self, rows: Rows) -> None:
         """Search first flips for these rows, which have none."""
@@ -503,7 +503,7 @@ class Shard:
             best, at = self._on_grid(surface, best, at)
         self.change, self.found = best.change, best.found
         self.seen.append((at, best.change[at].clone()))
-        self._model(surface, at)
+        self._update_planes(surface, at)
 
     def _on_grid(self, surface: Surface, best: gradient.Best, at: torch.Tensor) -> tuple[gradient.Best, torch.Tensor]:
         """Move the flips best.change[at] to the grid of Rounded. Returns the best known flips, these included, and
@@ -513,8 +513,8 @@ class Shard:
         known.record(at, change, cost(change, surface.squared, surface.absolute), torch.where(found, 0.0, -1.0))
         return known, at[known.found[at]]
 
-    def _model(self, surface: Surface, at: torch.Tensor) -> None:
-        """Compute the planes g . d = r at the flips of `at`."""
+    def _update_planes(self, surface: Surface, at: torch.Tensor) -> None:
+        """Compute the planes g . d = r of the samples `at`, at their flips."""
         here = self.change[at]
         m, g = surface.margin_and_gradient(here, at)
         self.g[at] = _supporting(surface, at, here, g)
