@@ -204,7 +204,7 @@ class Quotas(Frozen):
         return tuple(q for q, side in enumerate(self.sides) if side.sign < 0 and side.share is None)
 
     def demanded(self) -> Rows:
-        """Rows of the samples that a quota asks at least so many of."""
+        """Rows of the samples in the groups of these quotas."""
         asked = [self.sides[q].quota for q in self.demanding]
         return np.flatnonzero(self.inside[asked].any(axis=0))
 
