@@ -11,7 +11,7 @@ from maxflip._util.types import Floats, Rows
 from maxflip.plan.pool import Pool
 from maxflip.problem.problem import Problem
 from maxflip.select.choose import offered, per_share
-from maxflip.select.relaxation import Candidates, relaxed
+from maxflip.select.relaxation import Candidates, near_least
 
 
 def quota_costs(
@@ -27,17 +27,16 @@ def quota_costs(
     if not len(offer.place):
         return [(0.0, 0.0)] * len(problem.quotas.asked)
     candidates, guess = offer.candidates, per_share(problem, prices, quota_prices)
-    whole = relaxed(candidates, guess)
+    whole = near_least(candidates, guess)
     if whole is None:
         return [(None, None)] * len(problem.quotas.asked)
     unit = offer.largest / float(candidates.worth.max()) if offer.largest > 0 else 1.0
     found: list[tuple[float | None, float | None]] = []
     for number in range(len(problem.quotas.asked)):
         own = candidates.budgets.stop + np.flatnonzero([side.quota == number for side in problem.quotas.sides])
-        price = float(whole.prices[own].sum())
-        less = None if guess is None else np.delete(guess, own)
-        without = relaxed(_without(candidates, own), less) if price > 0 else whole
-        cost = None if without is None else unit * max(0.0, without.bound - whole.bound)
+        price = float(whole[1][own].sum())
+        without = near_least(_without(candidates, own), np.delete(whole[1], own)) if price > 0 else whole
+        cost = None if without is None else unit * max(0.0, without[0] - whole[0])
         found.append((unit * price, cost))
     return found
 

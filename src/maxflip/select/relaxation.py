@@ -224,6 +224,16 @@ def relaxed(
     return None if answer is None else Relaxed(answer.x, answer.bound, _prices(answer, candidates))
 
 
+def near_least(candidates: Candidates, guess: Floats | None) -> tuple[float, Floats] | None:
+    """L and the prices at which it is least, or nearly so with many samples; None if the program found no solution."""
+    if candidates.samples > RELAXATION.small and candidates.share.shape[1]:
+        known = None if guess is None else Demand.at(guess, candidates)
+        demand = _guessed(candidates) if known is None else _polished(candidates, known, RELAXATION.doubtful)
+        return demand.bound, demand.prices
+    answer = relaxed(candidates, guess)
+    return None if answer is None else (answer.bound, answer.prices)
+
+
 def _all_of_them(candidates: Candidates, known: Demand | None) -> Relaxed | None:
     """The solution that takes all samples, or the most valuable ones that a count budget allows, each with its
     candidate that draws least; None if the budgets do not suffice for that.
