@@ -281,7 +281,7 @@ def test_a_stricter_quota_never_allows_more(seed: int) -> None:
     problem, _, rows, changes = random_case(seed)
     group = [str(j) for j in range(0, len(problem), 2)]
     for side, amounts in (("at_least", (0.2, 0.5, 0.8, 1.0)), ("at_most", (1.0, 0.7, 0.3)), ("at_most", (3, 2, 1, 0))):
-        asked = [asked_anew(problem, [Quota(group, **{side: amount})]) for amount in amounts]  # type: ignore[arg-type]
+        asked = [asked_anew(problem, [Quota(group, **{side: amount})]) for amount in amounts]
         worths = [float(one.worth[rows[choose(one, rows, changes)]].sum()) for one in asked]
         assert worths == sorted(worths, reverse=True), (side, worths)
 

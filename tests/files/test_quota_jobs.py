@@ -45,7 +45,7 @@ at_most = 1.0
 def people(n: int = 60) -> pd.DataFrame:
     rng = np.random.default_rng(1)
     frame = pd.DataFrame({"who": [f"P-{j}" for j in range(n)], **{f"x{i}": rng.normal(size=n) for i in range(3)}})
-    return frame.assign(sex=rng.choice(["F", "M"], n), visits=rng.integers(1, 4, n), site=rng.choice(["Oslo", None], n))
+    return frame.assign(sex=rng.choice(["F", "M"], n), visits=rng.integers(1, 4, n), site=np.where(rng.random(n) < 0.5, "Oslo", None))
 
 
 @pytest.fixture(scope="module")

@@ -127,7 +127,7 @@ class Problem(Frozen):
         thrift: Mapping[str, float] | None = None,
         include: Iterable[str | int] | None = None,
         exclude: Iterable[str | int] | None = None,
-        quotas: Sequence[Quota] | None = None,
+        quotas: Quota | Sequence[Quota] | None = None,
         must_hold: Requirement | Sequence[Requirement] | None = None,
     ) -> None:
         check_classifier(classifier)
