@@ -54,7 +54,7 @@ def same(one: Problem, other: Problem) -> None:
     assert {n: (b.amount, dict(b.weights), b.cost) for n, b in one.budgets.items()} == {
         n: (b.amount, dict(b.weights), b.cost) for n, b in other.budgets.items()
     }
-    for name in ("amounts", "squared", "absolute", "count", "draws"):
+    for name in ("amounts", "squared", "absolute", "squared_down", "absolute_down", "flat", "draws"):
         np.testing.assert_array_equal(getattr(one.ledger, name), getattr(other.ledger, name))
     np.testing.assert_array_equal(one.actionable, other.actionable)
     for name in ("lower", "upper", "direction"):

@@ -58,7 +58,8 @@ def assert_lawful(problem: Problem, plan: Plan) -> None:
     assert (plan.changes[:, ~problem.ledger.actionable] == 0).all()
     assert np.array_equal(plan.selected, np.flatnonzero(plan.fates == Fate.FLIPPED))
     for row, d in zip(plan.selected, plan.changes, strict=True):
-        after = [_confidence(problem, p, row) for p in _scores(problem, problem.cohort.values[row] + d)]
+        end = problem.after(np.array([row]), d[None]).values[0]
+        after = [_confidence(problem, p, row) for p in _scores(problem, end)]
         before = [_confidence(problem, p, row) for p in _scores(problem, problem.cohort.values[row])]
         assert min(after) >= problem.goal.required
         assert min(before) < problem.goal.required + problem.guard
@@ -114,6 +115,15 @@ def problems() -> list[tuple[str, Problem]]:
             "probabilities",
             net_problem(
                 20, classifier=TorchClassifier(nn.Sequential(small_net(4), nn.Softmax(1)), output="probabilities")
+            ),
+        ),
+        (
+            "derived",
+            net_problem(
+                20,
+                cohort=np.column_stack([people[:20, :3], people[:20, 0] - people[:20, 1]]),
+                budgets={"x0": 3.0, "x1": 2.0},
+                derived={"x3": "x0 - x1"},
             ),
         ),
         ("float64", net_problem(20, classifier=TorchClassifier(small_net(4, dtype=torch.float64), output="logits"))),

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from maxflip import Budget, Problem, TorchClassifier
 from maxflip.judge import confidence_after
 from maxflip.search import FeaturePrices, cheapest_flips, gradient
-from maxflip.search.halfspace import cost
 from maxflip.search.settings import GRADIENT, Gait
 from maxflip.search.surface import Surface
 from tests.examples import linear_net, linear_problem, missing_score, net_problem, small_net, trained_net
@@ -229,7 +228,7 @@ def test_a_warm_start_is_refined_by_fewer_evaluations_and_never_dearer() -> None
     first = gradient.search(cold)
     longer = 1.2 * first.change
     again = gradient.search(warm, start=longer)
-    given = cost(longer, warm.squared, warm.absolute)
+    given = warm.rates.cost(longer)
     passes = warm.margin(longer, torch.arange(len(longer))) >= 0
     assert int(passes.sum()) >= 20
     assert bool((again.cost <= given)[passes].all())

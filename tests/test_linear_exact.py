@@ -15,9 +15,9 @@ from scipy.optimize import minimize
 from maxflip import Budget, Ensemble, Problem, TorchClassifier
 from maxflip.search import FeaturePrices, cheapest_flips
 from maxflip.search.convex import cheapest_into_convex
-from maxflip.search.halfspace import cost
 from maxflip.search.interior import Concave, _solver
 from maxflip.search.linear import Exact, _Logits, applies, cheapest, out_of_reach
+from maxflip.search.rates import Rates
 from maxflip.search.settings import PRICING
 from maxflip.search.surface import Surface
 from maxflip.search.terms import Terms, dual_bound
@@ -85,7 +85,7 @@ def solve_exactly(problem: Problem, prices: FeaturePrices) -> tuple[Surface, Exa
 
 def checked_to_nine_digits(surface: Surface, flip: Exact, at: torch.Tensor) -> torch.Tensor:
     """(b,): what the flips cost. They pass, stay in the box, and nothing is cheaper by 1e-9."""
-    upper, found = cost(flip.change, surface.squared, surface.absolute), flip.inside
+    upper, found = surface.rates.cost(flip.change), flip.inside
     assert bool((surface.margin(flip.change, at)[found] >= -1e-9).all())
     assert bool((flip.change >= surface.low[at])[found].all() & (flip.change <= surface.high[at])[found].all())
     assert bool(((upper - flip.lower).abs() <= 1e-9 * upper.clamp_min(1e-12))[found].all())
@@ -95,7 +95,7 @@ def checked_to_nine_digits(surface: Surface, flip: Exact, at: torch.Tensor) -> t
 def general_solver(surface: Surface, j: int, guess: Floats) -> float:
     """The cheapest cost that SLSQP finds from several starts; inf if none is feasible."""
     low, high = surface.low[j].numpy(), surface.high[j].numpy()
-    s, a, width = surface.squared.numpy(), surface.absolute.numpy(), len(low)
+    s, a, width = surface.rates.up.squared.numpy(), surface.rates.up.absolute.numpy(), len(low)
     row = torch.tensor([j])
 
     def split(v: Floats) -> Floats:
@@ -336,7 +336,7 @@ def test_a_set_of_classes_takes_the_cheapest_of_them() -> None:
             budgets=problem.budgets,
         )
         surface, flip, at = solve_exactly(goal, prices)
-        price = cost(flip.change, surface.squared, surface.absolute)
+        price = surface.rates.cost(flip.change)
         return {j: (float(p), float(v)) for j, p, v in zip(at.tolist(), price, flip.lower, strict=True)}
 
     alone = [toward(1), toward(2)]
@@ -378,7 +378,7 @@ def test_the_interior_point_method_proves_what_it_finds(kind: str, limited: bool
     if kind == "mixed":
         squared[:4], absolute[4:8] = 0.0, 0.0
     g_, r_ = torch.tensor(g), torch.tensor(r)
-    terms = Terms(*(torch.tensor(v) for v in (squared, absolute, low, high)))
+    terms = Terms(Rates.both(torch.tensor(squared), torch.tensor(absolute)), torch.tensor(low), torch.tensor(high))
 
     def half_spaces(z: torch.Tensor, mine: torch.Tensor) -> Concave:
         return Concave(z - r_[mine], torch.eye(rows, dtype=z.dtype).expand(len(z), -1, -1))

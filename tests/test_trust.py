@@ -30,7 +30,7 @@ def test_one_linear_score_is_moved_by_the_feature_that_does_most_for_its_price()
     best = Best.none(surface.low)
     start = torch.full((len(at), 3), 2.0, dtype=torch.float64) * torch.sign(torch.tensor(weights)) * 4
     trust.descend(surface, best, at, start, torch.full((20,), 50.0, dtype=torch.float64))
-    cheapest = (gap / (torch.tensor(weights).abs() / surface.absolute).max())[at]
+    cheapest = (gap / (torch.tensor(weights).abs() / surface.rates.up.absolute).max())[at]
     assert best.found[at].all()
     assert (best.cost[at] / cheapest).numpy() == pytest.approx(1.0, abs=2e-3)
 

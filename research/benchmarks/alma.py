@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import torch
 
-from maxflip.search.halfspace import cost
 from maxflip.search.surface import Surface
 
 SMOOTH_MU, SMOOTH_SQUARES, MOMENTUM = 0.9, 0.99, 0.9
@@ -45,7 +44,7 @@ def _one_run(surface: Surface, steps: int, first_step: float) -> torch.Tensor:
     at_last_check, crossed = torch.ones_like(best), torch.zeros_like(best, dtype=torch.bool)
     for k in range(steps):
         m, g = surface.margin_and_gradient(d, everyone)
-        price = cost(d, surface.squared, surface.absolute)
+        price = surface.rates.cost(d)
         best = torch.where(m >= 0, torch.minimum(best, price), best)
         crossed |= m >= 0
         y = -m / height
@@ -54,7 +53,9 @@ def _one_run(surface: Surface, steps: int, first_step: float) -> torch.Tensor:
             stuck = ~crossed & (y > ENOUGH * at_last_check)
             rho = torch.where(stuck, GROW * rho, rho)
             at_last_check, crossed = y, torch.zeros_like(crossed)
-        of_cost = (2 * surface.squared * d + surface.absolute * torch.sign(d)) / distance[:, None] ** 2
+        of_cost = (2 * surface.rates.up.squared * d + surface.rates.up.absolute * torch.sign(d)) / distance[
+            :, None
+        ] ** 2
         pull = of_cost - (slope_of_penalty(y, rho, mu) / height)[:, None] * g
         squares = SMOOTH_SQUARES * squares + (1 - SMOOTH_SQUARES) * pull**2
         mean_square = squares / (1 - SMOOTH_SQUARES ** (k + 1))
@@ -62,4 +63,4 @@ def _one_run(surface: Surface, steps: int, first_step: float) -> torch.Tensor:
         step = first_step * LAST_STEP ** (k / steps) * distance[:, None]
         d = (d - step * velocity).clamp(surface.low, surface.high)
     m = surface.margin(d, everyone)
-    return torch.where(m >= 0, torch.minimum(best, cost(d, surface.squared, surface.absolute)), best)
+    return torch.where(m >= 0, torch.minimum(best, surface.rates.cost(d)), best)

@@ -123,7 +123,7 @@ class Pool:
 
 def units(surface: Surface, worth: torch.Tensor, spread: Floats) -> torch.Tensor:
     """(B, A): how much of one feature alone the whole worth of a sample buys: s y^2 + l y = v, solved for y."""
-    s, l, v = surface.squared, surface.absolute, worth[:, None]  # noqa: E741
+    s, l, v = surface.rates.up.squared, surface.rates.up.absolute, worth[:, None]  # noqa: E741
     bought = 2 * v / (l + (l**2 + 4 * s * v).sqrt())
     return torch.minimum(bought, FURTHEST * torch.as_tensor(spread)[None])
 
@@ -177,7 +177,7 @@ def walk(
     """From start (B, A): the surface is replaced by its tangent plane where one stands, the cheapest change beyond the
     plane is taken as far as a step may go, and steps become ever shorter. Records what passes."""
     everyone = torch.arange(len(start))
-    s, l = surface.squared, surface.absolute  # noqa: E741
+    s, l = surface.rates.up.squared, surface.rates.up.absolute  # noqa: E741
     bent = torch.where(s > FLAT * l / unit, s.expand_as(unit), FLAT * l / unit)
     d, lift = start.clone(), torch.zeros(len(start), dtype=torch.float64)
     for k in range(steps + 1):
@@ -199,7 +199,7 @@ def search(
     """Flips of these rows at these prices: (c,), (c, F). From nothing, from what is known (B, F), and `starts` times
     from random changes and from other samples' flips in turn."""
     surface = Surface(problem, rows, FeaturePrices.at(problem, prices))
-    worth = torch.as_tensor(np.maximum(problem.worth[rows] - prices @ problem.ledger.count, 0.01 * problem.worth[rows]))
+    worth = torch.as_tensor(np.maximum(problem.worth[rows] - prices @ problem.ledger.flat, 0.01 * problem.worth[rows]))
     unit = units(surface, worth, problem.spread)
     shape = surface.low.shape
     found = Found(torch.full(shape[:1], torch.inf, dtype=torch.float64), torch.zeros(shape, dtype=torch.float64))
@@ -288,7 +288,7 @@ def reference(
 
 def most_by_count(problem: Problem) -> float:
     """D where a count of people alone has a price: what as many as may be picked are worth, those worth most."""
-    caps = problem.ledger.amounts[problem.ledger.count > 0]
+    caps = problem.ledger.amounts[problem.ledger.counts]
     return float(np.sort(problem.worth)[::-1][: int(min(caps.min(initial=np.inf), len(problem)))].sum())
 
 

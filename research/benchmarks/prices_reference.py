@@ -18,7 +18,6 @@ from torch import nn
 from maxflip import Problem
 from maxflip.search import FeaturePrices
 from maxflip.search.gradient import search
-from maxflip.search.halfspace import cost
 from maxflip.search.surface import Surface
 from research.benchmarks.alma import alma
 from research.benchmarks.flips import MARGIN, WithMargin, long_rivals, random_flips
@@ -64,7 +63,7 @@ class ScaledSurface:
 def cheapest_known(problem: Problem, net: nn.Module, rows: Rows, prices: Floats, *, quick: bool) -> dict[str, Floats]:
     """What each method's flips of these rows cost at these prices, (B,) each; inf where it found none."""
     surface = Surface(problem, rows, FeaturePrices.at(problem, prices))
-    unit = 1.0 / surface.squared.sqrt()
+    unit = 1.0 / surface.rates.up.squared.sqrt()
     found = {"our search, restarted": _restarts(surface, 2 if quick else RESTARTS)}
     if not quick:
         found["ALMA, 3 x 1,000 steps"] = alma(ScaledSurface(surface, unit), steps=1000).numpy()  # type: ignore[arg-type]
@@ -93,5 +92,5 @@ def _foolbox(surface: Surface, net: nn.Module, unit: torch.Tensor, attack: Any, 
     _, u, _ = attack(model, torch.zeros(surface.low.shape), criterion, epsilons=None)
     d = u.detach().double() * unit
     passing = surface.margin(d, torch.arange(len(d))) >= 0
-    price = cost(d, surface.squared, surface.absolute)
+    price = surface.rates.cost(d)
     return np.asarray(torch.where(passing, price, torch.inf).numpy())

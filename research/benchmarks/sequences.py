@@ -137,7 +137,7 @@ def plain_search(surface: Surface) -> torch.Tensor:
     for _ in range(PLAIN_STEPS):
         m, g = surface.margin_and_gradient(d, everyone)
         reached |= m >= 0
-        pull = g / surface.squared
+        pull = g / surface.rates.up.squared
         size = (g * pull).sum(dim=1).clamp_min(1e-300)
         d = (((g * d).sum(dim=1) - m) / size)[:, None] * pull
     return reached | (surface.margin(d, everyone) >= 0)

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
         UnsafeError,
         VerifyError,
     )
-    from maxflip.models import Ensemble, SklearnClassifier, Tempered, TorchClassifier
+    from maxflip.models import BlackBoxClassifier, Ensemble, SklearnClassifier, Tempered, TorchClassifier
     from maxflip.plan.bracket import Bracket
     from maxflip.plan.plan import Fate, Plan, Status
-    from maxflip.problem.budgets import Budget
+    from maxflip.problem.actions import Action
+    from maxflip.problem.budgets import Budget, Ways
+    from maxflip.problem.limit import Limit
     from maxflip.problem.must_hold import Rounded, Uptake
     from maxflip.problem.problem import Problem
     from maxflip.problem.quotas import Quota
@@ -43,6 +45,8 @@ __all__ = [
     "CCMS",
     "KL",
     "MS",
+    "Action",
+    "BlackBoxClassifier",
     "Bracket",
     "Budget",
     "Cohort",
@@ -53,6 +57,7 @@ __all__ = [
     "Grouped",
     "InputError",
     "Insight",
+    "Limit",
     "Local",
     "MaxflipError",
     "ModelError",
@@ -74,6 +79,7 @@ __all__ = [
     "UnsafeError",
     "Uptake",
     "VerifyError",
+    "Ways",
     "frontier",
     "look",
     "resolve",
@@ -86,11 +92,13 @@ __all__ = [
 _HOMES = {
     "_util.engine": ["Local"],
     "_util.events": ["Event"],
-    "models": ["Ensemble", "SklearnClassifier", "Tempered", "TorchClassifier"],
+    "models": ["BlackBoxClassifier", "Ensemble", "SklearnClassifier", "Tempered", "TorchClassifier"],
     "data.cohort": ["Cohort"],
     "plan.bracket": ["Bracket"],
     "plan.plan": ["Fate", "Plan", "Status"],
-    "problem.budgets": ["Budget"],
+    "problem.actions": ["Action"],
+    "problem.budgets": ["Budget", "Ways"],
+    "problem.limit": ["Limit"],
     "problem.must_hold": ["Rounded", "Uptake"],
     "problem.problem": ["Problem"],
     "problem.quotas": ["Quota"],

@@ -117,9 +117,14 @@ def least_confidence(problem: Problem, rows: Rows, changes: Floats, full: Floats
     full (B,): the confidence after the full change, which is one of the scenarios.
     """
     least = full
-    for carried_out in problem.scenarios.carried_out(problem.start[rows], changes):
+    for carried_out in problem.scenarios.carried_out(problem.slots.base(rows, changes), changes):
         least = np.minimum(least, confidence_after(problem, rows, carried_out))
     return least
+
+
+def least_confidence_after(problem: Problem, rows: Rows, changes: Floats) -> Floats:
+    """(B,): the smallest confidence over the full change and the scenarios of `must_hold`; NaN if one is not finite"""
+    return least_confidence(problem, rows, changes, confidence_after(problem, rows, changes))
 
 
 def _passes(problem: Problem, confidence: Floats) -> Mask:
@@ -138,16 +143,27 @@ def is_flip(problem: Problem, rows: Rows, changes: Floats) -> Mask:
 
 
 def lawful(problem: Problem, rows: Rows, changes: Floats) -> Mask:
-    """(c,): finite, inside the limits, in the allowed directions, frozen and missing values exactly unchanged."""
+    """(c,): finite, what follows too; inside the limits, in the allowed directions, by whole steps, none too small,
+    frozen and missing values exactly unchanged."""
     return filled(lambda part: _lawful(problem, rows[part], changes[part]), (len(rows),), bool)
 
 
 def _lawful(problem: Problem, rows: Rows, changes: Floats) -> Mask:
     kept = np.isfinite(changes).all(axis=1)
-    kept &= (changes[:, ~problem.ledger.actionable] == 0).all(axis=1)
+    kept &= (changes[:, ~problem.may_move] == 0).all(axis=1)
+    if problem.ledger.closes:
+        up, down = problem.closed(rows)
+        kept &= ~((up & (changes > 0)) | (down & (changes < 0))).any(axis=1)
     kept &= problem.slots.has_all(rows, changes)
+    if problem.is_lever.any():
+        kept &= problem.slots.switches_are_lawful(rows, changes)
     if not problem.limits.none:
-        kept &= ~problem.limits.broken(problem.start[rows], changes, rows).any(axis=1)
+        start, base = problem.start[rows], problem.slots.base(rows, changes)
+        kept &= ~problem.limits.crossed(start, base, rows).any(axis=1)
+        kept &= ~problem.limits.broken(base, changes, rows).any(axis=1)
+    if problem.grid.has_rules:
+        kept &= ~problem.grid.broken(problem.slots.base(rows, changes), changes).any(axis=1)
+    kept[kept] = problem.follows(rows[kept], changes[kept])
     return np.asarray(kept)
 
 

@@ -26,8 +26,9 @@ from maxflip._util.parallel import filled, threads
 from maxflip._util.rng import Streams
 from maxflip._util.types import Floats, Rows
 from maxflip.errors import InputError, ModelError, ProblemError
-from maxflip.plan.bracket import Ceiling, most_allowed, most_worth
+from maxflip.plan.bracket import Ceiling, most_allowed, most_payable
 from maxflip.plan.holding import holds_of
+from maxflip.plan.implied import Implied
 from maxflip.plan.kept import KeptQuota
 from maxflip.plan.plan import Fate, Plan, Status
 from maxflip.plan.pool import Pool
@@ -238,7 +239,7 @@ class _Earlier:
     @classmethod
     def of(cls, problem: Problem, where: judge.Standing, start: Plan) -> _Earlier:
         flips, which = _mapped(problem, start.flips, start)
-        if problem.scenarios.step is not None:  # budgets count the rounded change
+        if not problem.grid.is_free:  # budgets count the change on the grid
             flips = Pool.of(problem, flips.rows, problem.settle(flips.rows, flips.changes))
         asked = where.open[flips.rows] & ~np.isin(flips.rows, problem.exclude)
         asked[asked] = judge.admissible(problem, flips.rows[asked], flips.changes[asked])
@@ -421,6 +422,7 @@ def _selected(problem: Problem, selection: _Selection) -> dict[str, Any]:
         "moves": changes,
         "before": _where_changed(problem, rows, changes),
         "places": problem.cohort.layout.places(problem.slots, rows),
+        "implied": Implied.of(problem, rows, changes),
         "confidence_after": selection.confidence,
         "spend": dict(zip(problem.ledger.names, problem.bill(rows, changes).spent().tolist(), strict=True)),
         "holds": holds_of(problem, rows, changes),
@@ -487,11 +489,11 @@ def _fates(problem: Problem, proposal: Proposal, where: judge.Standing, known: R
 
 
 def _plain_bound(problem: Problem, fates: NDArray[np.object_]) -> float:
-    """Bound without prices: total worth of the samples that can be flipped, limited by the count budgets."""
+    """Bound without prices: total worth of the samples that can be flipped, limited by fees and count budgets."""
     lost = (fates == Fate.ALREADY) | (fates == Fate.UNREACHABLE)
     lost[problem.exclude] = True
-    caps = problem.ledger.amounts[problem.ledger.count > 0]
-    return most_worth(problem.worth[~lost], float(caps.min(initial=np.inf)))
+    rows = np.flatnonzero(~lost)
+    return most_payable(problem.ledger, problem.ledger.amounts, problem.worth[rows], rows)
 
 
 def _status(worth: float, bound: float, *, is_known: bool) -> Status:

@@ -9,14 +9,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maxflip_verify.derived import Rule, read_rules
 from maxflip_verify.exact import Floats
 from maxflip_verify.forms import FORMS, misfits
+from maxflip_verify.levers import Formula, Levers, check_menu, read_levers, uses_of
 from maxflip_verify.networks import Network
 from maxflip_verify.tables import Source, read_table
 from maxflip_wall import Broken, Loaded, Unreadable, reading
 
 Columns = dict[str, NDArray[Any]]
+GAPS = {"before", "change", "confidence_before", "confidence_after"}  # columns that may have empty cells
+WAYS = {"up": "size|text", "down": "size|text"}
 DEEP_KEY = re.compile(rb"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){99}""")
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What a budget takes from each sample, (n,) each."""
+
+    inside: NDArray[np.bool_]
+    fee: Floats
+    uses: dict[int, tuple[Floats, Floats]]  # feature -> weights of changes up and down
+    own: Columns  # what differs between samples, as columns of fates.parquet
+
+    @property
+    def weighed(self) -> list[int]:
+        """The features whose changes it takes something for."""
+        return [i for i, ways in self.uses.items() if any((weight > 0).any() for weight in ways)]
+
+    def weights(self, sample: NDArray[np.intp], place: NDArray[np.intp], change: Floats) -> Floats:
+        """Of changes of some samples' features, one each"""
+        found = np.zeros(len(change))
+        for i, (up, down) in self.uses.items():
+            found = np.where(place == i, np.where(change > 0, up[sample], down[sample]), found)
+        return np.where(self.inside[sample], found, 0.0)
 
 
 @dataclass(frozen=True)
@@ -33,22 +59,36 @@ class Case:
     static: Floats  # (n, S)
     lower: Floats  # (n, F)
     upper: Floats  # (n, F)
+    step: Floats  # (F + L,): by which values change, 0 where by any amount
+    smallest: Floats  # (F + L,): the least size of a change, 0 where there is none
     wanted: NDArray[np.bool_]  # (n, k)
     worth: Floats  # (n,)
-    weights: dict[str, Floats]  # budget -> (F,)
+    draws: dict[str, Draw]  # by budget
     groups: list[NDArray[np.bool_]]  # of each quota: (n,)
+    levers: Levers  # behind the features: L columns that start at 0
+    rules: list[Rule]  # of derived features
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of features and levers: what plan.parquet may change"""
+        return [*self.features, *self.levers.names]
 
     @property
     def is_long(self) -> bool:
         return bool(self.job["cohort"].get("kind") == "sequences")
 
+    def whose(self, row: int) -> str:
+        """Whose a row of `start` is, and of sequences which step."""
+        j = int(np.searchsorted(self.begin, row, side="right")) - 1
+        return f"id {self.ids[j]!r}" + (f", step {row - self.begin[j]}" if self.is_long else "")
+
 
 def read_columns(data: bytes, name: str, form: dict[str, str]) -> Columns:
-    """The columns of plan.parquet or fates.parquet."""
+    """The columns of plan.parquet, implied.parquet or fates.parquet."""
     table = read_table(data, f"{name}.parquet")
     with reading(f"{name}.parquet"):
         wrong = list(misfits({field.name: str(field.type) for field in table.schema}, form, "columns"))
-        if wrong or table.column_names != list(form) or any(table[key].null_count for key in list(form)[:-2]):
+        if wrong or table.column_names != list(form) or any(table[key].null_count for key in form if key not in GAPS):
             raise Unreadable(f"has columns out of order or with gaps, or {wrong}")
         return {key: table[key].to_numpy() for key in form}
 
@@ -81,15 +121,25 @@ def read_job(data: bytes) -> dict[str, Any]:
         names = asked["features"] + asked.get("static_features", []), job["model"].get("classes", "-")
         if any(not some or len(set(some)) < len(some) for some in names):
             raise Unreadable("features and classes must each be some names, none of them twice")
-        held = job.get("must_hold", {})
+        check_menu(job)
+        held, limits = job.get("must_hold", {}), job.get("limits", {})
         steps = held.get("rounded", {"": 1.0})
         if not 0 < held.get("uptake", 1.0) <= 1 or not steps or any(not 1e-100 <= s <= 1e100 for s in steps.values()):
             raise Unreadable(f"must_hold: got {held}, wanted an uptake in (0, 1] and steps from 1e-100 to 1e100")
         for number, quota in enumerate(job.get("quotas", []), start=1):
             if wrong_quota := list(quota_misfits(quota)):
                 raise Unreadable(f"quotas, entry {number}: {'; '.join(wrong_quota)}")
+        for name, terms in job["budgets"].items():
+            tables = [weight for weight in terms.get("uses", {}).values() if isinstance(weight, dict)]
+            odd_ways = [text for table in tables for text in misfits(table, WAYS, f"budgets: {name}: uses")]
+            odd_part = "only" in terms and terms["only"].keys() not in ({"column", "value"}, {"ids"})
+            if odd_ways or odd_part or (terms.get("cost") == "count" and "uses" in terms):
+                raise Unreadable(f"job.toml: budgets: {name}: got {terms!r:.200}: {'; '.join(odd_ways)}")
         if odd := sorted(held.get("rounded", {}).keys() - set(asked["features"])):
             raise Unreadable(f"must_hold: rounded: got {odd}, wanted some of {asked['features']}")
+        sizes = [(name, key, own[key]) for name, own in limits.items() for key in ("step", "smallest") if key in own]
+        if odd := [size for size in sizes if not 1e-100 <= size[2] <= 1e100]:
+            raise Unreadable(f"limits: got {odd}, wanted steps and smallest changes from 1e-100 to 1e100")
         return job
 
 
@@ -106,16 +156,21 @@ def quota_misfits(quota: dict[str, Any]) -> Iterator[str]:
             yield f"{side}: got {amount!r}, wanted a whole number of people or a share in (0, 1]"
 
 
-def group_of(quota: dict[str, Any], people: Source, ids: list[str]) -> NDArray[np.bool_]:
-    """(n,): who belongs to the group of a quota"""
-    if "ids" in quota:
-        if unknown := sorted(set(quota["ids"]) - set(ids)):
-            raise Unreadable(f"job.toml: quotas: the cohort has no {unknown!r:.200}")
-        return np.isin(np.array(ids, dtype=object), np.array(quota["ids"], dtype=object))
-    if isinstance(quota["value"], str):
-        cells = people.texts(quota["column"], gaps=True)
-        return np.array([cell == quota["value"] for cell in cells], dtype=bool)
-    return np.asarray(people.numbers(quota["column"], gaps=True) == quota["value"])
+def group_of(group: dict[str, Any], people: Source, ids: list[str], place: str) -> NDArray[np.bool_]:
+    """(n,): who has the value in the column, or is one of the ids"""
+    if "ids" not in group:
+        return people.equal(group["column"], group["value"])
+    if unknown := sorted(set(group["ids"]) - set(ids)):
+        raise Unreadable(f"job.toml: {place}: the cohort has no {unknown!r:.200}")
+    return np.isin(np.array(ids, dtype=object), np.array(group["ids"], dtype=object))
+
+
+def columns_of(terms: dict[str, Any]) -> list[str]:
+    """The columns that a budget names."""
+    uses = terms.get("uses", {}).values()
+    ways = [way for weight in uses for way in (weight.values() if isinstance(weight, dict) else [weight])]
+    part = [terms["only"]["column"]] if "column" in terms.get("only", {}) else []
+    return [*(given for given in (*ways, terms.get("fee")) if isinstance(given, str)), *part]
 
 
 def complete(job: dict[str, Any], loaded: Loaded | Network) -> dict[str, Any]:
@@ -179,11 +234,11 @@ def read_case(job: dict[str, Any], data: dict[str, bytes], names: dict[str, str]
     features, key, name, is_long = asked["features"], asked["id"], names["cohort"], asked.get("kind") == "sequences"
     named = [limit[side] for limit in limits.values() for side in ("min_column", "max_column") if side in limit]
     named += [goal[column] for column in ("target_column", "worth_column") if column in goal]
-    quotas = job.get("quotas", [])
-    in_words = [quota["column"] for quota in quotas if isinstance(quota.get("value"), str)]
-    of_groups = [quota["column"] for quota in quotas if "column" in quota]
+    named += [column for terms in job["budgets"].values() for column in columns_of(terms)]
+    named += [one["who"]["column"] for one in job.get("actions", {}).values() if "column" in one.get("who", {})]
+    named += [quota["column"] for quota in job.get("quotas", []) if "column" in quota]
     of_steps = [asked[column] for column in ("time", "steps_column") if column in asked]
-    rows = Source(name, read_table(data["cohort"], name, (key, *features, *named, *of_steps, *in_words)))
+    rows = Source(name, read_table(data["cohort"], name, (key, *features, *named, *of_steps)))
     texts = rows.texts(key)
     start = np.column_stack([rows.numbers(feature, gaps=is_long) for feature in features])
     time = rows.numbers(asked["time"]) if is_long else np.zeros(len(texts))
@@ -192,14 +247,14 @@ def read_case(job: dict[str, Any], data: dict[str, bytes], names: dict[str, str]
     if not ids or len(set(ids)) < len(ids) or np.isinf(start).any() or (np.isnan(start).any() and not is_long):
         raise Unreadable(f"{name}: has no rows, an id twice, or a value that is not finite")
     if "static" in asked:
-        table = read_table(data["static"], names["static"], (key, *still, *named, *in_words))
+        table = read_table(data["static"], names["static"], (key, *still, *named))
         own = Source(names["static"], table).texts(key)
         if sorted(own) != sorted(ids):
             odd = sorted(set(own) ^ set(ids)) or "some of them twice"
             raise Unreadable(f"{names['static']}: its ids must be those of {name}, each once; got {odd!r:.200}")
         people = Source(names["static"], table, positions(ids, own))
-    elif is_long and (named or still or of_groups):
-        raise Unreadable(f"job.toml: cohort: static: {named + still + of_groups} must be in the static file")
+    elif is_long and (named or still):
+        raise Unreadable(f"job.toml: cohort: static: {named + still} must be in the static file")
     static = np.column_stack([people.numbers(feature) for feature in still]) if still else np.empty((len(ids), 0))
     worth = people.numbers(goal["worth_column"]) if "worth_column" in goal else np.ones(len(ids))
     if not np.isfinite([*static.T, worth]).all():
@@ -216,20 +271,58 @@ def read_case(job: dict[str, Any], data: dict[str, bytes], names: dict[str, str]
                 bounds[:, i] = limit[side]
     number: dict[Any, int] = {label: i for i in range(len(classes)) for label in (i, str(i))}
     number |= {label: i for i, label in enumerate(classes)}  # a name wins over a number
-    wanted, weights = np.zeros((len(ids), len(classes)), dtype=bool), {}
+    wanted = np.zeros((len(ids), len(classes)), dtype=bool)
     targets = goal["target"] if "target" in goal else people.texts(goal["target_column"])
     with reading("job.toml: goal: target"):
         chosen = [number[target] for target in ([targets] if isinstance(targets, str | int) else targets)]
         wanted[slice(None) if "target" in goal else np.arange(len(ids)), chosen] = True
         if not wanted.any() or wanted.all():
             raise Unreadable("at least one class must be wanted, and one must not")
-    for budget, terms in job["budgets"].items():
-        uses = {} if terms.get("cost") == "count" else terms.get("uses", {budget: 1.0})
-        if uses.keys() - set(features):
-            raise Unreadable(f"job.toml: budgets: {budget}: got {sorted(uses)}, wanted some of {features}")
-        weights[budget] = np.array([float(uses.get(feature, 0)) for feature in features])
+    levers = read_levers(job, start, people, ids)
+    columns = [*features, *levers.names]
+    draws = {budget: read_draw(job, r, columns, start, people, ids) for r, budget in enumerate(job["budgets"])}
     may_change = steps_that_change(asked, rows, begin)
-    groups = [group_of(quota, people, ids) for quota in quotas]
-    return Case(
-        job, features, ids, begin, start, time, may_change, static, lower, upper, wanted, worth, weights, groups
+    groups = [group_of(quota, people, ids, f"quotas, entry {k}") for k, quota in enumerate(job.get("quotas", []), 1)]
+    rules = read_rules(job)
+    step, smallest = (
+        np.array([float(limits.get(column, {}).get(key, 0)) for column in columns]) for key in ("step", "smallest")
     )
+    kept = lower, upper, step, smallest
+    return Case(
+        job, features, ids, begin, start, time, may_change, static, *kept, wanted, worth, draws, groups, levers, rules
+    )
+
+
+def read_draw(
+    job: dict[str, Any], number: int, columns: list[str], start: Floats, people: Source, ids: list[str]
+) -> Draw:
+    """The budget with this number.   columns: features and levers"""
+    (name, terms), own = list(job["budgets"].items())[number], {}
+    uses = uses_of(job, name)
+    if uses.keys() - set(columns):
+        raise Unreadable(f"job.toml: budgets: {name}: got {sorted(uses)}, wanted some of {columns}")
+
+    def numbers(given: Any, column: str) -> Floats:
+        if not isinstance(given, str | Formula):
+            return np.broadcast_to(np.float64(given), (len(ids),))
+        found = given.on(job["cohort"]["features"], start) if isinstance(given, Formula) else people.numbers(given)
+        own[f"budget {number}: {column}"] = found
+        if not (np.isfinite(found) & (found >= 0)).all():
+            raise Unreadable(f"{people.name}: {given!r}: has a value that is not finite, or below 0")
+        return found
+
+    ways = {
+        columns.index(feature): tuple(numbers(weight[way], f"{way} {feature}") for way in ("up", "down"))
+        if isinstance(weight, dict)
+        else (numbers(weight, f"of {feature}"),) * 2
+        for feature, weight in uses.items()
+    }
+    fee = numbers(terms.get("fee", 1.0 if terms.get("cost") == "count" else 0.0), "fee")
+    inside = np.ones(len(ids), dtype=bool)
+    if "only" in terms:
+        only = terms["only"]
+        inside = np.isin(ids, only["ids"]) if "ids" in only else people.equal(only["column"], only["value"])
+        own[f"budget {number}: only"] = inside.astype(float)
+        if not inside.any() or len(set(only.get("ids", [])) - set(ids)):
+            raise Unreadable(f"job.toml: budgets: {name}: only: is nobody, or an id that is not in the cohort")
+    return Draw(inside, fee, {i: (up, down) for i, (up, down) in ways.items()}, own)

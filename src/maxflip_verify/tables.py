@@ -55,15 +55,24 @@ class Source:
             raise Unreadable(f"wanted once and without gaps; the columns are {self.table.column_names!r:.300}")
         return self.table[key]
 
-    def texts(self, key: str, gaps: bool = False) -> list[str]:
-        """With gaps, None for an empty cell."""
+    def texts(self, key: str) -> list[str]:
         with reading(f"{self.name}: column {key!r}"):
-            texts: list[str] = self._cells(key, gaps).cast("string").to_pylist()
+            texts: list[str] = self._cells(key, gaps=False).cast("string").to_pylist()
             return texts if self.order is None else [texts[i] for i in self.order]
 
     def numbers(self, key: str, gaps: bool = False) -> Floats:
         with reading(f"{self.name}: column {key!r}"):
             return self._ordered(numbers(self._cells(key, gaps)))
+
+    def equal(self, key: str, value: str | float) -> NDArray[np.bool_]:
+        """Whose cell is this text, or this number"""
+        with reading(f"{self.name}: column {key!r}"):
+            cells = self._cells(key, gaps=True)
+            if isinstance(value, str):
+                found = pc.fill_null(pc.equal(cells.cast("string"), value), False).to_numpy()
+            else:
+                found = numbers(cells) == value
+            return np.asarray(found if self.order is None else found[self.order], dtype=bool)
 
     def limits(self, key: str, open_end: float) -> Floats:
         with reading(f"{self.name}: column {key!r}"):  # an empty cell means no limit

@@ -11,11 +11,23 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from maxflip_verify.derived import follow
 from maxflip_verify.exact import Floats
 from maxflip_verify.forms import FORMS, misfits
 from maxflip_verify.inputs import Case, Columns, complete, positions, read_case, read_columns, read_job
 from maxflip_verify.networks import Network
-from maxflip_verify.rules import HELD, SHOWN, TOLD, Check, check, fate_rules, plan_rules, summary_rules
+from maxflip_verify.rules import (
+    HELD,
+    SHOWN,
+    TOLD,
+    Check,
+    check,
+    derived_rules,
+    fate_rules,
+    implied_rules,
+    plan_rules,
+    summary_rules,
+)
 from maxflip_wall import Broken, Loaded, Unreadable, is_safetensors, load_model, read, reading, unique_keys
 
 BATCH = 1024  # samples per call of the model
@@ -76,39 +88,57 @@ def audit(
     found_in = data["model"], names["model"]
     loaded = Network.parse(*found_in).wide() if is_safetensors(data["model"]) else load_model(*found_in)
     case = read_case(complete(job, loaded), data, names)
-    forms = {"plan": FORMS["plan_of_sequences" if case.is_long else "plan"], "fates": FORMS["fates"]}
+    own = {column: "'double'" for draw in case.draws.values() for column in draw.own}
+    forms = {"plan": FORMS["plan_of_sequences" if case.is_long else "plan"], "fates": FORMS["fates"] | own}
     plan, fates = (read_columns(read(folder / f"{key}.parquet", follow_links=False), key, forms[key]) for key in forms)
     plan |= _places(case, plan)
+    on, base = _after_levers(case, plan)
     order = positions(case.ids, fates["id"])  # -1, the appended last entry, if a sample has no row
     fates |= {key: np.append(fates[key], "" if key == "fate" else np.nan)[order] for key in fates if key != "id"}
-    fates |= _run(loaded, case, plan, fates["fate"] == "flipped", said.get("holds", {}))
+    fates |= _run(loaded, case, plan, base, fates["fate"] == "flipped", said.get("holds", {}))
     unit = fates["size"][np.linspace(0, len(case.ids) - 1, min(TRIED, len(case.ids))).astype(int)].max() or 1.0
     dtype = torch.float64 if isinstance(loaded, Network) else loaded.dtype
     eps, least = torch.finfo(dtype).eps, 1e-9 if dtype == torch.float64 else 1e-6
-    checks += [*plan_rules(case, plan), *fate_rules(case, plan, fates, said["guard"])]
+    checks += [*plan_rules(case, plan, on, base), *derived_rules(case, said)]
+    if case.rules or case.levers.names:
+        follows = read_columns(read(folder / "implied.parquet", follow_links=False), "implied", FORMS["implied"])
+        checks += implied_rules(case, plan, on, base, follows | _places(case, follows))
+    checks += fate_rules(case, plan, fates, said["guard"])
     return Audit((*checks, *summary_rules(case, plan, fates, said, (unit * least, unit * max(1e-3, 16 * eps)))))
 
 
 def _places(case: Case, plan: Columns) -> Columns:
     """The value of the cohort that each row changes; -1 if there is none."""
-    sample, place, step = positions(plan["id"], case.ids), positions(plan["feature"], case.features), plan["step"]
+    sample, place, step = positions(plan["id"], case.ids), positions(plan["feature"], case.columns), plan["step"]
     exists = (sample >= 0) & (place >= 0)
     known = exists & (step >= 0) & (step < np.diff(case.begin)[sample])
     row = np.where(known, case.begin[sample] + step, -1)
     time = plan.get("time", case.time[row])
-    return {"sample": sample, "place": place, "exists": exists, "known": known, "row": row, "time": time}
+    of_levers = exists & (place >= len(case.features))
+    return {
+        "sample": sample, "place": place, "exists": exists, "known": known, "row": row, "time": time, "lever": of_levers
+    }  # fmt: skip
+
+
+def _after_levers(case: Case, plan: Columns) -> tuple[NDArray[np.bool_], Floats]:
+    """(n, L): which levers are on; (N, F): where the changes of features begin"""
+    on = np.zeros((len(case.ids), len(case.levers.names)), dtype=bool)
+    on[plan["sample"][plan["lever"]], plan["place"][plan["lever"]] - len(case.features)] = True
+    return on, case.levers.after(case.start, on) if on.any() else case.start
 
 
 def _run(
-    model: Loaded | Network, case: Case, plan: Columns, flipped: NDArray[np.bool_], holds: dict[str, Any]
+    model: Loaded | Network, case: Case, plan: Columns, base: Floats, flipped: NDArray[np.bool_], holds: dict[str, Any]
 ) -> Columns:
     """Confidence before, after, and in every scenario: in batches, and one at a time for the narrowest flips."""
-    moved, places = np.flatnonzero(flipped), (plan["row"][plan["known"]], plan["place"][plan["known"]])
+    free = plan["known"] & ~plan["lever"]
+    moved, places = np.flatnonzero(flipped), (plan["row"][free], plan["place"][free])
     before, lead, size = _confidence(model, case, np.arange(len(case.ids)), case.start, BATCH)
     seen = {"before": before, "lead": lead, "size": size, "flipped": flipped}
-    for name, done in _carried_out(case, places, plan["change"][plan["known"]], holds):
-        end, after = case.start.copy(), np.full(len(case.ids), np.nan)
+    for name, done in _carried_out(case, (base, places), plan["change"][free], holds):
+        end, after = base.copy(), np.full(len(case.ids), np.nan)
         end[places] += done
+        follow(case.rules, case.start, end)
         after[moved] = _confidence(model, case, moved, end, BATCH)[0]
         skip_singles = isinstance(model, Network) or name.startswith(TOLD)
         closest = moved[np.argsort(after[moved])[: 0 if skip_singles else ALONE]]
@@ -117,7 +147,7 @@ def _run(
     return seen
 
 
-def _carried_out(case: Case, places: tuple[Any, Any], change: Floats, holds: dict[str, Any]) -> Iterator[Any]:
+def _carried_out(case: Case, places: tuple[Floats, Any], change: Floats, holds: dict[str, Any]) -> Iterator[Any]:
     """(name, changes carried out) of each scenario: in full, those of must_hold, and those in summary.json."""
     yield "after", change
     held = case.job.get("must_hold", {})
@@ -132,8 +162,9 @@ def _carried_out(case: Case, places: tuple[Any, Any], change: Floats, holds: dic
         yield f"{TOLD}rounded", _rounded(case, places, change, digits)
 
 
-def _rounded(case: Case, places: tuple[Any, Any], change: Floats, steps: dict[str, float]) -> Floats:
-    step, start = np.array([float(steps.get(name, 0)) for name in case.features])[places[1]], case.start[places]
+def _rounded(case: Case, places: tuple[Floats, Any], change: Floats, steps: dict[str, float]) -> Floats:
+    base, at = places
+    step, start = np.array([float(steps.get(name, 0)) for name in case.features])[at[1]], base[at]
     unit = np.where(step > 0, step, 1.0)
     with np.errstate(all="ignore"):
         return np.where((step > 0) & (change != 0), unit * np.rint((start + change) / unit) - start, change)

@@ -19,7 +19,7 @@ from maxflip.problem.question import Lever, Question
 from maxflip.study.groups import Group, Groups
 from maxflip.study.insight import Insight, Outlook, Plausibility
 from tests.browser.conftest import Open, Opened, missing
-from tests.report.plans import HOSTILE, make
+from tests.report.plans import HOSTILE, following, make
 
 AXE = Path(__file__).parents[2] / ".tools" / "axe.min.js"
 COUNT = 60
@@ -150,6 +150,21 @@ def test_rows_of_the_script_read_like_those_of_the_page(open_report: Open) -> No
     live, plain = open_report(plan), open_report(plan, script=False)
     rows = [one.page.locator("#people-table tbody tr").all_inner_texts()[:25] for one in (live, plain)]
     assert rows[0] == rows[1]
+
+
+def test_what_follows_is_in_the_table_and_in_the_view_of_a_person(open_report: Open) -> None:
+    plan = following()
+    opened, plain = open_report(plan), open_report(plan, script=False)
+    page = opened.page
+    rows = [one.page.locator("#people-table tbody tr").all_inner_texts() for one in (opened, plain)]
+    assert rows[0] == rows[1]
+    assert "follows: pulse <b> 60.0 → 52.0" in rows[0][0]
+    page.get_by_label("Search").fill("pulse")
+    assert opened.rows() == ["P-0"]
+    page.get_by_role("button", name="P-0").click()
+    table = page.locator("#person-body table").filter(has_text="What follows from these changes")
+    assert table.locator("tbody tr").all_inner_texts() == ["pulse <b>\t60.0\t52.0\t−8.0"]
+    assert not opened.faults
 
 
 def test_small_and_large_changes_read_alike_too(open_report: Open) -> None:

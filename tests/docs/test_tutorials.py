@@ -11,7 +11,7 @@ from tests.real_data import real_data
 
 ROOT = Path(__file__).parents[2]
 TUTORIALS = ROOT / "docs" / "tutorials"
-DATA = {"credit.md": "credit_default", "intensive_care.md": "physionet2012"}
+DATA = {"actions.md": "credit_default", "credit.md": "credit_default", "intensive_care.md": "physionet2012"}
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in TUTORIALS.glob("*.md")))

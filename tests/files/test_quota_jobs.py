@@ -45,7 +45,11 @@ at_most = 1.0
 def people(n: int = 60) -> pd.DataFrame:
     rng = np.random.default_rng(1)
     frame = pd.DataFrame({"who": [f"P-{j}" for j in range(n)], **{f"x{i}": rng.normal(size=n) for i in range(3)}})
-    return frame.assign(sex=rng.choice(["F", "M"], n), visits=rng.integers(1, 4, n), site=np.where(rng.random(n) < 0.5, "Oslo", None))
+    return frame.assign(
+        sex=rng.choice(["F", "M"], n),
+        visits=rng.integers(1, 4, n),
+        site=["Oslo" if one < 0.5 else None for one in rng.random(n)],
+    )
 
 
 @pytest.fixture(scope="module")
@@ -234,9 +238,9 @@ def test_what_is_asked_for_and_cannot_be_is_told_with_its_line(tmp_path: Path, m
 def test_groups_of_sequences_need_a_static_file_and_a_joint_allocation(tmp_path: Path) -> None:
     quotas = '\n[[quotas]]\ncolumn = "ward"\nvalue = "B"\nat_least = 0.5\n'
     plain = STAYS.replace('static = "static.parquet"\nstatic_features = ["age"]\n', "").replace(', age = "years"', "")
-    divided = '\n[solver]\nallocation = "proportional"\ngroups = 2\n'
+    divided = plain.replace("[solver]\n", '[solver]\nallocation = "proportional"\ngroups = 2\n')
     with pytest.raises(InputError) as refused:
-        read_job(write_stays(tmp_path, plain + quotas + divided))
+        read_job(write_stays(tmp_path, divided + quotas))
     assert [said.partition(": line ")[2].partition(": ")[2] for said in refused.value.problems] == [
         "quotas.column, entry 1: for sequences, a column with one value per id must be in the static file. Name it in "
         "cohort.static.",

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from maxflip.data.places import TablePlaces
+from maxflip.plan.implied import Implied
 from maxflip.plan.plan import Fate, Plan, Status
 from maxflip.plan.used import SolverUsed
 from maxflip.problem.budgets import Budget
+from maxflip.problem.question import Question
 from maxflip.report import render
 
 TAGS = {
@@ -189,3 +191,12 @@ def make(changes: Any = ((-3.3, 0.0), (-1.1, 12.0)), *, others: dict[Fate, int] 
         return plan
     spend = dict(zip(budgets, plan.ledger.spent(change).tolist(), strict=True))
     return dataclasses.replace(plan, spend=spend)
+
+
+def following() -> Plan:
+    """Two people; of one a third column follows."""
+    rows = {"picked": [0], "step": [0], "feature": [2]}
+    follows = Implied(**{k: np.array(v) for k, v in rows.items()}, before=np.array([60.0]), after=np.array([52.0]))
+    features = ("bmi", "bp", "pulse <b>")
+    question = Question((), "margin", 0.1, derived={"pulse <b>": "bp - 2 * bmi"})
+    return make([[-3.3, 0.0, 0.0], [-1.1, 12.0, 0.0]], features=features, implied=follows, question=question)

@@ -24,7 +24,7 @@ from maxflip.problem.question import Question
 from maxflip.report import render
 from maxflip.report.answer import headline
 from maxflip.study.insight import QUANTILES, Insight, People, Plausibility
-from tests.report.plans import ATTRIBUTES, HOSTILE, TAGS, Page, make, read
+from tests.report.plans import ATTRIBUTES, HOSTILE, TAGS, Page, following, make, read
 
 # The answer
 
@@ -446,6 +446,19 @@ def test_people_in_words() -> None:
     assert "All 2 picked." in text
     assert "0.1 is required" in text
     assert "To spare" not in read(make())
+
+
+def test_what_follows_from_changes_is_shown_with_them() -> None:
+    page = Page(render(following()))
+    assert "bmi 31.2 → 27.9 (−3.3 kg/m²)follows: pulse <b> 60.0 → 52.0" in page.text
+    assert page.text.count("follows: ") == 1
+    assert "Follows from others'pulse <b>' = bp - 2 * bmi" in page.text
+    assert page.data["follows"] == [[2, 60.0, 52.0], []]
+    assert [name for name, *_ in page.data["features"]] == ["bmi", "bp", "pulse <b>"]
+    assert "stays as it is" not in page.text
+    plain = Page(render(make()))
+    assert "follows" not in plain.data
+    assert "follows" not in plain.text.lower()
 
 
 def test_what_a_cost_is_part_of_where_there_is_no_limit() -> None:

@@ -37,7 +37,7 @@ class Lines:
 
 def lines_of(question: Question) -> Lines | None:
     """From the plain model's answers alone: a log-odds, or decision value, is linear in x."""
-    if not question.is_linear or question.model.k != 2 or len(question.model.members) > 1:
+    if not question.is_linear or question.model.k != 2 or len(question.model.members) > 1 or question.has_own:
         return None
     names, x = question.features, question.values
     barred = np.isin(question.ids, question.exclude)

@@ -197,6 +197,8 @@ def no_bound_is_below_any_plan(answers: Answers) -> Broken:
 def _has_no_end(question: Question) -> bool:
     """Whether a feature whose budgets are all unlimited, or as good as that, has an open limit for somebody."""
     for i, name in enumerate(question.features):
+        if question.has_own:  # a weight of 0, or one way that costs nothing, has no end either
+            return True
         uses = [budget for budget in question.budgets.values() if budget.cost != "count" and name in budget.weights]
         if not uses or any(budget.amount < HUGE for budget in uses) or not is_free(question, i):
             continue

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from maxflip import Budget, Cohort, Problem, Quota
+from tests.sweep import own
 from tests.sweep.models import LIGHT_TABLES, SEQUENCES, TABLES, Floats, Model, Random, draw_model, shifted
 
 Rows = NDArray[np.int64]
@@ -23,7 +24,7 @@ Rows = NDArray[np.int64]
 TRIED = 6  # directions in which a rough flip of everyone is looked for
 FAR = np.geomspace(0.05, 12.0, 12)  # ... and how far, in spreads of the features
 LIGHT = 300  # seeds whose questions are small, for the ordinary run of the tests
-WITHOUT_QUOTAS = 24  # the first seeds, which tests.golden asks, have none
+FIRST_OWN = 24  # seed; those before are of tests/golden.py too, and stay as they were
 WAYS = {"up": 1.0, "down": -1.0}
 
 
@@ -89,6 +90,11 @@ class Question:
     def may_be_refused(self) -> bool:
         """Whether somebody must be picked, who may be too dear."""
         return bool(self.include) or any(isinstance(quota.at_least, int) for quota in self.quotas)
+
+    @property
+    def has_own(self) -> bool:
+        """Whether a budget has a fee, is one of a part of the cohort, or has weights of one's own or of both ways."""
+        return any(own.differs(budget) for budget in self.budgets.values())
 
     @property
     def is_unlimited(self) -> bool:
@@ -180,6 +186,7 @@ class Question:
             quotas=tuple(replace(quota, group=group) for quota, group in zip(self.quotas, groups, strict=True)),
             values=picked(self.values),
             ids=names,
+            budgets={name: own.taken(budget, at, whose) for name, budget in self.budgets.items()},
             target=picked(self.target) if isinstance(self.target, np.ndarray) else self.target,
             limits=limits,
             steps=picked(self.steps) if isinstance(self.steps, list) else self.steps,
@@ -207,7 +214,7 @@ class Question:
         for name, budget in self.budgets.items():
             power = 2 if budget.cost == "squared" else 1
             uses = budget.weights or ({name: 1.0} if budget.cost != "count" else {})
-            weights = {i: weight / by_name[i] ** power for i, weight in uses.items()}
+            weights = {i: own.scaled(weight, 1 / by_name[i] ** power) for i, weight in uses.items()}
             budgets[name] = replace(budget, uses=weights or None)
         values = self.values * factors if not self.is_sequences else [v * factors for v in self.values]
         return replace(self, values=values, model=self.model.in_other_units(factors), limits=limits, budgets=budgets)
@@ -249,7 +256,8 @@ def ask(seed: int) -> Question:
     steps, steps_kind = _steps(rng, values) if is_sequences else (None, "")
     drawn = _rough_draws(rng, replace(question, steps=steps), free, scale)
     budgets, budget_kind = _budgets(rng, question, free, drawn, amounts)
-    weighed = [i for i in free if any(b.weights.get(features[i], 0.0) > 0 for b in budgets.values())]
+    budgets, own_kind = own.asked(seed, budgets, question.ids) if seed >= FIRST_OWN else (budgets, "")
+    weighed = [i for i in free if any(own.weighs(b, features[i]) for b in budgets.values())]
     limits, limits_kind = _limits(rng, question, weighed, scale)
     directions = _directions(rng, question, weighed, limits)
     worth, worth_kind = _worth(rng, n)
@@ -273,6 +281,7 @@ def ask(seed: int) -> Question:
         "n": f"{n} x {width}",
         "outside": str(len(drawn.rows)),
         "budgets": budget_kind,
+        "own": own_kind,
         "worth": worth_kind,
         "limits": limits_kind,
         "directions": str(len(directions)),
@@ -289,7 +298,7 @@ def ask(seed: int) -> Question:
 
 def _quotas(question: Question) -> tuple[Quota, ...]:
     """Of every eighth question, 1 to 3 of every kind on random groups; drawn apart: no other question changes."""
-    if question.seed < WITHOUT_QUOTAS or question.seed % 8 or question.groups is not None:
+    if question.seed < FIRST_OWN or question.seed % 8 or question.groups is not None:
         return ()
     rng, found = np.random.default_rng([question.seed, 18]), []
     for _ in range(int(rng.integers(1, 4))):

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from maxflip import Budget, Plan
+from tests.sweep import own
 from tests.sweep.models import Floats
 from tests.sweep.questions import WAYS, Question
 
@@ -25,22 +26,22 @@ def start_of(question: Question, row: int) -> Floats:
 
 def spent(question: Question, budget: Budget, rows: list[int], changes: list[Floats]) -> Fraction:
     """What these changes draw from a budget, exactly."""
-    if budget.cost == "count":
-        return Fraction(len(rows))
-    columns = {question.features.index(name): Fraction(weight) for name, weight in budget.weights.items()}
+    paid = [(row, d) for row, d in zip(rows, changes, strict=True) if own.is_inside(budget, question.ids[row])]
+    rows, changes = [row for row, _ in paid], [change for _, change in paid]
+    total = sum((own.fee_of(budget, row) for row in rows), Fraction(0))
+    columns = {question.features.index(name): name for name in budget.weights}
     if budget.is_function:
         at, function = list(columns), budget.cost
-        total = Fraction(0)
         for row, change in zip(rows, changes, strict=True):
             before = torch.tensor(start_of(question, row)[:, at])
             after = torch.tensor((start_of(question, row) + change)[:, at])
             total += Fraction(float(function(before, after)))  # type: ignore[operator]
         return total
     power = 2 if budget.cost == "squared" else 1
-    total = Fraction(0)
-    for i, weight in columns.items():
-        moved = (d for change in changes for d in change[:, i].tolist() if d)
-        total += weight * sum((abs(Fraction(d)) ** power for d in moved), Fraction(0))
+    for i, name in columns.items():
+        moved = ((row, d) for row, change in zip(rows, changes, strict=True) for d in change[:, i].tolist() if d)
+        each = (Fraction(own.weight_of(budget, name, row, d)) * abs(Fraction(d)) ** power for row, d in moved)
+        total += sum(each, Fraction(0))
     return total
 
 
@@ -67,7 +68,7 @@ def outside_limits(question: Question, row: int, change: Floats) -> str:
         return "changes what was not measured"
     if (moved & ~_may_change(question, row)).any():
         return "changes a step that may not"
-    frozen = [i for i in range(len(question.features)) if not is_free(question, i)]
+    frozen = [i for i in range(len(question.features)) if not is_free(question, i, row)]
     if moved[:, frozen].any():
         return "changes a frozen feature"
     after = np.where(measured, start, 0.0) + change
@@ -93,11 +94,17 @@ def _may_change(question: Question, row: int) -> Any:
     return np.ones((length, 1), dtype=bool)
 
 
-def is_free(question: Question, i: int) -> bool:
-    """Some budget weighs the feature, and none that is 0 does."""
-    name = question.features[i]
-    weighing = [b for b in question.budgets.values() if b.weights.get(name, 0.0) > 0]
-    return bool(weighing) and all(b.amount > 0 for b in weighing)
+def is_free(question: Question, i: int, row: int | None = None) -> bool:
+    """Some budget weighs the feature, of this sample or of anybody; and none that is 0 does, whichever way it goes."""
+    name, budgets = question.features[i], list(question.budgets.values())
+    if row is not None:
+        budgets = [b for b in budgets if own.is_inside(b, question.ids[row])]
+    if not any(own.weighs(b, name) for b in budgets):
+        return False
+    closed = [b for b in budgets if b.amount == 0 and own.weighs(b, name)]
+    if row is None:
+        return not closed
+    return any(all(not own.weight_of(b, name, row, way) for b in closed) for way in (1.0, -1.0))
 
 
 def limits_of(question: Question, name: str, row: int) -> tuple[float, float]:

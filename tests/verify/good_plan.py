@@ -154,6 +154,7 @@ class GoodPlan:
     fates: list[dict[str, Any]] = field(default_factory=list)
     summary: dict[str, Any] = field(default_factory=dict)
     model: bytes = b""
+    own: dict[str, list[float]] = field(default_factory=dict)  # further columns of the fates
     write_cohort: Callable[[dict[str, list[Any]], Path], None] | None = None
 
     def write(self, root: Path) -> Path:
@@ -177,7 +178,10 @@ class GoodPlan:
                 for key, name in names.items()
             }
         pq.write_table(pa.Table.from_pylist(self.plan, PLAN_SCHEMA), folder / "plan.parquet")
-        pq.write_table(pa.Table.from_pylist(self.fates, FATES_SCHEMA), folder / "fates.parquet")
+        fates = pa.Table.from_pylist(self.fates, FATES_SCHEMA)
+        for name, values in self.own.items():
+            fates = fates.append_column(name, pa.array(values, pa.float64()))
+        pq.write_table(fates, folder / "fates.parquet")
         (folder / "summary.json").write_text(json.dumps(self.summary))
         return folder
 

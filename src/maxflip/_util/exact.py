@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from maxflip._util.parallel import each, each_part
 from maxflip._util.types import Floats
 
 Power = Literal[1, 2]
+Weight: TypeAlias = float | Floats  # of all values, or one for each
+Part: TypeAlias = tuple[Weight, Floats, Power]  # weight, values, power
 
 # Between these magnitudes the partial products of w * d * d and their error terms neither overflow nor underflow.
 _SMALLEST, _LARGEST = 2.0**-150, 2.0**150
@@ -44,18 +46,23 @@ def two_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     return product, error
 
 
-def _terms(weight: float, size: Floats, power: Power, room: _Room) -> list[Floats]:
-    """Floats whose exact sum is sum_j weight * size_j ** power, for values within the safe range.
+def _terms(weight: Weight, size: Floats, power: Power, room: _Room) -> list[Floats]:
+    """Floats whose exact sum is sum_j weight_j * size_j ** power, for values within the safe range.
 
     The result may use buffers of `room`, which the next call overwrites.
     """
+    is_one = isinstance(weight, float) and weight == 1.0
     if power == 1:
-        return [room.copy(size)] if weight == 1.0 else list(two_product(np.full_like(size, weight), size))
+        return [room.copy(size)] if is_one else list(two_product(_factors(weight, size), size))
     square, rest = room.two_square(size)
-    if weight == 1.0:
+    if is_one:
         return [square, rest]
-    factor = np.full_like(size, weight)
+    factor = _factors(weight, size)
     return [*two_product(factor, square), *two_product(factor, rest)]
+
+
+def _factors(weight: Weight, size: Floats) -> Floats:
+    return np.full_like(size, weight) if isinstance(weight, float) else weight
 
 
 def _is_safe(size: Floats) -> bool:
@@ -119,20 +126,21 @@ def fsum(values: Floats) -> float:
     return math.fsum(chain.from_iterable(each_part(lambda part: condensed(values[part]), len(values))))
 
 
-def _condensed_terms(part: tuple[float, Floats, Power]) -> list[float]:
+def _condensed_terms(part: Part) -> list[float]:
     """The condensed terms of (weight, size, power), block by block."""
     weight, size, power = part
     room, spare = _Room(min(NEAR, size.size)), np.empty(min(NEAR, size.size))
+    blocks = [slice(begin, begin + NEAR) for begin in range(0, size.size, NEAR)]
     return [
         value
-        for begin in range(0, size.size, NEAR)
-        for terms in _terms(weight, size[begin : begin + NEAR], power, room)
+        for block in blocks
+        for terms in _terms(weight if isinstance(weight, float) else weight[block], size[block], power, room)
         for value in _condense(terms, spare[: terms.size])
     ]
 
 
 class ExactSum:
-    """sum of weight * |change| ** power over many changes, known exactly.
+    """sum of weight * |change| ** power over many changes, known exactly. A weight is one for all, or one for each.
 
     >>> total = ExactSum([(1.0, np.array([0.1, 0.2]), 2)])
     >>> total.rounded()
@@ -141,22 +149,40 @@ class ExactSum:
     (False, True)
     """
 
-    def __init__(self, parts: list[tuple[float, Floats, Power]]) -> None:
-        self._safe: list[tuple[float, Floats, Power]] = []
+    def __init__(self, parts: list[Part]) -> None:
+        self._safe: list[Part] = []
         self._fraction = Fraction(0)
         self._plain, self._count = 0.0, 0  # plain sum of the safe terms, and their number
         for weight, changes, power in parts:
-            moved = changes if changes.all() else changes[changes != 0.0]
-            if weight == 0.0 or not moved.size:
-                continue
-            size = np.abs(moved)
-            if _is_safe(size) and _is_safe(np.array([weight])):
-                self._safe.append((weight, size, power))
-                self._plain += weight * float(size.sum() if power == 1 else size @ size)
-                self._count += size.size
+            if isinstance(weight, float):
+                self._add_alike(weight, changes, power)
             else:
-                exact = sum((abs(Fraction(float(d))) ** power for d in moved), Fraction(0))
-                self._fraction += Fraction(weight) * exact
+                self._add_each(weight, changes, power)
+
+    def _add_alike(self, weight: float, changes: Floats, power: Power) -> None:
+        moved = changes if changes.all() else changes[changes != 0.0]
+        if weight == 0.0 or not moved.size:
+            return
+        size = np.abs(moved)
+        if _is_safe(size) and _is_safe(np.array([weight])):
+            self._safe.append((weight, size, power))
+            self._plain += weight * float(size.sum() if power == 1 else size @ size)
+            self._count += size.size
+        else:
+            exact = sum((abs(Fraction(float(d))) ** power for d in moved), Fraction(0))
+            self._fraction += Fraction(weight) * exact
+
+    def _add_each(self, weights: Floats, changes: Floats, power: Power) -> None:
+        counts = (changes != 0.0) & (weights != 0.0)
+        weight, size = weights[counts], np.abs(changes[counts])
+        safe = (np.minimum(weight, size) >= _SMALLEST) & (np.maximum(weight, size) <= _LARGEST)
+        each = zip(weight[~safe].tolist(), size[~safe].tolist(), strict=True)
+        self._fraction += sum((Fraction(w) * Fraction(d) ** power for w, d in each), Fraction(0))
+        if safe.any():
+            weight, size = weight[safe], size[safe]
+            self._safe.append((weight, size, power))
+            self._plain += float(weight @ (size if power == 1 else size * size))
+            self._count += size.size
 
     @classmethod
     def total(cls, sums: Iterable[ExactSum]) -> ExactSum:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,8 +19,10 @@ from maxflip._util.frozen import Frozen, FrozenMap, read_only
 from maxflip._util.messages import counted, did_you_mean, listed, shown, visible
 from maxflip._util.types import Floats
 from maxflip.data.layout import Layout
+from maxflip.data.layout_of_levers import LeverLayout
 from maxflip.data.layout_of_sequences import SequenceLayout
 from maxflip.data.layout_of_tables import TableLayout
+from maxflip.data.levers import Levers
 from maxflip.data.sequences import Ragged, column_names, read_sequences
 from maxflip.data.tables import Column, columns_of
 from maxflip.errors import InputError
@@ -240,18 +243,36 @@ class Cohort(Frozen):
         """(F,): the size of the largest value of each feature; 0 where nothing was measured"""
         return read_only(np.asarray(np.nan_to_num(np.abs(self.values)).max(axis=0)))
 
+    def with_levers(self, levers: Levers) -> Cohort:
+        """A table with a column for each lever behind those of its features."""
+        names = (*self.features, *levers.names)
+        return replace(self, layout=LeverLayout.of(self.values, levers), features=names)
+
+    @property
+    def plain(self) -> Cohort:
+        """The same without columns of levers: what the model sees"""
+        layout = self.layout.without_levers
+        return self if layout is self.layout else replace(self, layout=layout, features=self.features[: layout.width])
+
+    def with_values(self, values: Floats) -> Cohort:
+        """The same samples of a table with other values (n, F)."""
+        return replace(self, layout=replace(self.layout, values=values))
+
     def where(self, row: int) -> str:
         """'row 17 (id P-0042)', or 'row 17' if rows have no ids; counted from 1."""
         return f"{self.layout.numbered} {row + 1}" + (
             f" (id {visible(self.ids[row])})" if self.given_ids is not None else ""
         )
 
+    def where_in(self, row: int) -> str:
+        """The same of a row of `values`; of sequences with the step, from 0."""
+        j, step = self.layout.place_of(row)
+        return f"{self.where(j)}{step}"
+
     def cell(self, row: int, column: int) -> str:
         """A cell of `values` in words: "column 'bp', row 17 (id P-0042)"; for sequences with the step, counted from
         0."""
-        name = f"column {self.features[column]!r}"
-        j, step = self.layout.place_of(row)
-        return f"{name}, {self.where(j)}{step}"
+        return f"column {self.features[column]!r}, {self.where_in(row)}"
 
     def measured(self, column: int) -> tuple[Floats, NDArray[np.int64]]:
         """All values of a column, and the sample of each."""
@@ -360,6 +381,13 @@ def in_cohort_order(values: Any, cohort: Cohort) -> Any:
             "belongs to whom. Give it the ids as index, or pass series.to_numpy() in the cohort's order."
         )
     return values.to_numpy()[[place[i] for i in cohort.ids.tolist()]]
+
+
+def is_number(value: Any) -> bool:
+    """Of a real type, and no integer beyond float64."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return False
+    return not isinstance(value, int) or abs(value) <= sys.float_info.max
 
 
 def real_numbers(values: Any) -> Floats:

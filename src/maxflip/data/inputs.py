@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 import torch
 
 from maxflip._util.types import Floats, Rows
+from maxflip.data.derived import Derived, Rule
+from maxflip.data.levers import Levers
 from maxflip.data.sequences import Ragged
 from maxflip.data.slots import Slots
 
@@ -65,6 +67,25 @@ def as_tensor(array: Floats, device: torch.device) -> torch.Tensor:
     return torch.as_tensor(array if array.flags.writeable else array.copy(), device=device)
 
 
+def followed(rule: Rule, before: list[torch.Tensor], after: list[torch.Tensor], own: torch.Tensor) -> torch.Tensor:
+    """The values of a derived feature: computed where one of its parts has moved, else its own, to the last bit.
+
+    Its gradient is that of the expression everywhere: a search begins where nothing has moved yet.
+    """
+    computed = rule.on(after)
+    still = own - (computed.detach() - computed)  # own - 0.0
+    return torch.where(rule.is_moved(before, after), computed, still)
+
+
+def with_derived(derived: Derived, x: torch.Tensor, moved: torch.Tensor) -> torch.Tensor:
+    """Rows (b, F) after changes, with derived features as they follow.   x (b, F): before"""
+    for rule in derived.rules:
+        parts = [x[:, i] for i in rule.parts], [moved[:, i] for i in rule.parts]
+        values = followed(rule, *parts, x[:, rule.column])
+        moved = moved.index_copy(1, torch.tensor([rule.column], device=x.device), values[:, None])
+    return moved
+
+
 class Inputs(Protocol):
     """Some samples of a cohort, on a device."""
 
@@ -76,7 +97,10 @@ class Inputs(Protocol):
     def __len__(self) -> int: ...
 
     def at(self, which: torch.Tensor | slice, d: torch.Tensor | None = None) -> Given:
-        """The samples `which` with the changes d (b, A) of the selected slots added; d may require a gradient"""
+        """The samples `which` with the changes d (b, A) of the selected slots added, and what follows from them
+
+        d may require a gradient.
+        """
         ...
 
     def batches(self, which: torch.Tensor) -> Iterator[torch.Tensor | slice]:
@@ -91,6 +115,7 @@ class TableInputs:
     x: torch.Tensor
     columns: torch.Tensor
     size: int | None = None
+    derived: Derived = field(default_factory=Derived)
 
     def __len__(self) -> int:
         return len(self.x)
@@ -99,12 +124,60 @@ class TableInputs:
         x = self.x[which]
         if d is None:
             return x
-        return x + d if len(self.columns) == x.shape[1] else x.index_add(1, self.columns, d)
+        moved = x + d if len(self.columns) == x.shape[1] else x.index_add(1, self.columns, d)
+        return with_derived(self.derived, x, moved)
 
     def batches(self, which: torch.Tensor) -> Iterator[slice]:
         size = self.size or max(1, len(which))
         for begin in range(0, len(which), size):
             yield slice(begin, begin + size)
+
+
+@dataclass(eq=False)
+class LeverInputs:
+    """Samples of a table with levers, as a model sees them.
+
+    values (B, F)   features: positions, in changes (b, A), of those of features   columns: the feature of each
+    switched: positions of those of levers   which: the lever of each   size: rows in a batch; None: all
+    """
+
+    values: torch.Tensor
+    features: torch.Tensor
+    columns: torch.Tensor
+    switched: torch.Tensor
+    which: torch.Tensor
+    levers: Levers
+    size: int | None
+    derived: Derived
+
+    @classmethod
+    def of(
+        cls, values: torch.Tensor, columns: torch.Tensor, levers: Levers, size: int | None, derived: Derived
+    ) -> LeverInputs:
+        """columns (A,): slots whose changes are given"""
+        width = values.shape[1]
+        features, switched = (columns < width).nonzero().flatten(), (columns >= width).nonzero().flatten()
+        return cls(values, features, columns[features], switched, columns[switched] - width, levers, size, derived)
+
+    @property
+    def x(self) -> torch.Tensor:
+        """(B, F + L): with zeros for the levers, so that linear forms can be looked up by slot"""
+        return torch.nn.functional.pad(self.values, (0, len(self.levers)))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def at(self, which: torch.Tensor | slice, d: torch.Tensor | None = None) -> torch.Tensor:
+        x = base = self.values[which]
+        if d is None:
+            return x
+        if len(self.which):
+            switches = x.new_zeros(len(x), len(self.levers)).index_copy(1, self.which, d[:, self.switched].detach())
+            base = self.levers.done(x, switches)
+        return with_derived(self.derived, x, base.index_add(1, self.columns, d[:, self.features]))
+
+    def batches(self, which: torch.Tensor) -> Iterator[slice]:
+        yield from TableInputs(self.values, self.columns, self.size).batches(which)
 
 
 class SequenceInputs:
@@ -122,6 +195,7 @@ class SequenceInputs:
         columns: Rows,
         device: torch.device,
         most_steps: int,
+        derived: Derived,
     ) -> None:
         lengths = ragged.lengths[rows]
         longest, width = int(lengths.max(initial=1)), values.shape[1]
@@ -133,6 +207,7 @@ class SequenceInputs:
         self.x = torch.empty(len(rows), 0)
         self.most_steps = most_steps
         self.lengths = lengths
+        self.derived = derived
         self.full = Batch(
             torch.as_tensor(np.where(observed, padded, 0.0), device=device),
             torch.as_tensor(observed, device=device),
@@ -163,7 +238,16 @@ class SequenceInputs:
         flat = x.reshape(len(x), -1)
         # For a slot that the sequence does not have, 0 is added to its first value.
         moved = flat.scatter_add(1, self.cell[which], torch.where(self.there[which], d, 0.0))
-        return replace(batch, x=moved.reshape(x.shape))
+        return replace(batch, x=self._with_derived(batch, moved.reshape(x.shape)))
+
+    def _with_derived(self, before: Batch, moved: torch.Tensor) -> torch.Tensor:
+        """moved (b, T, F): with derived features computed in the steps in which they are measured"""
+        for rule in self.derived.rules:
+            whose, step = torch.nonzero(before.observed[:, :, rule.column], as_tuple=True)
+            parts = [before.x[whose, step, i] for i in rule.parts], [moved[whose, step, i] for i in rule.parts]
+            values = followed(rule, *parts, before.x[whose, step, rule.column])
+            moved = moved.index_put((whose, step, torch.full_like(step, rule.column)), values)
+        return moved
 
     def batches(self, which: torch.Tensor) -> Iterator[torch.Tensor]:
         """Batches of sequences of similar lengths, each of at most `most_steps` steps, padding included."""

@@ -11,9 +11,12 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+import numpy as np
+
 from maxflip._util.faults import Fault
 from maxflip._util.frozen import Frozen
 from maxflip._util.types import Floats, Mask, Rows
+from maxflip.data.derived import Derived
 from maxflip.data.places import FullPlaces
 from maxflip.data.slots import Slots
 
@@ -43,11 +46,22 @@ class Layout(ABC, Frozen):
     values: Floats
     noun: ClassVar[str]  # name of a sample in messages
     numbered: ClassVar[str]  # ... before its number
+    can_have_levers: ClassVar[bool] = False
 
     @property
     def ragged(self) -> Ragged | None:
         """The rows of each sequence in `values`; None for a table"""
         return None
+
+    @property
+    def without_levers(self) -> Layout:
+        """The same without columns of levers"""
+        return self
+
+    @property
+    def width(self) -> int:
+        """F: number of features that the model sees"""
+        return int(self.values.shape[1])
 
     # The samples themselves
 
@@ -92,8 +106,20 @@ class Layout(ABC, Frozen):
         """
 
     @abstractmethod
-    def moved(self, rows: Rows, changes: Any) -> Layout:
-        """Only these samples, after their changes (in the form of `Plan.changes`)"""
+    def moved(self, rows: Rows, changes: Any, derived: Derived) -> Layout:
+        """Only these samples, after their changes (in the form of `Plan.changes`) and what follows from them"""
+
+    def touched(self, changes: Floats) -> Mask:
+        """(c, F): the features that levers change, for changes (c, K) of a table"""
+        return np.zeros((len(changes), self.width), dtype=bool)
+
+    @abstractmethod
+    def rows_of(self, samples: Rows) -> Rows:
+        """The rows of `values` of these samples, sample by sample"""
+
+    @abstractmethod
+    def owners(self, rows: Rows) -> tuple[Rows, Rows]:
+        """The sample and the step of some rows of `values`; for a table step 0"""
 
     # As points whose distances are compared
 
@@ -155,7 +181,15 @@ class Layout(ABC, Frozen):
 
     @abstractmethod
     def inputs(
-        self, slots: Slots, rows: Rows, columns: Rows, device: torch.device, *, size: int | None, batch_size: int
+        self,
+        slots: Slots,
+        rows: Rows,
+        columns: Rows,
+        device: torch.device,
+        *,
+        size: int | None,
+        batch_size: int,
+        derived: Derived,
     ) -> Inputs:
         """The model inputs of these samples, as a function of changes of the slots `columns`.
 

@@ -15,6 +15,7 @@ from maxflip._util.faults import Fault, about, wrong
 from maxflip._util.frozen import read_only
 from maxflip._util.messages import counted, shown
 from maxflip._util.types import Floats, Mask, Rows
+from maxflip.data.derived import Derived
 from maxflip.data.layout import AskedOfSequences, Layout
 from maxflip.data.places import NOWHERE, SequencePlaces
 from maxflip.data.scale import spread_of
@@ -95,12 +96,19 @@ class SequenceLayout(Layout):
             found[part] = number
         return found
 
-    def moved(self, rows: Rows, changes: Any) -> Layout:
+    def moved(self, rows: Rows, changes: Any, derived: Derived) -> Layout:
         """changes: an array (T_j, F) for each sequence"""
         own = self.lie.rows_of(rows)
         begin = np.concatenate([[0], np.cumsum(self.lie.lengths[rows])])
         lie = Ragged(begin, self.lie.times[own], self.lie.static[rows], self.lie.static_features)
-        return SequenceLayout(self.values[own] + np.concatenate(changes), lie)
+        return SequenceLayout(derived.after(self.values[own], self.values[own] + np.concatenate(changes)), lie)
+
+    def rows_of(self, samples: Rows) -> Rows:
+        return self.lie.rows_of(samples)
+
+    def owners(self, rows: Rows) -> tuple[Rows, Rows]:
+        owner = self.lie.owner[rows]
+        return owner, rows - self.lie.begin[owner]
 
     @property
     def points(self) -> Floats:
@@ -220,16 +228,25 @@ class SequenceLayout(Layout):
         size = float(np.nanmax(np.abs(self.values), initial=0.0))
 
         def inputs(device: torch.device) -> Inputs:
-            return self.inputs(slots, rows, everywhere, device, size=None, batch_size=batch_size)
+            return self.inputs(slots, rows, everywhere, device, size=None, batch_size=batch_size, derived=Derived())
 
         return Sample(inputs, rows, self.spread(order, slots.feature), size, PADDING)
 
     def inputs(
-        self, slots: Slots, rows: Rows, columns: Rows, device: torch.device, *, size: int | None, batch_size: int
+        self,
+        slots: Slots,
+        rows: Rows,
+        columns: Rows,
+        device: torch.device,
+        *,
+        size: int | None,
+        batch_size: int,
+        derived: Derived,
     ) -> Inputs:
         from maxflip.data.inputs import SequenceInputs
 
-        return SequenceInputs(self.values, self.lie, slots, rows, columns, device, STEPS_PER_ROW * batch_size)
+        most = STEPS_PER_ROW * batch_size
+        return SequenceInputs(self.values, self.lie, slots, rows, columns, device, most, derived)
 
     def batches(self, rows: Rows, batch_size: int) -> Sequence[Rows | slice]:
         from maxflip.data.inputs import similar

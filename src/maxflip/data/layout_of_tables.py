@@ -15,6 +15,7 @@ from maxflip._util.faults import Fault, wrong
 from maxflip._util.frozen import read_only
 from maxflip._util.parallel import filled
 from maxflip._util.types import Floats, Mask, Rows
+from maxflip.data.derived import Derived
 from maxflip.data.layout import AskedOfSequences, Layout
 from maxflip.data.places import TablePlaces
 from maxflip.data.scale import spread_of
@@ -34,6 +35,7 @@ class TableLayout(Layout):
 
     noun = "sample"
     numbered = "row"
+    can_have_levers = True
     any_steps = None
     points_in_words = (
         "Euclidean distance over all features, frozen ones too, each in units of its standard deviation in the cohort"
@@ -69,8 +71,14 @@ class TableLayout(Layout):
     def by_length(self, order: Rows, groups: int) -> Rows:
         raise InputError(f"groups = {groups}: a table has no lengths to group by. Give one label per sample.")
 
-    def moved(self, rows: Rows, changes: Any) -> Layout:
-        return TableLayout(self.values[rows] + changes)
+    def moved(self, rows: Rows, changes: Any, derived: Derived) -> Layout:
+        return TableLayout(derived.after(self.values[rows], self.values[rows] + changes))
+
+    def rows_of(self, samples: Rows) -> Rows:
+        return samples
+
+    def owners(self, rows: Rows) -> tuple[Rows, Rows]:
+        return rows, np.zeros_like(rows)
 
     @property
     def points(self) -> Floats:
@@ -112,7 +120,15 @@ class TableLayout(Layout):
         return Sample.of_table(self.values, order)
 
     def inputs(
-        self, slots: Slots, rows: Rows, columns: Rows, device: torch.device, *, size: int | None, batch_size: int
+        self,
+        slots: Slots,
+        rows: Rows,
+        columns: Rows,
+        device: torch.device,
+        *,
+        size: int | None,
+        batch_size: int,
+        derived: Derived,
     ) -> Inputs:
         import torch
 
@@ -120,7 +136,7 @@ class TableLayout(Layout):
 
         values = self.values
         x = filled(lambda part: values[rows[part]], (len(rows), values.shape[1]))
-        return TableInputs(as_tensor(x, device), torch.as_tensor(columns, device=device), size)
+        return TableInputs(as_tensor(x, device), torch.as_tensor(columns, device=device), size, derived)
 
     def batches(self, rows: Rows, batch_size: int) -> Sequence[Rows | slice]:
         return [slice(begin, begin + batch_size) for begin in range(0, len(rows), batch_size)]

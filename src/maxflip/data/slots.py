@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,23 @@ class Slots(Frozen):
     def are_all_filled(self) -> bool:
         """Whether every sample has a value in every slot."""
         return True
+
+    @property
+    def is_lever(self) -> Mask:
+        """(K,): which slots are levers, whose change is a switch: 0 or 1"""
+        return np.zeros(len(self), dtype=bool)
+
+    def base(self, rows: NDArray[np.int64], changes: Floats) -> Floats:
+        """(B, K): where the changes (B, K) of features begin: the start, after the levers that are on"""
+        return self.start[rows]
+
+    def from_base(self, base: Floats) -> Slots:
+        """The same slots of samples that start at base (n, K)."""
+        return replace(self, start=base)
+
+    def switches_are_lawful(self, rows: NDArray[np.int64], changes: Floats) -> Mask:
+        """(B,): whether the levers that are on in changes (B, K) are allowed for these samples, and together"""
+        return np.ones(len(changes), dtype=bool)
 
     def has_room_for(self, column: int) -> bool:
         """Whether a feature that draws on no budget yet would have slots for its changes."""

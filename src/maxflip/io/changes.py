@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from maxflip._util.types import Floats
 from maxflip.data.places import Cells, FullPlaces, kind_of
+from maxflip.plan.implied import Implied
 from maxflip.plan.plan import Plan
 from maxflip.plan.pool import Pool
 
@@ -30,6 +31,22 @@ def changes_table(plan: Plan) -> pa.Table:
     columns = {"step": plan.places.step_of(picked, slot).astype(np.int32), **plan.places.columns(picked, slot)}
     values = {name: rows[name] for name in ("feature", "before", "change")}
     return pa.table({"id": rows["id"], **{name: pa.array(cells) for name, cells in columns.items()}, **values})
+
+
+def implied_table(plan: Plan) -> pa.Table:
+    """Columns id, step, feature, before, after"""
+    return plan.implied_table().drop_columns(["unit"])
+
+
+def implied(table: pa.Table, ids: NDArray[Any], features: tuple[str, ...]) -> Implied:
+    """From the rows of implied.parquet; ids (count,): who is picked"""
+    return Implied(
+        _places_in(table["id"], ids, "implied.parquet: has an id"),
+        table["step"].to_numpy().astype(np.int64),
+        _places_in(table["feature"], features, "implied.parquet: has a feature"),
+        table["before"].to_numpy(),
+        table["after"].to_numpy(),
+    )
 
 
 def slotted(changes: pa.Table, ids: NDArray[Any], features: tuple[str, ...], stated: Mapping[str, Any]) -> Slotted:
@@ -64,8 +81,8 @@ def pool_table(pool: Pool, ids: NDArray[Any], features: tuple[str, ...]) -> pa.T
 def pooled(table: pa.Table, ids: NDArray[Any], features: tuple[str, ...], stated: Mapping[str, Any]) -> Pool:
     """The pool from the rows of pool.parquet.   stated: summary.json of the plan"""
     flip = table["flip"].to_numpy()
-    row = _places_in(table["id"], ids, "id")
-    feature = _places_in(table["feature"], features, "feature")
+    row = _places_in(table["id"], ids, "pool.parquet: has an id")
+    feature = _places_in(table["feature"], features, "pool.parquet: has a feature")
     count = int(flip.max(initial=-1)) + 1
     rows = np.full(count, -1, dtype=np.int64)
     rows[flip] = row
@@ -85,5 +102,5 @@ def _columns(changes: pa.Table) -> dict[str, NDArray[Any]]:
 def _places_in(column: pa.ChunkedArray, known: Any, what: str) -> NDArray[np.int64]:
     found = pc.index_in(column, value_set=pa.array(known, pa.string()))
     if found.null_count:
-        raise ValueError(f"pool.parquet: has a {what} that the plan does not have")
+        raise ValueError(f"{what} that the plan does not have")
     return np.asarray(found.to_numpy(), dtype=np.int64)

@@ -23,10 +23,11 @@ import maxflip_wall
 from maxflip._util.atomic import output_errors, put_bytes, sync_folder
 from maxflip._util.messages import listed
 from maxflip.errors import InputError, OutputError, VerifyError, as_ours
-from maxflip.io.changes import changes_table, pool_table, pooled, slotted
+from maxflip.io.changes import changes_table, implied, implied_table, pool_table, pooled, slotted
 from maxflip.io.insight_file import insight_bytes, parse_insight
 from maxflip.io.job.write import relative_path, write_job
 from maxflip.io.opening import Origin, missing_file, open_file, read_file
+from maxflip.io.own_columns import own_columns
 from maxflip.io.summary import FORMAT, read_summary, summary_table
 from maxflip.plan.plan import Fate, Plan
 from maxflip.problem.problem import Problem
@@ -37,12 +38,15 @@ from maxflip.study.insight import Insight, People
 BLOCK = 1 << 20  # bytes that are hashed at a time
 INSIGHT = "insight.json"
 POOL = "pool.parquet"
+IMPLIED = "implied.parquet"
+FATES = 5  # columns of fates.parquet before those of budgets
 FILES = ("summary.json", "plan.parquet", "fates.parquet", "trace.parquet", "report.html")
 INPUTS = ("cohort", "model", "job", "static")  # static: for some cohorts of sequences
 OURS = {
     *FILES,
     INSIGHT,
     POOL,
+    IMPLIED,
     "job.toml",
     "cohort.parquet",
     "static.parquet",
@@ -111,7 +115,8 @@ def save_asked(
         )
     check_target(target, overwrite=overwrite)
     with staged(target, overwrite=overwrite) as stage:
-        write_plan(plan, stage, _origins(write_job(problem, plan, file, stage)), insight, people, pool=pool)
+        files, budgets = write_job(problem, plan, file, stage)
+        write_plan(replace(plan, budgets=budgets), stage, _origins(files), insight, people, pool=pool)
         _audited(stage)
 
 
@@ -157,6 +162,8 @@ def write_plan(
     stated = {name: _stated(folder, inputs[name]) for name in INPUTS if name in inputs} or None
     plan = replace(plan, inputs={name: entry["sha256"] for name, entry in (stated or {}).items()})
     put_bytes(folder / "plan.parquet", _parquet(changes_table(plan)))
+    if plan.implied is not None:
+        put_bytes(folder / IMPLIED, _parquet(implied_table(plan)))
     put_bytes(folder / "fates.parquet", _parquet(_fates_table(plan)))
     put_bytes(folder / "trace.parquet", _parquet(pa.table({k: list(v) for k, v in plan.trace.items()})))
     put_bytes(folder / "report.html", page(plan, insight, people))
@@ -189,7 +196,7 @@ def load_plan(folder: str | Path) -> Plan:
                 f"{place}: plan format {summary['format']!r}; this version reads format {FORMAT}. Read it with the "
                 f"version that wrote it, or solve its job again."
             )
-        return _assemble(summary, changes, fates, trace, _read_pool(place, summary))
+        return _assemble(summary, changes, fates, trace, _read_pool(place, summary), _read_implied(place, summary))
     except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         if isinstance(error, InputError):
             raise
@@ -210,6 +217,15 @@ def _read_pool(place: Path, summary: Mapping[str, Any]) -> pa.Table | None:
             "summary.json. Save the plan again."
         )
     return pq.read_table(io.BytesIO(data))
+
+
+def _read_implied(place: Path, summary: Mapping[str, Any]) -> pa.Table | None:
+    """The table of a plan with derived features"""
+    if not summary.get("question", {}).get("derived"):
+        return None
+    if not (place / IMPLIED).is_file():
+        raise InputError(f"{place}: has no {IMPLIED}, though features follow from others. Solve the job again.")
+    return pq.read_table(place / IMPLIED)
 
 
 def load_people(folder: str | Path) -> People:
@@ -335,6 +351,7 @@ def _fates_table(plan: Plan) -> pa.Table:
             "worth": pa.array(plan.worths, pa.float64()),
             "confidence_before": pa.array(plan.confidence_before, pa.float64()),
             "confidence_after": pa.array(after, pa.float64(), mask=~flipped),
+            **{name: pa.array(values, pa.float64()) for name, values in own_columns(plan.budgets).items()},
         }
     )
 
@@ -356,9 +373,14 @@ def _origins(paths: Mapping[str, Path]) -> dict[str, Origin]:
 
 
 def _assemble(
-    summary: dict[str, Any], changes: pa.Table, fates: pa.Table, trace: dict[str, Any], flips: pa.Table | None
+    summary: dict[str, Any],
+    changes: pa.Table,
+    fates: pa.Table,
+    trace: dict[str, Any],
+    flips: pa.Table | None,
+    follows: pa.Table | None,
 ) -> Plan:
-    stated = read_summary(summary)
+    stated = read_summary(summary, {name: fates[name].to_numpy() for name in fates.column_names[FATES:]})
     features = stated["features"]
     all_ids = np.array(fates["id"].to_pylist(), dtype=object)
     fate = np.array([Fate(name) for name in fates["fate"].to_pylist()], dtype=object)
@@ -377,4 +399,5 @@ def _assemble(
         confidence_after=fates["confidence_after"].to_numpy()[selected],
         trace=trace,
         pool=None if flips is None else pooled(flips, all_ids, features, summary),
+        implied=None if follows is None else implied(follows, all_ids[selected], features),
     )

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from maxflip._util.frozen import FrozenMap
-from maxflip._util.types import Rows
+from maxflip._util.types import Floats, Rows
+from maxflip.io.own_columns import budget_table, read_budget
 from maxflip.plan.bracket import Ceiling
 from maxflip.plan.holds import Holds
 from maxflip.plan.kept import KeptQuota
 from maxflip.plan.plan import Fate, Plan, Status
 from maxflip.plan.used import SolverUsed
-from maxflip.problem.budgets import Budget
 from maxflip.problem.must_hold import as_table, from_table
 from maxflip.problem.question import Question
 from maxflip.problem.quotas import Quota
@@ -163,14 +163,14 @@ def _is_empty(value: Any) -> bool:
     return value is None or (isinstance(value, (tuple, np.ndarray, Mapping)) and len(value) == 0)
 
 
-def read_summary(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of Plan in the file."""
+def read_summary(table: Mapping[str, Any], own: Mapping[str, Floats]) -> dict[str, Any]:
+    """The arguments of Plan in the file.   own: the columns of fates.parquet that belong to budgets"""
     stated = {name: field.read(table[name]) for name, field in FIELDS.items() if name in table or not field.optional}
     if stated.get("question") is not None:
         asked = tuple(kept.quota for kept in stated.get("quotas", ()))
         stated["question"] = replace(stated["question"], quotas=asked)
     inputs = {name: entry["sha256"] for name, entry in (table["inputs"] or {}).items()}
-    return stated | _budget_fields(table["budgets"]) | {"inputs": inputs}
+    return stated | _budget_fields(table["budgets"], own) | {"inputs": inputs}
 
 
 def _budgets_table(plan: Plan) -> dict[str, Any]:
@@ -180,17 +180,17 @@ def _budgets_table(plan: Plan) -> dict[str, Any]:
             "cost": budget.cost_name,
             "spent": plan.spend[name],
             "price": None if plan.prices is None else plan.prices[name],
-            "uses": dict(budget.weights),
+            **budget_table(budget),
             **({"price_holds": list(plan.price_ranges[name])} if name in plan.price_ranges else {}),
         }
         for name, budget in plan.budgets.items()
     }
 
 
-def _budget_fields(table: Mapping[str, Any]) -> dict[str, Any]:
+def _budget_fields(table: Mapping[str, Any], own: Mapping[str, Floats]) -> dict[str, Any]:
     prices = {name: b["price"] for name, b in table.items()}
     return {
-        "budgets": {name: Budget(float(b["amount"]), b["uses"] or None, b["cost"]) for name, b in table.items()},
+        "budgets": {name: read_budget(r, b, own) for r, (name, b) in enumerate(table.items())},
         "spend": {name: b["spent"] for name, b in table.items()},
         "prices": None if any(price is None for price in prices.values()) else prices,
         "price_ranges": {name: tuple(b["price_holds"]) for name, b in table.items() if "price_holds" in b},

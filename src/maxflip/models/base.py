@@ -33,6 +33,14 @@ class LinearForm:
     bias: torch.Tensor
     noise: Noise | None = None
 
+    def with_columns(self, width: int) -> LinearForm:
+        """With zeros for further columns, that the model does not see."""
+        more = (0, width - self.weight.shape[1])
+        noise = self.noise
+        if noise is not None:
+            noise = Noise(torch.nn.functional.pad(noise.weight, more), noise.bias)
+        return LinearForm(torch.nn.functional.pad(self.weight, more), self.bias, noise)
+
 
 class Snapshot(Protocol):
     """The stored state of a model."""
@@ -61,6 +69,11 @@ class Classifier(Protocol):
     @property
     def is_decision(self) -> bool:
         """Whether scores are decision values, in the model's own units, rather than probabilities."""
+        ...
+
+    @property
+    def has_gradients(self) -> bool:
+        """Whether log scores can be differentiated, so that changes by any amount can be searched."""
         ...
 
     def borrowed(self) -> AbstractContextManager[None]:

@@ -56,6 +56,10 @@ class Ensemble:
         assign(self, "batch_size", min(m.batch_size for m in members))
         assign(self, "is_decision", members[0].is_decision)
 
+    @property
+    def has_gradients(self) -> bool:
+        return all(member.has_gradients for member in self.members)
+
     @contextmanager
     def borrowed(self) -> Iterator[None]:
         with ExitStack() as stack:

@@ -113,6 +113,10 @@ class Tempered:
         return False
 
     @property
+    def has_gradients(self) -> bool:
+        return self.classifier.has_gradients
+
+    @property
     def output(self) -> Scores:
         return self.classifier.output
 

@@ -96,6 +96,10 @@ class TorchClassifier:
     def is_decision(self) -> bool:
         return self.output == "decision"
 
+    @property
+    def has_gradients(self) -> bool:
+        return True
+
     @contextmanager
     def borrowed(self) -> Iterator[None]:
         parts = list(self.module.modules()) if isinstance(self.module, torch.nn.Module) else []

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ from maxflip.problem.budgets import Ledger
 from maxflip.problem.quotas import Quotas, keeping
 
 ROUNDING = 1e-15  # relative: exceeds the rounding error of a sum whose terms were rounded once or twice
+RUNNING = 1e-9  # relative: exceeds that of a running sum of the fees of up to a million samples
 
 
 class Bracket(NamedTuple):
@@ -90,6 +92,36 @@ def most_worth(worths: Floats, cap: float) -> float:
     return math.fsum(worths if cap >= len(worths) else np.sort(worths)[::-1][: math.floor(cap)])
 
 
+def most_payable(ledger: Ledger, amounts: Floats, worths: Floats, rows: Rows) -> float:
+    """No plan of these samples is worth more, (c,) each: what they draw whatever their change must be paid.
+
+    The least over the budgets, each by itself.   amounts (m,): of the budgets
+    """
+    flats = ledger.flats(rows)
+    most = math.fsum(worths)
+    for r in np.flatnonzero(np.isfinite(amounts) & (flats > 0).any(axis=tuple(range(flats.ndim - 1)))).tolist():
+        most = min(most, _most_paid(worths, np.broadcast_to(flats[..., r], worths.shape), float(amounts[r])))
+    return most
+
+
+def _most_paid(worths: Floats, draws: Floats, amount: float) -> float:
+    """Upper bound of sum v_j z_j with sum f_j z_j <= B, z in {0, 1}.   worths v, draws f (c,)   amount B
+
+    Of equal draws exactly; else of the relaxation, which takes those worth most for what they draw, the last in part.
+    """
+    paying = (draws > 0) & (draws <= amount)
+    v, f, free = worths[paying], draws[paying], worths[draws == 0]
+    if not len(v):
+        return math.fsum(free)
+    if (f == f[0]).all():
+        return math.fsum([*free, most_worth(v, math.floor(Fraction(amount) / Fraction(float(f[0]))))])
+    order = np.argsort(-v / f, kind="stable")
+    left = amount - (np.cumsum(f[order]) - f[order])
+    parts = np.clip(left / f[order], 0.0, 1.0)
+    most = math.fsum([*free, *(v[order] * parts)]) * (1 + RUNNING)
+    return float(math.floor(most)) if (worths == np.floor(worths)).all() else most
+
+
 @dataclass(frozen=True, eq=False)
 class Offers:
     """c flips from which `fitting` builds plans.
@@ -112,7 +144,7 @@ class Offers:
         Flips are sorted by cost / worth, ascending. There are several costs: draws at the prices (m,), the sum of
         budget shares, and draws from each single budget. Each gives two orders: the plan's flips first, or all alike.
         """
-        drawn = self.ledger.consumption(self.changes)
+        drawn = self.ledger.consumption(self.changes, rows=self.sample)
         amounts = self.ledger.amounts
         shares = np.divide(1.0, amounts, out=np.zeros_like(amounts), where=(amounts > 1e-300) & np.isfinite(amounts))
         weights = [*([] if prices is None else [prices]), shares, *np.eye(len(amounts))]
@@ -140,16 +172,16 @@ class Offers:
         ledger = replace(self.ledger, amounts=amounts)
         needed = len(np.unique(self.sample[self.must]))
         best, most = np.empty(0, dtype=np.int64), 0.0
-        drawn = ledger.consumption(self.changes)
+        drawn = ledger.consumption(self.changes, rows=self.sample)
         generous = amounts * (1 + 1e-9) + 1e-300  # slack, so that rounding hides no longer prefix
         longest = [_within(drawn[order], generous) for order in orders]
         hoped = [math.fsum(self.worth[order[:end]]) for order, end in zip(orders, longest, strict=True)]
         for k in sorted(range(len(orders)), key=lambda k: -hoped[k]):
             if hoped[k] <= most:
                 break
-            changes = rows_of(self.changes, orders[k])
-            length = _last_true(partial(_fit, ledger, changes), _within(drawn[orders[k]], amounts), longest[k])
-            kept = np.flatnonzero(self.quotas.held_by_prefixes(self.sample[orders[k][:length]]))
+            changes, sample = rows_of(self.changes, orders[k]), self.sample[orders[k]]
+            length = _last_true(partial(_fit, ledger, changes, sample), _within(drawn[orders[k]], amounts), longest[k])
+            kept = np.flatnonzero(self.quotas.held_by_prefixes(sample[:length]))
             if not len(kept):
                 continue
             length = int(kept[-1])
@@ -159,8 +191,8 @@ class Offers:
         return best
 
 
-def _fit(ledger: Ledger, changes: Floats, length: int) -> bool:
-    return not ledger.overspent(changes[:length])
+def _fit(ledger: Ledger, changes: Floats, sample: Rows, length: int) -> bool:
+    return not ledger.overspent(changes[:length], rows=sample[:length])
 
 
 def _within(drawn: Floats, amounts: Floats) -> int:

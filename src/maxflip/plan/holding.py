@@ -38,8 +38,10 @@ def holds_of(problem: Problem, rows: Rows, changes: Floats) -> Holds:
     """rows (c,), changes (c, K): flips of the problem's own classifier, all of which pass in full."""
     digits = usual_digits(problem)
     step = np.array([10.0 ** -digits[name] if name in digits else 0.0 for name in problem.cohort.features])
-    uptake = {1.0: len(rows)} | {share: _passing(problem, rows, share * changes) for share in SHARES[1:]}
-    done = rounded(problem.start[rows], changes, step[problem.slots.feature])
+    part = np.where(problem.is_lever, 0.0, changes)  # levers are carried out as a whole
+    uptake = {1.0: len(rows)}
+    uptake |= {share: _passing(problem, rows, changes - part + share * part) for share in SHARES[1:]}
+    done = rounded(problem.slots.base(rows, changes), changes, step[problem.slots.feature])
     return Holds(FrozenMap(uptake), _passing(problem, rows, done), FrozenMap(digits))
 
 
@@ -54,7 +56,8 @@ def usual_digits(problem: Problem) -> dict[str, int]:
     never below a thousandth of the feature's standard deviation: values with more digits are computed, not measured.
     """
     names = problem.cohort.features
-    changing = np.unique(problem.slots.feature[problem.actionable]).tolist()
+    free = problem.may_move & ~problem.is_lever
+    changing = np.unique(problem.slots.feature[free]).tolist()
     return {names[i]: _decimals(problem.cohort.measured(i)[0]) for i in changing}
 
 

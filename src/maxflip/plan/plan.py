@@ -19,12 +19,14 @@ from maxflip._util.messages import did_you_mean, shown
 from maxflip._util.types import Floats, Rows
 from maxflip.data.places import FullPlaces
 from maxflip.errors import InputError
-from maxflip.plan.bracket import Bracket, Ceiling, Offers, most_allowed, most_worth
+from maxflip.plan.bracket import Bracket, Ceiling, Offers, most_allowed, most_payable
 from maxflip.plan.holds import Holds
+from maxflip.plan.implied import Implied
 from maxflip.plan.kept import KeptQuota, quotas_of
 from maxflip.plan.pool import Pool, no_rows
 from maxflip.plan.used import SolverUsed
 from maxflip.problem.budgets import Budget, Ledger
+from maxflip.problem.menu import levers_in_words
 from maxflip.problem.must_hold import Requirement
 from maxflip.problem.question import Question
 
@@ -126,6 +128,7 @@ class Plan:
         must_hold: scenarios in which flips must pass, besides the full change.
         quotas: each quota, how many of those picked belong to its group, and what it costs.
         holds: number of flips that still pass if changes are carried out in part or rounded; None: not known.
+        implied: values of derived features that follow from the changes; None: there are no derived features.
     """
 
     features: tuple[str, ...]
@@ -165,6 +168,7 @@ class Plan:
     must_hold: tuple[Requirement, ...] = ()
     quotas: tuple[KeptQuota, ...] = ()
     holds: Holds | None = None
+    implied: Implied | None = None
 
     def __post_init__(self) -> None:
         """Make arrays and mappings read-only; set the price of budgets without a limit to 0, if there are prices."""
@@ -204,6 +208,11 @@ class Plan:
     def changes(self) -> Any:  # an array, or a list of them
         """(count, F) over ALL features, 0 where nothing changes; for sequences, a list of (T_j, F)."""
         return self.places.whole(self.moves, len(self.features))
+
+    @cached_property
+    def levers(self) -> Mapping[str, str]:
+        """{name of each action and switch among `features`: what it does, in words}"""
+        return {} if self.question is None else levers_in_words(self.question.menu)
 
     @property
     def slot_features(self) -> NDArray[np.int64]:
@@ -254,7 +263,7 @@ class Plan:
 
             at_least   worth of a feasible plan for the new budgets, built from known flips; 0 if none is known
             at_most    D(B + more) = rest + sum_r price_r (B_r + more_r), the bound (or the estimate) there, capped by
-                       the total worth of all samples that can be flipped and by the count budgets
+                       the total worth of all samples that can be flipped, and by fees and count budgets
 
         Neither falls when a budget grows; quotas stay as they are. Without changes, at_least is the plan's worth or
         more, and at_most its bound or estimate. `resolve` finds a plan worth at_least or more. All samples share every
@@ -316,7 +325,7 @@ class Plan:
         return max(0.0, min(most, self._worth_within_caps(amounts, everyone=thawed)))
 
     def _worth_within_caps(self, amounts: Mapping[str, float], *, everyone: bool) -> float:
-        """Total worth of the samples that can be flipped, limited to the number that count budgets allow.
+        """Total worth of the samples that can be flipped, limited to what fees and count budgets allow.
 
         everyone: include samples unreachable at the plan's budgets, because a budget of 0 that froze features grows
         """
@@ -324,8 +333,8 @@ class Plan:
         if not everyone:
             lost |= self.fates == Fate.UNREACHABLE
         lost[self.exclude] = True
-        caps = [amounts[name] for name, budget in self.budgets.items() if budget.cost == "count"]
-        return most_worth(self.worths[~lost], min(caps, default=math.inf))
+        rows = np.flatnonzero(~lost)
+        return most_payable(self.ledger, np.array([amounts[name] for name in self.budgets]), self.worths[rows], rows)
 
     def fate_counts(self) -> dict[Fate, int]:
         """Number of samples with each fate, zeros included."""
@@ -348,9 +357,7 @@ class Plan:
 
         picked, slot = self.places.changed(self.moves)
         change, before = self.moves[picked, slot], self.before[picked, slot]
-        ledger = self.ledger
-        cost = ledger.squared.sum(axis=0)[slot] * change**2 + ledger.absolute.sum(axis=0)[slot] * np.abs(change)
-        is_shared = (ledger.draws.sum(axis=0) > 1) | ledger.draws[ledger.functions].any(axis=0)
+        cost, budgets = self.ledger.by_slot(self.selected[picked], slot, change)
         names = np.array(self.features, dtype=object)[self.slot_features[slot]]
         return pa.table(
             {
@@ -361,7 +368,28 @@ class Plan:
                 "before": pa.array(before, pa.float64()),
                 "change": pa.array(change, pa.float64()),
                 "after": pa.array(before + change, pa.float64()),
-                "cost": pa.array(cost, pa.float64(), mask=is_shared[slot]),
+                "cost": pa.array(cost, pa.float64(), mask=budgets > 1),
+            }
+        )
+
+    def implied_table(self) -> pa.Table:
+        """A pyarrow Table with a row per value that follows from the changes: id, step, feature, unit, before, after.
+
+        step: of sequences, counted from 0; of a table 0. Without derived features there are no rows.
+        """
+        import pyarrow as pa
+
+        nothing = np.empty(0, dtype=np.int64)
+        found = self.implied or Implied(nothing, nothing, nothing, np.empty(0), np.empty(0))
+        names = [self.features[i] for i in found.feature.tolist()]
+        return pa.table(
+            {
+                "id": pa.array(self.ids[found.picked], pa.string()),
+                "step": pa.array(found.step, pa.int32()),
+                "feature": pa.array(names, pa.string()),
+                "unit": pa.array([self.units.get(n, "") for n in names], pa.string()),
+                "before": pa.array(found.before, pa.float64()),
+                "after": pa.array(found.after, pa.float64()),
             }
         )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
@@ -15,36 +14,49 @@ from maxflip._util.faults import BadCell, Fault, Kind, about, grouped, within, w
 from maxflip._util.frozen import FrozenMap
 from maxflip._util.messages import counted, did_you_mean, listed, shown
 from maxflip._util.types import Floats, Rows
-from maxflip.data.cohort import Cohort, in_cohort_order, is_listing, real_numbers
+from maxflip.data.cohort import Cohort, in_cohort_order, is_listing, is_number, real_numbers
 from maxflip.data.scale import spread_of
 from maxflip.errors import ProblemError
 from maxflip.models import Classifier
 from maxflip.problem.budget_functions import ROWS, STEPS, FunctionCost, probe
 from maxflip.problem.budgets import COSTS, HUGE, Budget
 from maxflip.problem.limits import Limits
+from maxflip.problem.read_own import read_number, read_part, read_weight
 from maxflip.problem.target import resolve_target
 
 SMALLEST_WORTH, LARGEST_WORTH = 1e-100, 1e100  # but for 0: squares and quotients of others are no float64
 
 
-def read_budgets(budgets: Any, features: tuple[str, ...]) -> tuple[dict[str, Budget], list[Fault]]:
+def read_budgets(budgets: Any, cohort: Cohort) -> tuple[dict[str, Budget], list[str | Fault]]:
     if not isinstance(budgets, Mapping) or not budgets:
         return {}, [about("budgets", f"got {shown(budgets)}; wanted at least one, as {{name: amount or Budget(...)}}.")]
     settled: dict[str, Budget] = {}
-    faults: list[Fault] = []
+    faults: list[str | Fault] = []
     for name, given in budgets.items():
         if not isinstance(name, str):
             says = f"the name {shown(name)} is no text. Name a budget by a text, such as its feature."
             faults.append(about("budgets", says))
             continue
         budget = given if isinstance(given, Budget) else Budget(given)
-        problems = _budget_faults(name, budget, features)
+        problems: list[str | Fault] = [*_budget_faults(name, budget, cohort.features)]
+        read, more = _settled(name, budget, cohort) if not problems else (budget, [])
+        problems += more
         faults += problems
         if not problems:
-            own = {} if budget.cost == "count" else {name: 1.0}
-            weights = {feature: float(weight) for feature, weight in (budget.weights or own).items()}
-            settled[name] = Budget(float(budget.amount), FrozenMap(weights) if weights else None, budget.cost)
+            settled[name] = read
     return settled, faults
+
+
+def _settled(name: str, budget: Budget, cohort: Cohort) -> tuple[Budget, list[str | Fault]]:
+    """The budget with its `uses` filled in, and its columns and arrays read; and what is wrong with these."""
+    place = ("budgets", name)
+    own = {} if budget.cost == "count" else {name: 1.0}
+    read = {f: read_weight(w, cohort, (*place, "uses", f)) for f, w in (budget.weights or own).items()}
+    faults = [fault for _, some in read.values() for fault in some]
+    fee, more = (None, []) if budget.fee is None else read_number(budget.fee, cohort, (*place, "fee"))
+    only, others = (None, []) if budget.only is None else read_part(budget.only, cohort, (*place, "only"))
+    uses = FrozenMap({feature: weight for feature, (weight, _) in read.items()}) or None
+    return Budget(float(budget.amount), uses, budget.cost, fee, only), [*faults, *more, *others]
 
 
 def read_thrift(thrift: Any, budgets: Mapping[str, Budget]) -> tuple[dict[str, float], list[Fault]]:
@@ -61,28 +73,21 @@ def read_thrift(thrift: Any, budgets: Mapping[str, Budget]) -> tuple[dict[str, f
     faults += [
         wrong(("thrift", name), weight, "must be a finite number >= 0.")
         for name, weight in thrift.items()
-        if name in budgets and not (_is_number(weight) and 0 <= weight < math.inf)
+        if name in budgets and not (is_number(weight) and 0 <= weight < math.inf)
     ]
     return ({} if faults else {name: float(weight) for name, weight in thrift.items()}), faults
 
 
 def features_that_draw(budgets: Mapping[str, Budget]) -> set[str]:
     """Features that draw on a budget."""
-    return {name for budget in budgets.values() for name, weight in budget.weights.items() if weight > 0}
-
-
-def _is_number(value: Any) -> bool:
-    """Of a real type, and no integer beyond float64."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        return False
-    return not isinstance(value, int) or abs(value) <= sys.float_info.max
+    return {name for budget in budgets.values() for name in budget.drawing}
 
 
 def _budget_faults(name: str, budget: Budget, features: tuple[str, ...]) -> list[Fault]:
     place, cost, using = (("budgets", name, *key) for key in ((), ("cost",), ("uses",)))
     faults = []
     uses: Any = budget.uses
-    if not _is_number(budget.amount):
+    if not is_number(budget.amount):
         faults.append(wrong(place, budget.amount, "must be a number >= 0; inf for no limit."))
     elif math.isnan(budget.amount) or budget.amount < 0:
         faults.append(wrong(place, budget.amount, "must be >= 0. Use 0 to freeze the feature, inf for no limit."))
@@ -103,15 +108,16 @@ def _budget_faults(name: str, budget: Budget, features: tuple[str, ...]) -> list
     if not uses:
         if name not in features:
             unknown = f"no feature is called {name!r}.{did_you_mean(name, features)}"
-            faults.append(about(place, f"{unknown} A budget of another name says which features use it."))
+            other = "A budget of another name says which features use it."
+            if budget.fee is not None:
+                other += " One of fees alone is a count: cost='count'."
+            faults.append(about(place, f"{unknown} {other}"))
         return faults
     for feature, weight in uses.items():
         part = (*using, str(feature))
         if feature not in features:
             faults.append(about(part, f"no feature is called {feature!r}.{did_you_mean(feature, features)}"))
-        if not _is_number(weight) or not 0 <= weight < math.inf:
-            faults.append(wrong(part, weight, "must be a finite number >= 0."))
-        elif is_function and weight != 1:
+        if is_function and not (is_number(weight) and weight == 1):
             faults.append(wrong(part, weight, "a function has no weights. Weigh inside it, and list the features."))
     return faults
 
@@ -222,7 +228,8 @@ def check_classifier(classifier: Any) -> None:
             "classifier: got a torch module. Wrap it, and say what it returns: "
             "TorchClassifier(net, output='logits') or output='probabilities'."
         )
-    if hasattr(classifier, "predict_proba") or hasattr(classifier, "decision_function"):
+    is_wrapped = hasattr(classifier, "members")
+    if not is_wrapped and (hasattr(classifier, "predict_proba") or hasattr(classifier, "decision_function")):
         raise ProblemError("classifier: got a scikit-learn model. Wrap it: SklearnClassifier(model).")
     if isinstance(classifier, type) or not hasattr(classifier, "members"):
         raise ProblemError(

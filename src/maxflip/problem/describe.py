@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from maxflip._util.html import amount_of, table
 from maxflip._util.messages import CAVEAT, counted, listed
+from maxflip.problem.budgets import Budget
+from maxflip.problem.menu import levers_in_words
 from maxflip.problem.must_hold import Requirement, Uptake
+from maxflip.problem.own import Own, Part
 from maxflip.problem.question import Lever, Question
 
 if TYPE_CHECKING:
@@ -29,7 +32,10 @@ def in_words(
     lines = {
         "Wanted class": _wanted(question.wanted),
         "Confidence": _MEASURES[question.measure].format(f"{question.required:.15g}"),
-        "May change": _changeable(question.levers),
+        "May change": "" if question.menu and not question.levers else _changeable(question.levers),
+        "Actions": _actions(question.menu),
+        "Categories": _choices(question.menu),
+        "Follows from others": "; ".join(f"{name!r} = {text}" for name, text in question.derived.items()),
         "Must hold": "; ".join(map(_requirement, must_hold)),
         "Steps that may change": question.steps,
         "Must be picked": picked,
@@ -67,6 +73,21 @@ def _changeable(levers: Sequence[Lever]) -> str:
     return "; ".join(parts) + (f"; and {rest} more" if rest > 0 else "") or "nothing: every budget is 0"
 
 
+def _actions(menu: Mapping[str, Any]) -> str:
+    names = list(menu.get("actions", {}))
+    if not names:
+        return ""
+    words = levers_in_words(menu)
+    rest = f"; and {len(names) - MOST} more" if len(names) > MOST else ""
+    most = menu["most_actions"]
+    each = "; ".join(f"{name!r} ({words[name]})" for name in names[:MOST])
+    return f"{each}{rest}; at most {most} of them per person" if len(names) > 1 else each
+
+
+def _choices(menu: Mapping[str, Any]) -> str:
+    return "; ".join(f"{name!r} to {listed(values, MOST)}" for name, values in menu.get("choices", {}).items())
+
+
 def _lever(lever: Lever) -> str:
     low, high = ("" if side is None else f"{side:.6g}" for side in (lever.low, lever.high))
     if lever.own:
@@ -77,17 +98,30 @@ def _lever(lever: Lever) -> str:
         words = f"from {low}" if low else f"to {high}"
     else:
         words = "freely"
-    return f"{lever.feature!r} {words}{_WAYS[lever.direction]}"
+    step = "" if lever.step is None else f", in steps of {lever.step:.15g}"
+    smallest = "" if lever.smallest is None else f", by at least {lever.smallest:.15g}"
+    return f"{lever.feature!r} {words}{_WAYS[lever.direction]}{step}{smallest}"
+
+
+def _cost(budget: Budget) -> str:
+    fee = (
+        ""
+        if budget.fee is None
+        else ", fees of each one's own"
+        if isinstance(budget.fee, Own)
+        else f", fee {budget.fee:.6g}"
+    )
+    return budget.cost_name + fee + (f", only of {budget.only.name}" if isinstance(budget.only, Part) else "")
 
 
 def html_of(problem: Problem) -> str:
     """Who is asked about, what is wanted of them, and what there is to spend."""
     cohort = problem.cohort
     lines = {
-        "Cohort": f"{counted(len(problem), cohort.layout.noun)} of {counted(len(cohort.features), 'feature')}",
+        "Cohort": f"{counted(len(problem), cohort.layout.noun)} of {counted(cohort.layout.width, 'feature')}",
         **asked(problem),
     }
-    budgets = [(name, amount_of(b.amount), b.cost_name) for name, b in problem.budgets.items()]
+    budgets = [(name, amount_of(b.amount), _cost(b)) for name, b in problem.budgets.items()]
     return (
         f"<div>{table(('asked', ''), list(lines.items()), 'lines')}"
         f"{table(('budget', 'amount', 'cost'), budgets, 'budgets')}<p><em>{CAVEAT}</em></p></div>"

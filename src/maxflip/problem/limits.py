@@ -1,4 +1,4 @@
-"""Limits and directions: where a changed value may lie, down to the last bit."""
+"""Limits: where a changed value may lie, down to the last bit."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxflip._util.faults import Fault, about, wrong
+from maxflip._util.faults import Fault, about
 from maxflip._util.frozen import Frozen, read_only
-from maxflip._util.messages import did_you_mean, shown
+from maxflip._util.messages import shown
 from maxflip._util.types import Floats
 from maxflip.data.cohort import Cohort, in_cohort_order, real_numbers
+from maxflip.problem.limit import DIRECTIONS, Limit, direction_faults, read_directions, read_each, size_faults
 
-DIRECTIONS = {"up": 1, "down": -1}
 NAMED = 5  # samples with crossed limits that a message names
+ROOM = 1e-9  # of a step: differences of start and limit are rounded
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,15 +62,27 @@ class Limits(Frozen):
 
     def broken(self, x: Floats, d: Floats, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """(B, F): where x + d leaves its limits or d goes the wrong way."""
+        return self.crossed(x, x + d, rows) | (d * self.direction < 0)
+
+    def crossed(self, x: Floats, after: Floats, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """(B, F): where the value `after` lies outside its limits, or on the wrong side of x."""
         if self.none:
             return np.zeros(x.shape, dtype=bool)
         lower, upper = self._bounds(x, rows)
-        wrong_way = d * self.direction < 0
-        return np.asarray((x + d > upper) | (x + d < lower) | wrong_way)
+        return np.asarray((after > upper) | (after < lower) | ((after - x) * self.direction < 0))
 
     def outside(self, x: Floats) -> NDArray[np.bool_]:
         """x (n, F) of all samples -> where a start value lies outside its limits"""
         return np.asarray((x < self.lower) | (x > self.upper))
+
+    def with_columns(self, more: int) -> Limits:
+        """With so many further columns that have no limits."""
+        sides = [(0, 0), (0, more)]
+        return Limits(
+            read_only(np.pad(self.lower, sides, constant_values=-np.inf)),
+            read_only(np.pad(self.upper, sides, constant_values=np.inf)),
+            read_only(np.pad(self.direction, (0, more))),
+        )
 
     def at(self, columns: NDArray[np.int64]) -> Limits:
         """The same for places, of which `columns` tells the feature."""
@@ -78,71 +91,52 @@ class Limits(Frozen):
         )
 
 
-def read_limits(limits: Any, directions: Any, cohort: Cohort, weighed: Collection[str]) -> tuple[Limits, list[Fault]]:
-    """limits: "observed", or {feature: (low, high) or "observed"}; directions: {feature: "up" or "down"}"""
-    n, features = len(cohort), cohort.features
-    faults: list[Fault] = []
-    given: Mapping[str, Any] = {}
-    if are_observed(limits):
-        given = {name: "observed" for name in features if name in weighed}
-    elif isinstance(limits, Mapping):
-        given = limits
-    elif limits is not None:
-        faults.append(about("limits", f"got {shown(limits)}; wanted {{feature: (low, high)}} or 'observed'."))
+def read_limits(
+    limits: Any, directions: Any, cohort: Cohort, weighed: Collection[str], derived: Collection[str] = ()
+) -> tuple[Limits, dict[str, Limit], list[Fault]]:
+    """The limits of all features, what was asked of each, and faults.
+
+    limits: "observed", or {feature: Limit, (low, high) or "observed"}; directions: {feature: "up" or "down"}
+    weighed: features that may change   derived: those that follow from others
+    """
+    features = cohort.features
+    asked, faults = read_each(limits, features, weighed, derived)
+    ways, more = read_directions(directions, features, weighed, derived)
+    faults += more
     sides: dict[str, tuple[Any, Any]] = {}
-    for name, pair in given.items():
-        problem = _unknown("limits", name, features, weighed)
-        side, side_faults = _pair(name, pair, cohort) if not problem else ((None, None), [problem])
-        faults += side_faults
+    direction = np.zeros(len(features), dtype=np.int8)
+    for name, limit in asked.items():
+        side, side_faults = _sides(name, limit, cohort)
+        more = [*side_faults, *size_faults(name, limit.step, limit.smallest), *direction_faults(name, limit, ways)]
+        faults += more
         if not side_faults:
             sides[name] = side
-    direction = np.zeros(len(features), dtype=np.int8)
-    if directions is not None and not isinstance(directions, Mapping):
-        faults.append(about("directions", f"got {shown(directions)}; wanted {{feature: 'up' or 'down'}}."))
-        directions = None
-    for name, word in (directions or {}).items():
-        problem = _unknown("directions", name, features, weighed)
-        if problem:
-            faults.append(problem)
-        elif not isinstance(word, str) or word not in DIRECTIONS:
-            faults.append(wrong(("directions", str(name)), word, "must be 'up' or 'down'."))
-        else:
-            direction[features.index(name)] = DIRECTIONS[word]
-    faults += _contradictions(sides, direction, cohort)
+        if not more and limit.direction is not None:
+            ways[name] = limit.direction
+    for name, word in ways.items():
+        direction[features.index(name)] = DIRECTIONS[word]
+    faults += _contradictions(asked, sides, direction, cohort)
+    faults += _without_room(asked, sides, direction, cohort) if not faults else []
     per_sample = any(np.ndim(v) for pair in sides.values() for v in pair)
-    lower = np.full((n if per_sample else 1, len(features)), -np.inf)
+    lower = np.full((len(cohort) if per_sample else 1, len(features)), -np.inf)
     upper = np.full_like(lower, np.inf)
     for name, (low, high) in sides.items():
         i = features.index(name)
         lower[:, i], upper[:, i] = low, high
-    return Limits(read_only(lower), read_only(upper), read_only(direction)), faults
+    return Limits(read_only(lower), read_only(upper), read_only(direction)), asked, faults
 
 
-def are_observed(limits: Any) -> bool:
-    """Whether the argument asks for the cohort's own range of all features that may change."""
-    return isinstance(limits, str) and limits == "observed"
-
-
-def _unknown(where: str, name: object, features: tuple[str, ...], weighed: Collection[str]) -> Fault | None:
-    place = (where, str(name))
-    if name not in features:
-        return about(place, f"no feature is called {name!r}.{did_you_mean(name, features)}")
-    if name not in weighed:
-        return about(place, "the feature draws on no budget, so it is frozen. Give it a budget, or leave this out.")
-    return None
-
-
-def _pair(name: str, pair: Any, cohort: Cohort) -> tuple[tuple[Any, Any], list[Fault]]:
+def _sides(name: str, limit: Limit, cohort: Cohort) -> tuple[tuple[Any, Any], list[Fault]]:
     place = ("limits", name)
-    if isinstance(pair, str) and pair == "observed":
+    if limit.observed:
+        if limit.low is not None or limit.high is not None:
+            return (None, None), [about((*place, "observed"), "give `observed` or `low` and `high`, not both.")]
         column, _ = cohort.measured(cohort.features.index(name))
         if not len(column):
             return (None, None), [about(place, "'observed', but nothing of it was measured. Give numbers.")]
         return (float(column.min()), float(column.max())), []
-    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-        return (None, None), [wrong(place, pair, "must be a pair (low, high), or 'observed'.")]
     sides: list[Any] = []
-    for value, open_end in zip(pair, (-np.inf, np.inf), strict=True):
+    for value, open_end in ((limit.low, -np.inf), (limit.high, np.inf)):
         in_order = open_end if value is None else in_cohort_order(value, cohort)
         try:
             side = real_numbers(in_order)
@@ -172,19 +166,39 @@ def _min_above_max(rows: NDArray[np.int64], cohort: Cohort) -> str:
     return f"min is above max for {len(rows):,} samples: {named}. Swap them there."
 
 
-def _contradictions(sides: Mapping[str, tuple[Any, Any]], direction: NDArray[np.int8], cohort: Cohort) -> list[Fault]:
+def _contradictions(
+    asked: Mapping[str, Limit], sides: Mapping[str, tuple[Any, Any]], direction: NDArray[np.int8], cohort: Cohort
+) -> list[Fault]:
     """A direction in which no sample can go: everyone starts at or beyond the limit on that side."""
     faults = []
     for name, (low, high) in sides.items():
         i = cohort.features.index(name)
         x, owner = cohort.measured(i)
         least, most = (side[owner] if np.ndim(side) else side for side in (low, high))
+        way = ("directions", name) if asked[name].direction is None else ("limits", name, "direction")
         if direction[i] > 0 and np.all(x >= most) and np.all(np.isfinite(high)):
-            faults.append(
-                about(("limits", name, "max"), "'up', but every sample starts at or above max.", ("directions", name))
-            )
+            faults.append(about(("limits", name, "max"), "'up', but every sample starts at or above max.", way))
         if direction[i] < 0 and np.all(x <= least) and np.all(np.isfinite(low)):
-            faults.append(
-                about(("limits", name, "min"), "'down', but every sample starts at or below min.", ("directions", name))
-            )
+            faults.append(about(("limits", name, "min"), "'down', but every sample starts at or below min.", way))
+    return faults
+
+
+def _without_room(
+    asked: Mapping[str, Limit], sides: Mapping[str, tuple[Any, Any]], direction: NDArray[np.int8], cohort: Cohort
+) -> list[Fault]:
+    """A smallest change, or a step, for which the limits leave no sample room."""
+    faults = []
+    for name, limit in asked.items():
+        sizes = [(size, key) for key in ("step", "smallest") if (size := getattr(limit, key)) is not None]
+        i = cohort.features.index(name)
+        x, owner = cohort.measured(i)
+        if not sizes or not len(x):
+            continue
+        low, high = (side[owner] if np.ndim(side) else side for side in sides[name])
+        room_up = np.max(high - x) if direction[i] >= 0 else -np.inf
+        room_down = np.max(x - low) if direction[i] <= 0 else -np.inf
+        size, key = max(sizes)
+        if max(room_up, room_down) < size * (1 - ROOM):
+            says = f"no sample has room for a change of {size:g} within the limits. Widen them, or ask for less."
+            faults.append(about(("limits", name, key), says))
     return faults

@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 from maxflip._util.faults import Fault, about, wrong
 from maxflip._util.frozen import Frozen, FrozenMap, read_only
 from maxflip._util.messages import did_you_mean, shown
-from maxflip._util.types import Floats
+from maxflip._util.types import Floats, Mask
+from maxflip.data.derived import no_own
+from maxflip.problem.limit import LARGEST, SMALLEST, is_size
 
 POINTS = 4  # shares below 1 at which an Uptake is judged
-SAME = 1e-6  # of a step: a limit this close to a multiple is that multiple, written otherwise
-SMALLEST, LARGEST = 1e-100, 1e100  # steps; quotients of values and steps beyond these may be no float64
 
 
 @dataclass(frozen=True)
@@ -80,39 +80,26 @@ class Scenarios(Frozen):
 
     requirements: as they were asked   shares: parts of a change below 1, ascending
     step (K,): what the value of a slot is rounded to, 0 where it is not; None: nothing is
+    whole (K,): slots whose change is carried out as a whole or not at all, whatever the share: levers
     """
 
     requirements: tuple[Requirement, ...] = ()
     shares: tuple[float, ...] = ()
     step: Floats | None = None
+    whole: Mask | None = None
 
     def carried_out(self, start: Floats, changes: Floats) -> Iterator[Floats]:
         """What is carried out of changes (B, K) in each scenario; the full change itself is not among them."""
         for share in self.shares:
-            yield share * changes
+            yield share * changes if self.whole is None else np.where(self.whole, changes, share * changes)
         if self.step is not None:
             done = rounded(start, changes, self.step)
             if not np.array_equal(done, changes):
                 yield done
 
-    def onto_grid(self, start: Floats, changes: Floats, low: Floats, high: Floats) -> Floats:
-        """Changes (B, K) whose values are the nearest multiples of their steps within low <= change <= high.
-
-        Never past the start: there the value stays as it is. So it does where no multiple lies within the limits.
-        """
-        if self.step is None:
-            return changes
-        done = rounded(start, changes, self.step)
-        back = rounded(start, done - np.sign(changes) * self.step, self.step)
-        room = SAME * self.step
-        for other in (back, np.zeros_like(changes)):
-            wrong = (done != changes) & ((done < low - room) | (done > high + room) | (done * changes <= 0))
-            done = np.where(wrong, other, done)
-        return np.clip(done, low, high)
-
 
 def read_must_hold(
-    given: Any, features: Sequence[str], weighed: Collection[str]
+    given: Any, features: Sequence[str], weighed: Collection[str], derived: Collection[str] = ()
 ) -> tuple[tuple[Requirement, ...], list[Fault]]:
     """must_hold of a Problem: an Uptake, a Rounded, or a list with at most one of each; and its faults."""
     if given is None:
@@ -124,7 +111,7 @@ def read_must_hold(
         if isinstance(one, Uptake):
             faults += _uptake_faults(one)
         elif isinstance(one, Rounded):
-            faults += _rounded_faults(one, features, weighed)
+            faults += _rounded_faults(one, features, weighed, derived)
         else:
             wanted = "a list of Uptake(0.8) and Rounded({'bp': 1.0})"
             faults.append(about("must_hold", f"got {shown(one)}; wanted {wanted}."))
@@ -135,19 +122,30 @@ def read_must_hold(
     return () if faults else tuple(map(_settled, found)), faults
 
 
+def steps_of(requirements: Sequence[Requirement]) -> Mapping[str, float]:
+    """The steps of Rounded, by feature."""
+    return next((one.steps for one in requirements if isinstance(one, Rounded)), {})
+
+
+def twice_stepped(requirements: Sequence[Requirement], stepped: Collection[str]) -> list[Fault]:
+    """Features that are rounded though their limits have steps."""
+    says = "values that go by steps are not rounded. Keep one of the two."
+    return [
+        about(("must_hold", "rounded", name), says, ("limits", name, "step"))
+        for name in steps_of(requirements)
+        if name in stepped
+    ]
+
+
 def scenarios_of(
-    requirements: Sequence[Requirement], features: Sequence[str], slot_feature: NDArray[np.int64]
+    requirements: Sequence[Requirement], features: Sequence[str], slot_feature: NDArray[np.int64], is_lever: Mask
 ) -> Scenarios:
-    """slot_feature (K,): the feature of each slot"""
-    shares: tuple[float, ...] = ()
-    step = None
-    for one in requirements:
-        if isinstance(one, Uptake):
-            shares = one.shares
-        else:
-            by_feature = np.array([one.steps.get(name, 0.0) for name in features])
-            step = read_only(by_feature[slot_feature])
-    return Scenarios(tuple(requirements), shares, step)
+    """slot_feature (K,): the feature of each slot   is_lever (K,): which of them are carried out as a whole"""
+    shares = next((one.shares for one in requirements if isinstance(one, Uptake)), ())
+    steps = steps_of(requirements)
+    by_feature = np.array([steps.get(name, 0.0) for name in features])
+    step = read_only(by_feature[slot_feature]) if steps else None
+    return Scenarios(tuple(requirements), shares, step, is_lever if is_lever.any() else None)
 
 
 def as_table(requirements: Sequence[Requirement]) -> dict[str, Any]:
@@ -174,7 +172,9 @@ def _uptake_faults(uptake: Uptake) -> list[Fault]:
     return [wrong(("must_hold", "uptake"), uptake.share, "must be a number above 0 and at most 1.")]
 
 
-def _rounded_faults(given: Rounded, features: Sequence[str], weighed: Collection[str]) -> list[Fault]:
+def _rounded_faults(
+    given: Rounded, features: Sequence[str], weighed: Collection[str], derived: Collection[str]
+) -> list[Fault]:
     steps: Any = given.steps
     if not isinstance(steps, Mapping) or not steps:
         return [wrong(("must_hold", "rounded"), steps, "must be {feature: step} with at least one feature.")]
@@ -183,11 +183,13 @@ def _rounded_faults(given: Rounded, features: Sequence[str], weighed: Collection
         place = ("must_hold", "rounded", str(name))
         if name not in features:
             faults.append(about(place, f"no feature is called {name!r}.{did_you_mean(name, features)}"))
+        elif name in derived:
+            faults.append(about(place, no_own("step")))
         elif name not in weighed:
             faults.append(
                 about(place, "the feature draws on no budget, so it is frozen. Give it a budget, or leave it out.")
             )
-        if not _is_number(step) or not SMALLEST <= step <= LARGEST:
+        if not is_size(step):
             faults.append(wrong(place, step, f"must be a number from {SMALLEST:g} to {LARGEST:g}."))
     return faults
 

@@ -16,12 +16,15 @@ from maxflip._util.faults import Fault, about, wrong
 from maxflip._util.frozen import Frozen, read_only
 from maxflip._util.messages import counted
 from maxflip._util.parallel import filled
-from maxflip._util.types import Floats, Rows
+from maxflip._util.types import Floats, Mask, Rows
 from maxflip.data.cohort import Cohort, as_cohort
+from maxflip.data.derived import Derived
 from maxflip.data.inputs import Inputs
+from maxflip.data.layout import Layout
 from maxflip.data.slots import Slots
 from maxflip.errors import ProblemError
 from maxflip.models import Classifier, LinearForm, Rounding, guard_of, probe
+from maxflip.problem.actions import Action
 from maxflip.problem.arguments import (
     check_classifier,
     overflow_faults,
@@ -33,13 +36,17 @@ from maxflip.problem.arguments import (
     spread_for,
 )
 from maxflip.problem.budget_functions import FunctionCost, as_squares
-from maxflip.problem.budgets import Bill, Budget, Ledger
+from maxflip.problem.budgets import Bill, Budget, Ledger, Weights
 from maxflip.problem.describe import html_of
 from maxflip.problem.facts import Facts
 from maxflip.problem.goal import Goal
-from maxflip.problem.limits import Limits, are_observed, read_limits
-from maxflip.problem.must_hold import Requirement, Scenarios, read_must_hold, scenarios_of
+from maxflip.problem.grid import Grid
+from maxflip.problem.limit import Limit, are_observed
+from maxflip.problem.limits import Limits, read_limits
+from maxflip.problem.menu import Menu, read_menu
+from maxflip.problem.must_hold import Requirement, Scenarios, read_must_hold, scenarios_of, steps_of, twice_stepped
 from maxflip.problem.quotas import Quota, Quotas, read_quotas
+from maxflip.problem.relations import notices_of
 from maxflip.problem.sanity import input_notices
 from maxflip.problem.terms import Terms, read_terms, with_replaced
 
@@ -62,7 +69,8 @@ class Problem(Frozen):
             finite number >= 0, in their units.
         threshold: in (0, 1): p(wanted) must reach it.
         limits: {feature: (low, high)}, either side None, a number or one per sample, (n,); {feature: "observed"} or
-            "observed" for all: the cohort's own range; None: none.
+            "observed" for all: the cohort's own range; {feature: Limit(...)}: these, a direction, whole steps and the
+            smallest change; None: none.
         directions: {feature: "up" or "down"}: the only way it may go; None: both.
         steps: of sequences, where a value may change: "all"; "last 3" (or another number) of each; or a mask per
             sample, (T_j,) or (T_j, F). What was not measured never changes. None: all, and a notice says so.
@@ -73,17 +81,29 @@ class Problem(Frozen):
         exclude: ids that must never be picked.
         quotas: a list of Quota((column, value), at_least=..., at_most=...): how many of those picked belong to a group,
             as people (int) or as a share of those picked (float). None: any number.
+        actions: a list of Action(...): what can be done to a person as a whole.
+        most_actions: so many actions at most per person; None: 1.
+        choices: {category: {value: distance}}: a switch to another value, which draws weight x distance from the
+            budgets that use the category; "basic -> pro" as the value: a switch from this one alone. A category is a
+            feature that holds numbers as codes, or a name of `one_hot`.
+        one_hot: {category: [features]}, of which one is 1 and the others are 0.
         must_hold: a list of Uptake(share) and Rounded({feature: step}), at most one of each: flips must also pass when
             changes are carried out like that. None: the full change alone counts.
+        derived: {feature: expression}, such as {"pulse_pressure": "systolic - diastolic"}: features that follow from
+            others and are computed anew after every change. They have no budget and no limits of their own.
 
     The program, for n samples of K slots each (the features of a table, or those values of a sequence that may change):
 
         max sum_j v_j z_j   s.t.  sum_j z_j a_r(d_j) <= B_r,   confidence(x_j + d_j) >= required where z_j = 1,
-                                  x_j + d_j inside its limits,   z_j in {0, 1}
+                                  x_j + d_j inside its limits and on its grid,   z_j in {0, 1}
                                   sum_j c_qj z_j <= b_q for every quota q
                                   the same confidence at x_j + c(d_j) for every scenario c of `must_hold`
 
+    Actions and switches are levers: slots behind those of the features, with d = 1 where they are on. They act on x_j
+    before the changes of features are added, and these must stay inside the limits too.
+
         d_j: the change of sample j, (K,)   x: start, (n, K)   v: worth, (n,)   B, a: ledger
+        x_j + d_j: with derived features as they follow from the others then
         confidence, required: goal   include, exclude: row numbers   c, b: coefficients and amounts of quotas
     """
 
@@ -96,6 +116,8 @@ class Problem(Frozen):
     ledger: Ledger
     functions: tuple[FunctionCost, ...]  # of the budgets `ledger.functions`
     limits: Limits
+    menu: Menu
+    grid: Grid  # steps of `limits` and of `must_hold`, and smallest changes
     observed: bool  # limits are "observed" for all features that draw on a budget, whichever these are
     worth: Floats
     thrift: Mapping[str, float]  # by budget; 1 where it is not named
@@ -103,6 +125,7 @@ class Problem(Frozen):
     exclude: Rows
     quotas: Quotas
     scenarios: Scenarios  # of must_hold
+    derived: Derived
     rounding: tuple[Rounding, ...]  # of each member, as the probe saw it
     guard: float  # a flip must pass by this much more than asked: rounding differs between batch sizes
     notices: tuple[str, ...]
@@ -129,28 +152,50 @@ class Problem(Frozen):
         exclude: Iterable[str | int] | None = None,
         quotas: Quota | Sequence[Quota] | None = None,
         must_hold: Requirement | Sequence[Requirement] | None = None,
+        actions: Sequence[Action] | None = None,
+        most_actions: int | None = None,
+        choices: Mapping[str, Mapping[Any, float]] | None = None,
+        one_hot: Mapping[str, Sequence[str]] | None = None,
+        derived: Mapping[str, str] | None = None,
     ) -> None:
         check_classifier(classifier)
         people = as_cohort(cohort, features, units)
         classifier.check_features(people.features)
+        following, derived_faults = Derived.read(derived, people.features)
+        names = derived.keys() if isinstance(derived, Mapping) else ()
+        menu, menu_faults = read_menu(actions, most_actions, choices, one_hot, people, budgets=budgets, derived=names)
+        with_levers = menu.with_levers(people)
         terms, faults = read_terms(
-            classifier, people, budgets=budgets, thrift=thrift, margin=margin, threshold=threshold
+            classifier,
+            with_levers,
+            menu,
+            budgets=budgets,
+            thrift=thrift,
+            margin=margin,
+            threshold=threshold,
+            derived=names,
         )
-        boundaries, more = read_limits(limits, directions, people, terms.changeable)
+        faults = [*menu_faults, *([] if menu_faults else faults)]
+        faults += [*derived_faults, *following.start_faults(people.values, people.features, people.where_in)]
+        changeable = terms.changeable & set(people.features)
+        boundaries, asked, more = read_limits(limits, directions, people, changeable, names)
         faults += more
         values, of_worth = read_worth(worth, people)
         faults += of_worth
         picked, barred, more = read_picks(include, exclude, people)
         faults += more
-        asked, more = read_quotas(quotas, people, barred)
+        groups, more = read_quotas(quotas, people, barred)
         faults += more
         allowed, more = people.layout.read_steps(steps, people.where)
         faults += [*more, *people.layout.classifier_faults(classifier)]
-        requirements, more = read_must_hold(must_hold, people.features, terms.changeable)
-        faults += [*more, *overflow_faults(people, classifier)]
+        requirements, more = read_must_hold(must_hold, people.features, changeable, names)
+        stepped = {name for name, limit in asked.items() if limit.step is not None}
+        faults += [*more, *twice_stepped(requirements, stepped), *overflow_faults(people, classifier)]
         if faults:
             raise ProblemError(faults)
 
+        doubts = input_notices(classifier, people)
+        people, features_only = with_levers, people
         slots = people.layout.slots([people.features.index(name) for name in terms.drawing], allowed)
         sample = people.layout.trial(slots, people.order, classifier.batch_size)
         probed = probe(classifier, sample, people.where, terms.required)
@@ -160,17 +205,19 @@ class Problem(Frozen):
         settle("cohort", people)
         settle("slots", slots)
         settle("steps", people.layout.steps_in_words(steps))
-        settle("limits", slots.by_slot(boundaries))
+        settle("menu", menu)
+        settle("limits", slots.by_slot(boundaries.with_columns(len(people.features) - len(features_only.features))))
+        settle("grid", slots.by_slot(_grid(asked, requirements, people.features)))
         settle("observed", are_observed(limits))
         settle("worth", read_only(values))
         settle("include", read_only(picked))
         settle("exclude", read_only(barred))
-        settle("quotas", asked)
-        settle("scenarios", scenarios_of(requirements, people.features, slots.feature))
+        settle("quotas", groups)
+        settle("scenarios", scenarios_of(requirements, people.features, slots.feature, slots.is_lever))
         settle("rounding", probed.rounding)
-        settle("facts", Facts(classifier, people))
-        doubts = input_notices(classifier, people)
-        settle("lasting_notices", (*_notices(self, steps), *probed.notices, *doubts))
+        settle("derived", following)
+        settle("facts", Facts(classifier, people, following))
+        settle("lasting_notices", (*_notices(self, steps, terms), *probed.notices, *doubts))
         self._settle_terms(terms, Goal(wanted, 0.0, False, distributions, classifier.is_decision), [*target_faults])
 
     def changed(
@@ -182,7 +229,7 @@ class Problem(Frozen):
     ) -> Problem:
         """The same question with these budgets replaced, or another margin or threshold. The model is not probed again.
 
-        A budget keeps its cost and what uses it where only a number is given. What is new is checked as in a new
+        A budget keeps all but its amount where only a number is given. What is new is checked as in a new
         Problem. Limits that are "observed" for all are those of the features that draw on the new budgets.
         """
         if margin is None and threshold is None:
@@ -190,7 +237,14 @@ class Problem(Frozen):
             margin, threshold = (None, required) if self.goal.is_threshold else (required, None)
         replaced, faults = with_replaced(self.budgets, budgets)
         terms, more = read_terms(
-            self.classifier, self.cohort, budgets=replaced, thrift=self.thrift, margin=margin, threshold=threshold
+            self.classifier,
+            self.cohort,
+            self.menu,
+            budgets=replaced,
+            thrift=self.thrift,
+            margin=margin,
+            threshold=threshold,
+            derived=self.derived.texts.keys(),
         )
         faults += more
         faults += [
@@ -204,7 +258,7 @@ class Problem(Frozen):
         ]
         limits = self.limits
         if self.observed:
-            boundaries, unmeasured = read_limits("observed", None, self.cohort, terms.drawing)
+            boundaries, _, unmeasured = read_limits("observed", None, self.cohort, terms.drawing - self.levers)
             faults += unmeasured
             limits = replace(self.slots.by_slot(boundaries), direction=limits.direction)
         if faults:
@@ -220,6 +274,21 @@ class Problem(Frozen):
         outside = np.setdiff1d(np.arange(len(self)), rows)
         object.__setattr__(other, "exclude", read_only(np.union1d(self.exclude, outside)))
         object.__setattr__(other, "include", read_only(np.intersect1d(self.include, rows)))
+        return other
+
+    def after_levers(self, change: Floats) -> Problem:
+        """The same question about people who have got these levers already; change (K,): of them, and of nothing else.
+
+        What is found are changes of features; the levers themselves are not among them.
+        """
+        base = self.slots.base(np.arange(len(self)), np.broadcast_to(change, (len(self), self.width)))
+        width = self.cohort.layout.width
+        base[:, :width] = self.derived.after(self.cohort.values[:, :width], base[:, :width])
+        cohort, other = self.cohort.with_values(base), self._copy()
+        settle = partial(object.__setattr__, other)
+        settle("cohort", cohort)
+        settle("slots", self.slots.from_base(base))
+        settle("facts", Facts(self.classifier, cohort, self.derived))
         return other
 
     def _copy(self) -> Problem:
@@ -254,7 +323,7 @@ class Problem(Frozen):
 
     def __repr__(self) -> str:
         people = counted(len(self), self.cohort.layout.noun)
-        size = f"{people} x {counted(len(self.cohort.features), 'feature')}"
+        size = f"{people} x {counted(self.cohort.layout.width, 'feature')}"
         return f"Problem({size}, budgets: {', '.join(self.budgets)})"
 
     def _repr_html_(self) -> str:
@@ -281,7 +350,27 @@ class Problem(Frozen):
     @cached_property
     def actionable(self) -> NDArray[np.int64]:
         """Slots that may change."""
-        return np.flatnonzero(self.ledger.actionable)
+        return np.flatnonzero(self.may_move)
+
+    @cached_property
+    def may_move(self) -> NDArray[np.bool_]:
+        """(K,): features that draw on a budget, and levers; but for those that draw on an empty one"""
+        return self.ledger.actionable | (self.slots.is_lever & ~self.ledger.forbidden)
+
+    @property
+    def is_lever(self) -> NDArray[np.bool_]:
+        """(K,)"""
+        return self.slots.is_lever
+
+    @property
+    def levers(self) -> frozenset[str]:
+        """Names of the actions and switches"""
+        return self.menu.names
+
+    @property
+    def has_free_changes(self) -> bool:
+        """Whether some feature may change by any amount, and not by levers alone."""
+        return bool((self.may_move & ~self.is_lever).any())
 
     @cached_property
     def spread(self) -> Floats:
@@ -298,8 +387,33 @@ class Problem(Frozen):
         size: rows of a table that it is asked about at a time; None: all. Of sequences: a batch of them.
         """
         return self.cohort.layout.inputs(
-            self.slots, rows, columns, device, size=size, batch_size=self.classifier.batch_size
+            self.slots,
+            rows,
+            columns,
+            device,
+            size=size,
+            batch_size=self.classifier.batch_size,
+            derived=self.derived,
         )
+
+    def after(self, rows: Rows, changes: Floats) -> Layout:
+        """The samples `rows` alone after these changes (c, K), with what follows from them: what the model sees.
+
+        Its `values` are (c, F) of a table; of sequences they have a row per step, NaN where nothing was measured.
+        """
+        places = self.cohort.layout.places(self.slots, rows)
+        return self.cohort.layout.moved(rows, places.whole(changes, len(self.cohort.features)), self.derived)
+
+    def follows(self, rows: Rows, changes: Floats) -> Mask:
+        """(c,): whether all that follows from these changes (c, K) of the samples `rows` is finite"""
+        found, columns = np.ones(len(rows), dtype=bool), self.derived.columns
+        if len(columns) and len(rows):
+            after = self.after(rows, changes)
+            before = self.cohort.values[self.cohort.layout.rows_of(rows)]
+            lost = ~np.isfinite(after.values[:, columns]) & ~np.isnan(before[:, columns])
+            whose, _ = after.owners(np.flatnonzero(lost.any(axis=1)))
+            found[whose] = False
+        return found
 
     def batches(self, rows: Rows) -> Sequence[Rows | slice]:
         """Positions in `rows`, as many at a time as the model is asked about."""
@@ -322,52 +436,82 @@ class Problem(Frozen):
         if self.functions:
             rows = rows_to_try(self.cohort)
             both, ways = np.tile(rows, 2), np.repeat([1.0, -1.0], len(rows))[:, None]
-            steps = self.settle(both, ways * spread_for(self.functions, self.cohort))
+            spread = spread_for(self.functions, self.cohort)
+            coarse = np.maximum(np.where(self.grid.is_rule, self.grid.step, 0.0), self.grid.smallest)
+            steps = self.settle(both, ways * np.where(spread > 0, np.maximum(spread, coarse), 0.0))
             for r, function in zip(self.ledger.functions, self.functions, strict=True):
                 weights[r] = as_squares(function, self.cohort.values[both], steps)
         return weights
 
+    def weights(self, rows: Rows | None = None) -> Weights:
+        """With which the search for flips prices changes of the actionable slots of these samples; None: of any, where
+        all draw alike. Of a function, the squared budget most like it (`as_squares`)."""
+        return self.ledger.weights(rows, self.as_squares).at(self.actionable)
+
     def bill(self, rows: Rows, changes: Floats) -> Bill:
         """What each of these changes (c, F) of the samples `rows` draws."""
         called = np.zeros((len(rows), len(self.functions)))
-        for k, function in enumerate(self.functions):
-            called[:, k] = function.alone(self.cohort.values[rows], changes)
+        for k, (r, function) in enumerate(zip(self.ledger.functions.tolist(), self.functions, strict=True)):
+            inside = self.ledger.own.inside.get(r)
+            own = slice(None) if inside is None else inside[rows]
+            called[own, k] = function.alone(self.cohort.values[rows[own]], changes[own])
             for c in np.flatnonzero(called[:, k] < 0)[:1]:
                 raise ProblemError(
                     f"{function.where} said {float(called[c, k])!r} for a change of "
                     f"{self.cohort.where(int(rows[c]))}; it must be >= 0."
                 )
-        return Bill(self.ledger, changes, called)
+        return Bill(self.ledger, rows, changes, called)
 
     @property
     def is_boundless(self) -> bool:
         """Whether every actionable slot of every sample may change by any amount."""
-        return self.limits.none and self.slots.are_all_filled
+        return self.limits.none and self.slots.are_all_filled and not self.ledger.closes and not self.is_lever.any()
 
     def box(self, rows: Rows) -> tuple[Floats, Floats]:
-        """(B, K) smallest and largest change of each slot: 0 for frozen and absent ones, and low <= 0 <= high."""
-        low, high = self.limits.box(self.start[rows], rows)
-        frozen = ~self.ledger.actionable
+        """(B, K) smallest and largest change of each slot: 0 for frozen and absent ones, and low <= 0 <= high.
+
+        Levers are 0 too: no search changes them by amounts.
+        """
+        return self._box_from(self.start[rows], rows)
+
+    def _box_from(self, base: Floats, rows: Rows) -> tuple[Floats, Floats]:
+        low, high = self.limits.box(base, rows)
+        frozen = ~self.may_move | self.is_lever
         low[:, frozen] = high[:, frozen] = 0.0
+        if self.ledger.closes:
+            up, down = self.closed(rows)
+            high[up] = low[down] = 0.0
         self.slots.clear_absent(rows, low, high)
         return low, high
 
+    def closed(self, rows: Rows) -> tuple[Mask, Mask]:
+        """(B, K) twice: what these samples may not change upwards, and downwards, because of their budgets"""
+        up, down = self.ledger.closed(rows)
+        is_free = self.is_lever & ~self.ledger.draws.any(axis=0)  # an action that draws on nothing
+        return up & ~is_free, down & ~is_free
+
     def settle(self, rows: Rows, changes: Floats) -> Floats:
-        """Changes as they may be stored: x + change inside the limits in float64, frozen ones exactly +0.0.
+        """Changes as they may be stored: x + change inside the limits and on the grid, frozen ones exactly +0.0.
 
         Values that `must_hold` rounds become the multiples of their steps that they would be rounded to.
         """
         return filled(lambda part: self._settled(rows[part], changes[part]), changes.shape)
 
     def _settled(self, rows: Rows, changes: Floats) -> Floats:
-        if self.is_boundless and self.scenarios.step is None:
-            return np.where(self.ledger.actionable, changes, 0.0) + 0.0  # -0.0 becomes 0.0
-        low, high = self.box(rows)
-        inside = self.limits.settle(self.start[rows], np.clip(changes, low, high), rows)
-        if self.scenarios.step is None:
-            return inside
-        on_grid = self.scenarios.onto_grid(self.start[rows], inside, low, high)
-        return self.limits.settle(self.start[rows], on_grid, rows)
+        if self.is_boundless and self.grid.is_free:
+            return np.where(self.may_move, changes, 0.0) + 0.0  # -0.0 becomes 0.0
+        base = self.slots.base(rows, changes)
+        low, high = self._box_from(base, rows)
+        inside = self.limits.settle(base, np.clip(changes, low, high), rows)
+        if not self.grid.is_free:
+            inside = self.grid.settled(base, inside, low, high, lambda d: self.limits.settle(base, d, rows))
+        return np.where(self.is_lever & self.may_move, changes, inside)
+
+
+def _grid(limits: Mapping[str, Limit], requirements: Sequence[Requirement], features: Sequence[str]) -> Grid:
+    steps = {name: float(limit.step) for name, limit in limits.items() if limit.step is not None}
+    smallest = {name: float(limit.smallest) for name, limit in limits.items() if limit.smallest is not None}
+    return Grid.of(features, steps, smallest, steps_of(requirements))
 
 
 def _function_notices(functions: Sequence[FunctionCost]) -> list[str]:
@@ -381,18 +525,25 @@ def _function_notices(functions: Sequence[FunctionCost]) -> list[str]:
 def _notices_of_changeable(problem: Problem, drawing: Collection[str]) -> list[str]:
     """drawing: features that draw on a budget"""
     notices, cohort = [], problem.cohort
-    whole = [n for n in cohort.whole_features if n in drawing]
+    stepped = {cohort.features[i] for i in problem.slots.feature[problem.grid.step > 0].tolist()}
+    whole = [n for n in cohort.whole_features if n in drawing and n not in stepped]
     if whole:
-        notices.append(f"Whole-number columns may change by fractions: {', '.join(whole)}.")
+        notices.append(
+            f"Whole-number columns may change by fractions: {', '.join(whole)}. If only whole numbers make sense, say "
+            f"so: limits={{{whole[0]!r}: Limit(step=1)}} in Python, step = 1 in [limits.{whole[0]}] of a job."
+        )
     without = sorted(set(drawing) - {cohort.features[i] for i in problem.slots.feature.tolist()})
     if without:
         notices.append(f"Nothing that may change was measured of: {', '.join(without)}.")
+    moving = frozenset([*map(cohort.features.index, drawing), *problem.derived.columns.tolist()])
+    notices += notices_of(problem.facts.relations(moving), cohort.features, moving)
     return notices
 
 
-def _notices(problem: Problem, steps: Any) -> list[str]:
+def _notices(problem: Problem, steps: Any, terms: Terms) -> list[str]:
     notices, cohort, features = [], problem.cohort, problem.cohort.features
-    ignored = [name for name in cohort.ignored if name not in problem.quotas.columns]
+    used = {column for budget in terms.budgets.values() for column in budget.columns}
+    ignored = [name for name in cohort.ignored if name not in {*used, *problem.quotas.columns}]
     if ignored:
         notices.append(f"{cohort.source}: columns that are no features are ignored: {', '.join(ignored)}.")
     notices += cohort.layout.notices(steps, problem.classifier.dtype)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from maxflip._util.frozen import FrozenMap
 from maxflip.problem.quotas import Quota
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ class Lever:
         high: at most so much; None: no limit, or one of each sample's own.
         own: whether samples have limits of their own.
         direction: the only way it may go, "up" or "down"; None: both.
+        step: values change by whole steps of this size; None: by any amount.
+        smallest: a change is at least so large; None: of any size.
     """
 
     feature: str
@@ -36,6 +39,13 @@ class Lever:
     high: float | None = None
     own: bool = False
     direction: Way | None = None
+    step: float | None = None
+    smallest: float | None = None
+
+    def as_table(self) -> dict[str, Any]:
+        """In values that JSON has; without a step or a smallest change where there is none."""
+        table = asdict(self)
+        return {key: value for key, value in table.items() if value is not None or key not in ("step", "smallest")}
 
 
 @dataclass(frozen=True)
@@ -52,6 +62,8 @@ class Question:
         steps: of sequences, the steps that may change, in words; of a table, "".
         digest: SHA-256 of what the other fields only sum up: the wanted classes, limits and steps of each sample, and
             who is in the groups of quotas.
+        derived: {feature: expression} of the features that follow from others.
+        menu: actions, choices and one_hot, as a job has them, and most_actions; empty where there are none.
         quotas: on who is picked.
     """
 
@@ -61,13 +73,15 @@ class Question:
     levers: tuple[Lever, ...] = ()
     steps: str = ""
     digest: str = ""
+    derived: Mapping[str, str] = field(default_factory=lambda: FrozenMap({}), hash=False)
+    menu: Mapping[str, Any] = field(default_factory=dict, hash=False)
     quotas: tuple[Quota, ...] = ()
 
     @classmethod
     def of(cls, problem: Problem) -> Question:
         goal, names = problem.goal, problem.classifier.classes
         columns = np.flatnonzero(goal.wanted[0]).tolist() if len(goal.wanted) == 1 else []
-        slots = problem.actionable
+        slots = np.flatnonzero(problem.may_move & ~problem.is_lever)
         first = slots[np.unique(problem.slots.feature[slots], return_index=True)[1]]  # of each feature
         return cls(
             wanted=tuple(columns if names is None else [names[i] for i in columns]),
@@ -76,6 +90,8 @@ class Question:
             levers=tuple(_lever(problem, slot) for slot in first.tolist()),
             steps=problem.steps,
             digest=_digest(problem),
+            derived=problem.derived.texts,
+            menu=problem.menu.as_table(),
             quotas=problem.quotas.asked,
         )
 
@@ -86,14 +102,18 @@ class Question:
         return only if isinstance(only, str) else None
 
     def as_table(self) -> dict[str, Any]:
-        """In values that JSON has; without the quotas, which summary.json has in a table of their own."""
-        table = {name: value for name, value in asdict(self).items() if name != "quotas"}
-        return table | {"wanted": list(self.wanted), "levers": [asdict(lever) for lever in self.levers]}
+        """In values that JSON has; without `derived` and `menu` where there is nothing of the kind, and without the
+        quotas, which summary.json has in a table of their own."""
+        table = {key: value for key, value in asdict(self).items() if key not in ("derived", "menu", "quotas")}
+        table |= {"wanted": list(self.wanted), "levers": [lever.as_table() for lever in self.levers]}
+        table |= {"derived": dict(self.derived)} if self.derived else {}
+        return table | ({"menu": dict(self.menu)} if self.menu else {})
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Question:
         levers = tuple(Lever(**lever) for lever in table["levers"])
-        return cls(**{**table, "wanted": tuple(table["wanted"]), "levers": levers})
+        derived = FrozenMap(table.get("derived", {}))
+        return cls(**{**table, "wanted": tuple(table["wanted"]), "levers": levers, "derived": derived})
 
 
 def _digest(problem: Problem) -> str:
@@ -102,6 +122,7 @@ def _digest(problem: Problem) -> str:
     parts = [problem.goal.wanted, limits.lower, limits.upper, limits.direction, slots.feature]
     parts += slots.places(everyone).named
     parts += [problem.quotas.inside] if problem.quotas.asked else []
+    parts += [] if problem.menu.levers is None else [problem.menu.levers.allowed]
     found = hashlib.sha256()
     for part in parts:
         found.update(f"{part.shape} {part.dtype.str} ".encode())
@@ -114,4 +135,7 @@ def _lever(problem: Problem, slot: int) -> Lever:
     own = not ((lower == lower[0]).all() and (upper == upper[0]).all())
     low, high = (None if own or np.isinf(side[0]) else float(side[0]) for side in (lower, upper))
     way = _WAYS[int(problem.limits.direction[slot])]
-    return Lever(problem.cohort.features[problem.slots.feature[slot]], low, high, own, way)
+    grid = problem.grid
+    step = float(grid.step[slot]) if grid.is_rule[slot] else None
+    smallest = float(grid.smallest[slot]) or None
+    return Lever(problem.cohort.features[problem.slots.feature[slot]], low, high, own, way, step, smallest)

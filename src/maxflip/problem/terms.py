@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from maxflip._util.faults import Fault, about
 from maxflip._util.frozen import FrozenMap
 from maxflip._util.messages import did_you_mean, shown
 from maxflip.data.cohort import Cohort
+from maxflip.data.derived import faults_of_budgets
 from maxflip.models import Classifier
 from maxflip.problem.arguments import features_that_draw, read_budgets, read_thrift, size_faults
 from maxflip.problem.budgets import Budget
+from maxflip.problem.menu import Menu
 from maxflip.problem.target import requirement_faults
 
 
@@ -32,18 +34,34 @@ class Terms:
 
 
 def read_terms(
-    classifier: Classifier, cohort: Cohort, *, budgets: Any, thrift: Any, margin: Any, threshold: Any
+    classifier: Classifier,
+    cohort: Cohort,
+    menu: Menu,
+    *,
+    budgets: Any,
+    thrift: Any,
+    margin: Any,
+    threshold: Any,
+    derived: Collection[str] = (),
 ) -> tuple[Terms, list[str | Fault]]:
-    """The arguments of a Problem, and their faults. Where there are any, the terms are for finding more faults only."""
+    """The arguments of a Problem, and their faults. Where there are any, the terms are for finding more faults only.
+
+    derived: features that follow from others
+    """
     faults: list[str | Fault] = [*requirement_faults(margin, threshold, classifier.is_decision)]
     required = 0.0 if faults else float(threshold if threshold is not None else margin)
-    settled, budget_faults = read_budgets(budgets, cohort.features)
+    settled, budget_faults = read_budgets(menu.drawn(budgets, cohort.features), cohort)
     drawing = frozenset(features_that_draw(settled))
     weights, thrift_faults = read_thrift(thrift, settled)
     faults += budget_faults or thrift_faults
+    faults += faults_of_budgets({name: budget.drawing for name, budget in settled.items()}, derived)
     faults += classifier.frozen_faults(cohort.features, drawing)
     faults += size_faults(cohort, drawing)
-    if not budget_faults and not drawing:
+    if not classifier.has_gradients and not drawing <= menu.names:
+        name = sorted(drawing - menu.names)[0]
+        says = f"the model has no gradients, so {name!r} cannot change by any amount. Use actions or choices alone."
+        faults.append(about("budgets", says))
+    if not budget_faults and not drawing and menu.levers is None:
         faults.append(
             about("budgets", "no feature draws on a budget, so nothing can change. Give at least one feature a budget.")
         )
@@ -54,7 +72,7 @@ def read_terms(
 
 
 def with_replaced(known: Mapping[str, Budget], budgets: Any) -> tuple[dict[str, Budget], list[str | Fault]]:
-    """Known budgets with these in their places, and faults. One of which only a number is given keeps cost and uses."""
+    """Known budgets with these in their places, and faults. One of which only a number is given keeps all else."""
     if budgets is not None and not isinstance(budgets, Mapping):
         return dict(known), [about("budgets", f"got {shown(budgets)}; wanted {{name: amount or Budget(...)}}.")]
     found = dict(known)
@@ -63,7 +81,7 @@ def with_replaced(known: Mapping[str, Budget], budgets: Any) -> tuple[dict[str, 
         if isinstance(given, Budget):
             found[name] = given
         elif name in known:
-            found[name] = Budget(given, known[name].uses, known[name].cost)
+            found[name] = replace(known[name], amount=given)
         else:
             faults.append(about("budgets", f"the problem has no budget {name!r}.{did_you_mean(str(name), known)}"))
     return found, faults

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from maxflip.plan.plan import Plan
 from maxflip.report import privacy
+from maxflip.report.actions import actions
 from maxflip.report.answer import answer, wanted
 from maxflip.report.budgets import budgets
 from maxflip.report.convergence import convergence
@@ -54,6 +55,7 @@ def render(plan: Plan, insight: Insight | None = None, people: People = "full") 
         budgets=budgets(plan, fewest),
         quotas=quotas(plan, people),
         frontier=known.frontier and frontier(plan, known.frontier),
+        actions=actions(plan),
         features=features(plan, fewest),
         holding=holding(plan, known.judges) if plan.count >= fewest else None,
         people=people_picked(plan, people),

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 
 from maxflip.plan.plan import Fate, Plan
-from maxflip.problem.budgets import Budget
+from maxflip.problem.budgets import Budget, Ways
+from maxflip.problem.own import Own, Part, of_each
 from maxflip.report import charts
 from maxflip.report.answer import has_worths, price_of
 from maxflip.report.numbers import number, percent, whole
@@ -82,23 +84,26 @@ def _row(plan: Plan, name: str, fewest: int) -> Row:
     counted = number(budget.amount if limited else spent)
     return Row(
         name=isolated(name),
-        pays_for=_pays_for(name, budget, plan.units),
+        pays_for=_pays_for(name, budget, plan),
         bar=charts.bar(spent, budget.amount) if limited else None,
         share=percent(spent, budget.amount),
         spent=number(spent),
         amount=number(budget.amount) if limited else "no limit",
-        unit=unit_of(name, budget, plan.units, one=counted == "1"),
+        unit=unit_of(name, budget, plan.units, one=counted == "1", levers=plan.levers),
         price=_price(plan, name),
         tenth=_tenth(plan, name),
         holds=_holds(plan, name),
-        is_hidden=budget.cost != "count" and 0 < _drawing(plan, name) < fewest,
+        is_hidden=not budget.counts_people and 0 < _drawing(plan, name) < fewest,
     )
 
 
 def _drawing(plan: Plan, name: str) -> int:
-    """Number of people with changes that the budget pays for."""
-    paid = np.isin(plan.slot_features, [plan.features.index(f) for f in uses_of(name, plan.budgets[name])])
-    return int(plan.moves[:, paid].any(axis=1).sum())
+    """Number of people with a fee or with changes that the budget pays for."""
+    budget = plan.budgets[name]
+    paid = np.isin(plan.slot_features, [plan.features.index(f) for f in uses_of(name, budget)])
+    draws = plan.moves[:, paid].any(axis=1) | (of_each(budget.flat, len(plan.fates))[plan.selected] > 0)
+    inside = budget.only.inside[plan.selected] if isinstance(budget.only, Part) else True
+    return int((draws & inside).sum())
 
 
 def _asked(row: Row) -> Markup:
@@ -116,7 +121,7 @@ def _price(plan: Plan, name: str) -> Markup:
     prefix, end = ("at most", ": nobody else is left") if price > left else ("about", "")
     shown = number(min(price, left), 6 if end else 2)
     what = _more_of_what(plan, shown)
-    unit = unit_of(name, plan.budgets[name], plan.units, one=True)
+    unit = unit_of(name, plan.budgets[name], plan.units, levers=plan.levers, one=True)
     return Markup("{} <b>{}</b> {} per {}{}").format(prefix, shown, what, unit or "unit", end)
 
 
@@ -129,7 +134,7 @@ def _tenth(plan: Plan, name: str) -> Markup:
     amount, price = plan.budgets[name].amount, price_of(plan, name)
     if not price or not plan.ceilings or not math.isfinite(amount):
         return Markup("")
-    is_count = plan.budgets[name].cost == "count"
+    is_count = plan.budgets[name].counts_people
     more = float(math.ceil(TENTH * amount)) if is_count else TENTH * amount
     most = plan.at_most({n: b.amount for n, b in plan.budgets.items()} | {name: amount + more})
     is_proved = any(ceiling.proved for ceiling in plan.ceilings)
@@ -161,16 +166,18 @@ def _holds(plan: Plan, name: str) -> Markup:
     if not price or between is None:
         return Markup("")
     low, high = between
-    if plan.budgets[name].cost == "count":  # in whole people
+    if plan.budgets[name].counts_people:  # in whole people
         low, high = math.ceil(low), math.floor(high)
         if low >= high:
             return Markup("")
     valid = Markup("valid for a budget from {} to {}").format(number(low, 3), number(high, 3))
     takes = 1 / price
-    if has_worths(plan) or plan.budgets[name].cost == "count" or plan.budgets[name].amount + takes > high:
+    if has_worths(plan) or plan.budgets[name].counts_people or plan.budgets[name].amount + takes > high:
         return valid
     is_one = (shown := number(takes, 2)) == "1"
-    unit = unit_of(name, plan.budgets[name], plan.units, one=is_one) or ("unit" if is_one else "units")
+    unit = unit_of(name, plan.budgets[name], plan.units, levers=plan.levers, one=is_one) or (
+        "unit" if is_one else "units"
+    )
     return Markup("one more person for about {} {}; {}").format(shown, unit, valid)
 
 
@@ -202,10 +209,10 @@ def is_too_dear(plan: Plan) -> bool:
 
 def _needed(plan: Plan, name: str, drawn: float) -> Markup:
     """12 squared mmHg of bp, of which there is 1"""
-    if plan.budgets[name].cost == "count":
+    if plan.budgets[name].counts_people:
         return Markup("a place of {} (there is none)").format(isolated(name))
     shown = number(drawn, 3)
-    unit = unit_of(name, plan.budgets[name], plan.units, one=shown == "1")
+    unit = unit_of(name, plan.budgets[name], plan.units, levers=plan.levers, one=shown == "1")
     much = (
         Markup("{} {} of {}").format(shown, unit, isolated(name))
         if unit
@@ -239,7 +246,7 @@ def _idle(plan: Plan, names: Sequence[str]) -> Markup:
     """The budgets that do not limit the plan, after "More"."""
     if len(names) > 1:
         return Markup("of any of the other {}").format(whole(len(names)))
-    is_count = plan.budgets[names[0]].cost == "count"
+    is_count = plan.budgets[names[0]].counts_people
     return Markup("places") if is_count else Markup("of {}").format(isolated(names[0]))
 
 
@@ -250,17 +257,28 @@ def _in_words(parts: Sequence[Markup]) -> Markup:
     return Markup("{} and {}").format(Markup(", ").join(parts[:-1]), parts[-1])
 
 
-def uses_of(name: str, budget: Budget) -> dict[str, float]:
-    return {f: w for f, w in (budget.weights or {name: 1.0}).items() if w > 0}
+def uses_of(name: str, budget: Budget) -> dict[str, Any]:
+    """The features whose changes draw on it, with their weights"""
+    if not budget.weights:
+        return {} if budget.cost == "count" else {name: 1.0}
+    return {feature: budget.weights[feature] for feature in budget.drawing}
 
 
-def unit_of(name: str, budget: Budget, units: Mapping[str, str], *, one: bool = False) -> Markup:
-    """The unit in words if all features of the budget have the same unit and weight 1; otherwise empty."""
-    if budget.cost == "count":
+def unit_of(
+    name: str, budget: Budget, units: Mapping[str, str], *, one: bool = False, levers: Collection[str] = ()
+) -> Markup:
+    """The unit in words if all features of the budget have the same unit and weight 1; otherwise empty.
+
+    levers: actions and switches, which have no unit
+    """
+    if budget.counts_people:
         return Markup("person") if one else Markup("people")
     uses = uses_of(name, budget)
+    if any(feature in levers for feature in uses):
+        return Markup("")
     known = {units.get(feature, "") for feature in uses}
-    if set(uses.values()) != {1.0} or budget.is_function or (len(uses) > 1 and (len(known) > 1 or "" in known)):
+    is_plain = all(weight == 1.0 for weight in uses.values()) and budget.fee is None and not budget.is_function
+    if not uses or not is_plain or (len(uses) > 1 and (len(known) > 1 or "" in known)):
         return Markup("")
     return _cost_unit(next(iter(uses)), budget, units, "unit" if one else "units")
 
@@ -271,12 +289,35 @@ def _cost_unit(feature: str, budget: Budget, units: Mapping[str, str], plain: st
     return Markup("squared {}").format(shown) if budget.cost == "squared" else shown
 
 
-def _pays_for(name: str, budget: Budget, units: Mapping[str, str]) -> Markup:
-    if budget.cost == "count":
+def _pays_for(name: str, budget: Budget, plan: Plan) -> Markup:
+    """... and of whom"""
+    parts = [_changes_paid(name, budget, plan)] if budget.cost != "count" else []
+    if budget.cost == "count" or budget.fee is not None:
+        parts.append(_fee(budget))
+    only = Markup("; only of {}").format(isolated(budget.only.name)) if isinstance(budget.only, Part) else Markup("")
+    return Markup("; and ").join(parts) + only
+
+
+def _fee(budget: Budget) -> Markup:
+    if budget.counts_people:
         return Markup("each person picked")
+    if isinstance(budget.flat, Own):
+        return Markup("a fee of each one's own for each person picked")
+    return Markup("{} for each person picked").format(number(budget.flat, 6))
+
+
+def _changes_paid(name: str, budget: Budget, plan: Plan) -> Markup:
     uses = uses_of(name, budget)
     if not uses:
         return Markup("nothing")
+    whole_ones = [Markup("{} for each {}").format(_weight(w), isolated(f)) for f, w in uses.items() if f in plan.levers]
+    free = {f: w for f, w in uses.items() if f not in plan.levers}
+    parts = [_for_changes(name, budget, free, plan.units)] if free else []
+    return Markup("; ").join([*parts, *([listed(whole_ones, MOST_USES)] if whole_ones else [])])
+
+
+def _for_changes(name: str, budget: Budget, uses: Mapping[str, Any], units: Mapping[str, str]) -> Markup:
+    """uses: weights of features that change by amounts"""
     if budget.is_function:
         function = isolated(budget.cost_name.removeprefix("function "))
         return Markup("changes, by the function {}: {}").format(
@@ -285,14 +326,20 @@ def _pays_for(name: str, budget: Budget, units: Mapping[str, str]) -> Markup:
     squared = "squared " if budget.cost == "squared" else ""
     if list(uses) == [name] and uses[name] == 1.0:
         return Markup("{}changes of this feature").format(squared)
-    if set(uses.values()) == {1.0}:
+    if all(weight == 1.0 for weight in uses.values()):
         parts = [isolated(f) for f in uses]
     else:
         parts = [
-            Markup("{} per {} of {}").format(number(w, 3), _cost_unit(f, budget, units, "unit"), isolated(f))
+            Markup("{} per {} of {}").format(_weight(w), _cost_unit(f, budget, units, "unit"), isolated(f))
             for f, w in uses.items()
         ]
     return Markup("{}changes: {}").format(squared, listed(parts, MOST_USES))
+
+
+def _weight(weight: Any) -> Markup:
+    if isinstance(weight, Ways):
+        return Markup("{} up and {} down").format(_weight(weight.up), _weight(weight.down))
+    return Markup("each one's own") if isinstance(weight, Own) else Markup(number(weight, 3))
 
 
 def listed(parts: Sequence[Markup], most: int, between: str = ", ") -> Markup:
@@ -302,7 +349,11 @@ def listed(parts: Sequence[Markup], most: int, between: str = ", ") -> Markup:
 
 
 def _example(plan: Plan, names: Sequence[str]) -> Markup | None:
-    squared = [n for n in names if plan.budgets[n].cost == "squared"]
+    squared = [
+        n
+        for n in names
+        if plan.budgets[n].cost == "squared" and not plan.levers.keys() >= uses_of(n, plan.budgets[n]).keys()
+    ]
     if not squared:
         return None
     for name in squared:

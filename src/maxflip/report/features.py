@@ -46,13 +46,15 @@ def features(plan: Plan, fewest: int = 1) -> Features:
     """Sorted by people changed, ties in the job's order. Amounts of fewer than `fewest` people are hidden."""
     slots = [np.flatnonzero(plan.slot_features == i) for i in range(len(plan.features))]
     changed = np.array([np.count_nonzero(plan.moves[:, of_it].any(axis=1)) for of_it in slots])
+    amounts = np.array([name not in plan.levers for name in plan.features])
     order = np.argsort(-changed, kind="stable")
-    order = order[changed[order] > 0]
+    order = order[(changed > 0)[order] & amounts[order]]
+    following = [] if plan.implied is None else plan.implied.feature.tolist()
     rows = [_row(plan, plan.features[i], largest(plan.moves[:, slots[i]]), fewest) for i in order[:MOST_ROWS]]
     return Features(
         rows=rows,
         more=max(0, len(order) - MOST_ROWS),
-        unchanged=len(plan.features) - len(order),
+        unchanged=int(amounts.sum()) - len({*order.tolist(), *following}),
         is_of_steps=plan.places.has_steps,
         has_hidden=any(row.strip is None for row in rows),
     )

@@ -16,6 +16,7 @@ from maxflip._util.types import Floats
 from maxflip.plan.plan import Plan
 from maxflip.report.answer import has_worths, required_confidence
 from maxflip.report.features import decimals_of, largest
+from maxflip.report.follows import Follows
 from maxflip.report.numbers import change_of, fixed, number, percent
 from maxflip.report.privacy import pseudonyms
 from maxflip.report.texts import isolated, shortened
@@ -41,6 +42,7 @@ class Row:
     worth: str | None
     changes: Sequence[Markup]
     more: int
+    follows: Sequence[Markup]
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def people(plan: Plan, kind: People) -> PeoplePicked | None:
         total=plan.count,
         listed=len(order),
         held=held,
-        is_cut=bool((np.count_nonzero(plan.moves[order], axis=1) > held).any()),
+        is_cut=bool((np.count_nonzero(plan.moves[order], axis=1) > held).any()) or picked.follows.most(order) > held,
         has_worths=picked.has_worths,
         has_ahead=picked.asked is not None,
         has_unlimited=any(math.isinf(budget.amount) for budget in plan.budgets.values()),
@@ -96,10 +98,13 @@ class _Picked:
         self.of_slots = plan.slot_features
         self.with_time = plan.places.tell_times(plan.moves)
         self.decimals, self.reach = _looks(plan)
-        self.shares = _shares(plan, plan.moves[order])
+        self.follows = Follows(plan)
+        for i, decimals in self.follows.decimals.items():
+            self.decimals[i], self.reach[i] = decimals, self.follows.reach[i]
+        self.shares = _shares(plan, order)
         self.budgets = list(plan.budgets)
-        self.drawn = _drawn(plan, plan.moves[order])
-        counted = np.array([plan.budgets[name].cost == "count" for name in self.budgets], dtype=bool)
+        self.drawn = _drawn(plan, order)
+        counted = np.array([plan.budgets[name].counts_people for name in self.budgets], dtype=bool)
         costs = np.where(counted | np.isnan(self.drawn), -1.0, self.drawn)
         self.of = costs.argmax(axis=1) if len(self.budgets) else np.zeros(len(order), dtype=np.int64)
         self.cost = costs.max(axis=1, initial=-1.0)
@@ -122,11 +127,14 @@ class _Picked:
             worth=number(float(plan.worths[j])) if self.has_worths else None,
             changes=[self._change(k, int(i)) for i in columns[:MOST_CHANGES]],
             more=max(0, len(columns) - MOST_CHANGES),
+            follows=[self.follows.sentence(row) for row in self.follows.of(int(self.order[k]), MOST_CHANGES)],
         )
 
     def _change(self, k: int, slot: int) -> Markup:
         plan, c = self.plan, self.order[k]
         feature = plan.features[self.of_slots[slot]]
+        if feature in plan.levers:
+            return isolated(feature, 60)
         decimals = self.decimals[self.of_slots[slot]]
         before, after, change = change_of(float(plan.before[c, slot]), float(plan.moves[c, slot]), decimals)
         stands = plan.places.columns(c, slot)
@@ -139,7 +147,7 @@ class _Picked:
     def data(self, held: int) -> dict[str, Any]:
         plan = self.plan
         changed = [self.columns(k) for k in range(len(self.order))]
-        used = sorted({int(i) for c in changed for i in self.of_slots[c[:held]]})
+        used = sorted({int(i) for c in changed for i in self.of_slots[c[:held]]} | self.follows.decimals.keys())
         place = {feature: n for n, feature in enumerate(used)}
         return {
             "steps": plan.places.has_steps,
@@ -150,6 +158,7 @@ class _Picked:
                     shortened(plan.units.get(plan.features[i], ""), 30),
                     self.decimals[i],
                     _short(self.reach[i]),
+                    plan.levers.get(plan.features[i]),
                 ]
                 for i in used
             ],
@@ -167,7 +176,14 @@ class _Picked:
             else None,
             "more": [max(0, len(c) - held) for c in changed],
             "changes": [self._numbers(k, c[:held], place) for k, c in enumerate(changed)],
+            **({} if plan.implied is None else {"follows": self._following(held, place)}),
         }
+
+    def _following(self, held: int, place: dict[int, int]) -> list[list[Any]]:
+        """The same of what follows from them, without times."""
+        people = [self.follows.of(int(c), held) for c in self.order]
+        each = [[number for row in rows for number in self.follows.numbers(row, place)] for rows in people]
+        return [[_short(v) if isinstance(v, float) else v for v in one] for one in each]
 
     def _numbers(self, k: int, columns: NDArray[np.int64], place: dict[int, int]) -> list[Any]:
         """(feature, [step, time,] before, change) of each change, flattened into one list per person to save space."""
@@ -197,20 +213,24 @@ def _amounts(plan: Plan) -> Floats:
     return np.asarray(np.where(np.isinf(ledger.amounts), spent, ledger.amounts))
 
 
-def _shares(plan: Plan, moves: Floats) -> Floats:
+def _shares(plan: Plan, picked: NDArray[np.int64]) -> Floats:
     """(rows, K): sum of the budget shares that each change uses"""
-    ledger, amounts = plan.ledger, _amounts(plan)
+    moves, amounts = plan.moves[picked], _amounts(plan)
+    weights = plan.ledger.weights(plan.selected[picked])
     with np.errstate(all="ignore"):
         weight = np.where(amounts > 0, 1 / amounts, 0.0)
-        shares = (weight @ ledger.squared) * moves**2 + (weight @ ledger.absolute) * np.abs(moves)
+        squared, absolute = (
+            np.where(moves > 0, weight @ up, weight @ down) for up, down in zip(weights.up, weights.down, strict=True)
+        )
+        shares = squared * moves**2 + absolute * np.abs(moves)
     return _steady(np.nan_to_num(shares))
 
 
-def _drawn(plan: Plan, moves: Floats) -> Floats:
+def _drawn(plan: Plan, picked: NDArray[np.int64]) -> Floats:
     """(rows, m): share of each budget that a person uses; NaN for budgets that are functions"""
     ledger, amounts = plan.ledger, _amounts(plan)
-    unknown = np.full((len(moves), len(ledger.functions)), math.nan)
-    drawn = ledger.consumption(moves, unknown)
+    unknown = np.full((len(picked), len(ledger.functions)), math.nan)
+    drawn = ledger.consumption(plan.moves[picked], unknown, plan.selected[picked])
     with np.errstate(all="ignore"):
         return _steady(np.where(amounts > 0, drawn / amounts, 0.0))
 

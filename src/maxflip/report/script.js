@@ -98,17 +98,36 @@
     return found;
   }
 
+  /** Values that follow from the changes: what changesOf gives, without times. */
+  function followsOf(person) {
+    const flat = data.follows ? data.follows[person] : [];
+    const width = data.steps ? 4 : 3;
+    const found = [];
+    for (let i = 0; i < flat.length; i += width) {
+      const [before, after] = [flat[i + width - 2], flat[i + width - 1]];
+      found.push({ feature: flat[i], step: data.steps ? flat[i + 1] : null, before, after, by: after - before });
+    }
+    return found;
+  }
+
   function place(change) {
     if (!data.steps) return "";
     return [`step ${change.step}`, ...(data.times ? [`time ${brief(change.time, 6)}`] : [])].join(", ");
   }
 
   function sentence(change) {
-    const [name, unit] = data.features[change.feature];
+    const [name, unit, , , action] = data.features[change.feature];
+    if (action !== null) return make("li", {}, isolated(name));
     const [before, after, by] = wording(change);
     const where = data.steps ? `, ${place(change)}` : "";
     const amount = make("i", {}, `(${by}`, ...(unit ? [" ", isolated(unit)] : []), ")");
     return make("li", {}, isolated(name), `${where} ${before} → ${after} `, amount);
+  }
+
+  function following(value) {
+    const [before, after] = wording(value);
+    const where = data.steps ? `, step ${value.step}` : "";
+    return make("li", { class: "soft" }, "follows: ", isolated(data.features[value.feature][0]), `${where} ${before} → ${after}`);
   }
 
   // The table
@@ -136,6 +155,7 @@
         const rest = changes.length - NAMED + data.more[person];
         const list = make("ul", { class: "changes" }, ...changes.slice(0, NAMED).map(sentence));
         if (rest > 0) list.append(make("li", { class: "soft" }, `and ${rest.toLocaleString("en")} more`));
+        list.append(...followsOf(person).slice(0, NAMED).map(following));
         made.append(make("td", { class: "what" }, list));
       }
     }
@@ -159,7 +179,8 @@
   function search() {
     const wanted = $("people-search").value.trim().toLowerCase();
     const features = new Set(data.features.flatMap(([name], i) => (name.toLowerCase().includes(wanted) ? [i] : [])));
-    const fits = (p) => data.ids[p].toLowerCase().includes(wanted) || data.changes[p].some((v, i) => i % stride === 0 && features.has(v));
+    const follows = (p) => followsOf(p).some((value) => features.has(value.feature));
+    const fits = (p) => data.ids[p].toLowerCase().includes(wanted) || data.changes[p].some((v, i) => i % stride === 0 && features.has(v)) || follows(p);
     shown = wanted ? order.filter(fits) : order;
     page = 0;
     const people = count === 1 ? "person" : "people";
@@ -187,7 +208,7 @@
     $("person-name").replaceChildren(isolated(data.ids[person]));
     $("person-back").disabled = at <= 0;
     $("person-next").disabled = at === shown.length - 1;
-    $("person-body").replaceChildren(...summary(person), ...(data.steps ? overTime(person) : asBars(person)), ...draws(person));
+    $("person-body").replaceChildren(...summary(person), ...(data.steps ? overTime(person) : asBars(person)), ...implied(person), ...draws(person));
     if (!$("person").open) $("person").showModal();
     $("person").scrollTop = 0;
     $("person-name").focus();
@@ -214,12 +235,23 @@
 
   function asBars(person) {
     const rows = changesOf(person).map((change) => {
-      const [name, unit] = data.features[change.feature];
+      const [name, unit, , , action] = data.features[change.feature];
+      if (action !== null) return make("tr", {}, make("th", { scope: "row" }, isolated(name)), make("td", { colspan: 4 }, action));
       const [before, after, by] = wording(change);
       const cells = [before, after, by].map((text) => make("td", { class: "n" }, text));
       return make("tr", {}, make("th", { scope: "row" }, isolated(name), ...(unit ? [small(isolated(unit))] : [])), make("td", { class: "way" }, swing(change)), ...cells);
     });
     return [headed("What changes. A full-length bar is the largest change of that feature among all people picked.", ["Feature", DIRECTION, "Before", "After", "Change"], rows), ...rest(person)];
+  }
+
+  function implied(person) {
+    const rows = followsOf(person).map((value) => {
+      const [name, unit] = data.features[value.feature];
+      const beside = data.steps ? `step ${value.step}` : unit;
+      const cells = wording(value).map((text) => make("td", { class: "n" }, text));
+      return make("tr", {}, make("th", { scope: "row" }, isolated(name), ...(beside ? [small(isolated(beside))] : [])), ...cells);
+    });
+    return rows.length ? [headed("What follows from these changes", ["Feature", "Before", "After", "Change"], rows)] : [];
   }
 
   function rest(person) {

@@ -43,7 +43,7 @@ def cheapest_flips(problem: Problem, rows: Rows, prices: FeaturePrices) -> Flips
     else:
         best = gradient.search(surface)
         change, found, unreachable = best.change, best.found, torch.zeros_like(best.found)
-        if problem.scenarios.step is not None:
+        if not problem.grid.is_free:
             at = torch.nonzero(found).flatten()
             change[at], found[at] = onto_grid(surface, change[at], at)
     changes = np.zeros((len(rows), problem.width))

@@ -91,8 +91,7 @@ def _needs_relaxing(
     w[:, -1, -1] = torch.where(torch.isfinite(here.h), -here.h, 0.0).amax(dim=1) / typical
     units = torch.cat([unit, typical[:, None]], dim=1), typical
     without_t = Terms(
-        squared=pad(terms.squared, (0, 1)),
-        absolute=pad(terms.absolute, (0, 1), value=1.0),
+        rates=terms.rates.with_another(squared=0.0, absolute=1.0),
         low=pad(terms.low, (0, 1)),
         high=pad(terms.high, (0, 1)),
     )

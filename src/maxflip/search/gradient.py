@@ -24,7 +24,6 @@ from dataclasses import dataclass
 
 import torch
 
-from maxflip.search.halfspace import cheapest_into_halfspace, cost
 from maxflip.search.last_resort import LastResort
 from maxflip.search.prices import FeaturePrices
 from maxflip.search.settings import GRADIENT, Gait
@@ -61,7 +60,7 @@ def search(surface: Surface, start: torch.Tensor | None = None) -> Best:
     everyone = torch.arange(len(surface.low), device=surface.low.device)
     if start is not None:
         point = start.clamp(surface.low, surface.high)
-        best.record(everyone, point, _price(surface, point), surface.margin(point, everyone))
+        best.record(everyone, point, surface.cost(point, everyone), surface.margin(point, everyone))
     new = everyone[~best.found]
     explore(surface, best, new)
     follow(surface, best, new[best.found[new]], among=everyone[best.found])
@@ -79,9 +78,8 @@ def explore(surface: Surface, best: Best, at: torch.Tensor) -> None:
         other = Best.none(surface.low)
         _first(fair, other, lost)
         found = lost[other.found[lost]]
-        best.record(
-            found, other.change[found], _price(surface, other.change[found]), torch.zeros_like(best.cost[found])
-        )
+        change = other.change[found]
+        best.record(found, change, surface.cost(change, found), torch.zeros_like(best.cost[found]))
         _try_leaders(surface, best, lost[~best.found[lost]], among=found)
     climbed = climbed[_is_limited(surface)[climbed] | ~best.found[climbed]]
     if len(climbed):
@@ -93,7 +91,7 @@ def refine(surface: Surface, best: Best, at: torch.Tensor) -> None:
     """Cheaper flips for `at`, which have one each: stage 5."""
     _bisect(surface, best, at, GRADIENT.rough_bisections)
     flip = best.change[at] * (1 - GRADIENT.refine.rate[0])
-    _walk(surface, best, at, flip, surface.metric(flip), GRADIENT.refine)
+    _walk(surface, best, at, flip, surface.metric(flip, at), GRADIENT.refine)
     _descend(surface, best, best.change.clone(), at, GRADIENT.descents)
     _bisect(surface, best, at, GRADIENT.close_bisections)
 
@@ -101,10 +99,10 @@ def refine(surface: Surface, best: Best, at: torch.Tensor) -> None:
 def touch_up(surface: Surface, best: Best, at: torch.Tensor, gait: Gait) -> None:
     """Cheaper flips for those of `at` whose flip lies in a crease of the surface, where descents stall."""
     flat = _onto_tangent_plane(surface, best.change[at], at)
-    at = at[_price(surface, flat) < (1 - GRADIENT.creased) * best.cost[at]]
+    at = at[surface.cost(flat, at) < (1 - GRADIENT.creased) * best.cost[at]]
     _bisect(surface, best, at, GRADIENT.brief_bisections)
     flip = best.change[at] * (1 - gait.rate[0])
-    _walk(surface, best, at, flip, surface.metric(flip), gait)
+    _walk(surface, best, at, flip, surface.metric(flip, at), gait)
     _bisect(surface, best, at, GRADIENT.rough_bisections)
 
 
@@ -116,10 +114,6 @@ def track(surface: Surface, best: Best, at: torch.Tensor, start: torch.Tensor, s
     _stretch(surface, best, d, at)
 
 
-def _price(surface: Surface, d: torch.Tensor) -> torch.Tensor:
-    return cost(d, surface.squared, surface.absolute)
-
-
 def _first(surface: Surface, best: Best, at: torch.Tensor) -> torch.Tensor:
     """Walk from the start; samples that have not crossed lengthen their change, then climb. Returns those that had to
     climb."""
@@ -129,8 +123,8 @@ def _first(surface: Surface, best: Best, at: torch.Tensor) -> torch.Tensor:
     m, g = surface.margin_and_gradient(origin, at)
     away = (-m).clamp_min(GRADIENT.smallest).nan_to_num(posinf=1.0)
     low, high = surface.low[at], surface.high[at]
-    flat = cheapest_into_halfspace(g, away, surface.squared, surface.absolute, low, high)
-    weight = surface.metric(origin, typical_cost=_price(surface, flat.change))
+    flat = surface.into_halfspace(g, away, at)
+    weight = surface.metric(g, at, typical_cost=surface.cost(flat.change, at))
     pull = g / weight
     size = pull.norm(dim=1, keepdim=True).clamp_min(GRADIENT.smallest)
     first = GRADIENT.first_radius * away[:, None] * (pull / weight) / size**2
@@ -164,7 +158,7 @@ def _walk(
     low, high = surface.low[at], surface.high[at]
     for k in range(gait.steps):
         m, g = surface.margin_and_gradient(d, at)
-        best.record(at, d, _price(surface, d), m)
+        best.record(at, d, surface.cost(d, at), m)
         stride, rate = gait.at(k)
         length = (weight * d).norm(dim=1, keepdim=True)
         shortest = torch.minimum((weight * best.change[at]).norm(dim=1, keepdim=True), length)
@@ -173,7 +167,7 @@ def _walk(
         d = d + stride * radius * (pull / weight) / pull.norm(dim=1, keepdim=True).clamp_min(GRADIENT.smallest)
         d = d * (radius / (weight * d).norm(dim=1, keepdim=True).clamp_min(GRADIENT.smallest))
         d = d.clamp(low, high)
-    best.record(at, d, _price(surface, d), surface.margin(d, at))
+    best.record(at, d, surface.cost(d, at), surface.margin(d, at))
     return d
 
 
@@ -184,7 +178,7 @@ def _try_leaders(surface: Surface, best: Best, at: torch.Tensor, among: torch.Te
     for leader in _leaders(best, among):
         for factor in GRADIENT.leader_multiples:
             point = (factor * best.change[leader]).expand(len(at), -1).clamp(surface.low[at], surface.high[at])
-            best.record(at, point, _price(surface, point), surface.margin(point, at))
+            best.record(at, point, surface.cost(point, at), surface.margin(point, at))
         at = at[~best.found[at]]
         if not len(at):
             return
@@ -206,15 +200,16 @@ def follow(
     """
     if not len(at) or len(among) < 2:
         return
-    weight = surface.metric(torch.zeros_like(surface.low[:1]), typical_cost=best.cost[among].median()[None])
+    everyone = torch.arange(len(best.cost), device=at.device)
+    weight = surface.metric(best.change, everyone, typical_cost=best.cost[among].median()[None])
     enough = best.cost if worth is None else torch.minimum(best.cost, worth)
     start = most_promising(surface, best, at, among, weight, enough)
     if worth is not None:
-        promised = _price(surface, _onto_tangent_plane(surface, start, at))
+        promised = surface.cost(_onto_tangent_plane(surface, start, at), at)
         pays = promised < torch.minimum(GRADIENT.promising * best.cost, worth)[at]
         at, start = at[pays], start[pays]
     own = Best.none(surface.low)  # with the flips of this walk alone: `best` would soon pull the radius to the old flip
-    _walk(surface, own, at, start, weight.expand(len(at), -1), GRADIENT.follow)
+    _walk(surface, own, at, start, weight[at] if len(weight) > 1 else weight.expand(len(at), -1), GRADIENT.follow)
     best.record(at, own.change[at], own.cost[at], torch.where(own.found[at], 0.0, -1.0))
 
 
@@ -231,7 +226,7 @@ def most_promising(
     for leader in _leaders(best, among):
         point = (GRADIENT.leader_length * length[at] * unit[leader]).clamp(surface.low[at], surface.high[at])
         m = surface.margin(point, at)
-        best.record(at, point, _price(surface, point), m)
+        best.record(at, point, surface.cost(point, at), m)
         promising = (m > highest) & (at != leader)
         highest = torch.where(promising, m, highest)
         start = torch.where(promising[:, None], point, start)
@@ -241,8 +236,7 @@ def most_promising(
 def _onto_tangent_plane(surface: Surface, d: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
     """(b, A): the cheapest changes onto the tangent plane of the surface at d (b, A)."""
     m, g = surface.margin_and_gradient(d, at)
-    low, high = surface.low[at], surface.high[at]
-    return cheapest_into_halfspace(g, (g * d).sum(dim=1) - m, surface.squared, surface.absolute, low, high).change
+    return surface.into_halfspace(g, (g * d).sum(dim=1) - m, at).change
 
 
 def _descend(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor, steps: int) -> None:
@@ -253,11 +247,11 @@ def _descend(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor, st
             return
         here = d[at]
         m, g = surface.margin_and_gradient(here, at)
-        price = _price(surface, here)
+        price = surface.cost(here, at)
         best.record(at, here, price, m)
         r = torch.where(torch.isfinite(m), (g * here).sum(dim=1) - m, 0.0)
-        step = cheapest_into_halfspace(g, r, surface.squared, surface.absolute, surface.low[at], surface.high[at])
-        goal_price = _price(surface, step.change)
+        step = surface.into_halfspace(g, r, at)
+        goal_price = surface.cost(step.change, at)
         beyond = GRADIENT.merit_weight_beyond * goal_price / m.abs().clamp_min(GRADIENT.smallest)
         steep = torch.where(step.reachable, GRADIENT.merit_weight * step.nu, beyond)
         weight[at] = torch.maximum(weight[at], torch.where(torch.isfinite(steep), steep, 0.0))
@@ -299,7 +293,7 @@ def _line_search(
     for _ in range(GRADIENT.halvings + 1):
         point = here[open_] + length * move[open_]
         m = surface.margin(point, at[open_])
-        price = _price(surface, point)
+        price = surface.cost(point, at[open_])
         best.record(at[open_], point, price, m)
         ok = price + weight[open_] * (-m).clamp_min(0.0) < merit[open_]
         taken = open_[ok]
@@ -316,12 +310,12 @@ def _stretch(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor) ->
     """Lengthen changes d[at] that end just before the surface, as long as they cost less than the known flip."""
     for factor in GRADIENT.stretches:
         point = ((1.0 + factor) * d[at]).clamp(surface.low[at], surface.high[at])
-        pays = _price(surface, point) < best.cost[at]
+        pays = surface.cost(point, at) < best.cost[at]
         at, point = at[pays], point[pays]
         if not len(at):
             return
         m = surface.margin(point, at)
-        best.record(at, point, _price(surface, point), m)
+        best.record(at, point, surface.cost(point, at), m)
         at = at[m < 0]
 
 
@@ -337,16 +331,16 @@ def _climb(surface: Surface, best: Best, d: torch.Tensor, at: torch.Tensor) -> N
             return
         here = d[at]
         m, g = surface.margin_and_gradient(here, at)
-        best.record(at, here, _price(surface, here), m)
+        best.record(at, here, surface.cost(here, at), m)
         low, high = surface.low[at] - here, surface.high[at] - here
-        step = cheapest_into_halfspace(g, -GRADIENT.climb_overshoot * m, surface.squared, surface.absolute, low, high)
+        step = surface.into_halfspace(g, -GRADIENT.climb_overshoot * m, at, low, high)
         d[at] = (here + step.change).clamp(surface.low[at], surface.high[at])
         moves = (step.change != 0).any(dim=1) & torch.isfinite(d[at]).all(dim=1)
         rose[at] = torch.where(m > highest[at], rose[at].clamp_min(k), rose[at])
         highest[at] = torch.maximum(highest[at], m)
         at = at[~best.found[at] & moves & (k - rose[at] < GRADIENT.climb_patience)]
     if len(at):
-        best.record(at, d[at], _price(surface, d[at]), surface.margin(d[at], at))
+        best.record(at, d[at], surface.cost(d[at], at), surface.margin(d[at], at))
 
 
 def _bisect(surface: Surface, best: Best, at: torch.Tensor, times: int) -> None:
@@ -360,6 +354,6 @@ def _bisect(surface: Surface, best: Best, at: torch.Tensor, times: int) -> None:
         middle = (fails + passes) / 2
         point = middle[:, None] * flip
         m = surface.margin(point, at)
-        best.record(at, point, _price(surface, point), m)
+        best.record(at, point, surface.cost(point, at), m)
         passes = torch.where(m >= 0, middle, passes)
         fails = torch.where(m >= 0, fails, middle)

@@ -1,7 +1,9 @@
-"""Flips whose values are on the grid of `Rounded`, near the cheapest flips d without rounding.
+"""Flips that keep the rules of single changes (`problem.grid`: steps and smallest sizes), near the cheapest flips d
+without them.
 
-1. Round each value to its nearest multiple. For squared prices this is the best rounding of value i if the others can
-   compensate: at the optimum nu |g_i| = 2 s_i d_i, so cost - nu m changes by s_i (z_i - d_i)^2.
+1. Round each value to its nearest multiple, and each change that is too small to 0 or to the smallest one. For squared
+   prices this is the best rounding of value i if the others can compensate: at the optimum nu |g_i| = 2 s_i d_i, so
+   cost - nu m changes by s_i (z_i - d_i)^2.
 2. While the sample fails, raise m at least cost: move coarse values to their next multiple, or all others together to
    the tangent plane of m. A value is coarse if its spacing changes m by more than a tenth of what is missing. If that
    finds no flip, round longer changes in the same direction.
@@ -15,7 +17,6 @@ from __future__ import annotations
 
 import torch
 
-from maxflip.search.halfspace import cheapest_into_halfspace, cost
 from maxflip.search.settings import GRID
 from maxflip.search.surface import Surface
 
@@ -47,17 +48,21 @@ def onto_grid(surface: Surface, d: torch.Tensor, at: torch.Tensor) -> tuple[torc
 
 
 class _Grid:
-    """The grid of the samples `at`.   start, low, high (b, A)   spacing (A,): 0 for values that are not rounded"""
+    """The grid of the samples `at`.   low, high (b, A)   spacing (A,): 0 for values without steps
+
+    base (b, A): base + d is a whole number of spacings where d is on the grid: the start, or 0 where steps begin there
+    least (A,): the smallest size of a change that is not 0; 0 where there is none
+    """
 
     def __init__(self, surface: Surface, at: torch.Tensor) -> None:
         problem, rows = surface.problem, surface.rows[at.cpu().numpy()]
         device, columns = surface.low.device, problem.actionable
-        if problem.scenarios.step is None:
-            raise ValueError("no value is to be rounded")
+        start = problem.start[rows]
         self.surface, self.at, self.rows = surface, at, rows
-        self.start = torch.tensor(problem.start[rows][:, columns], device=device)
-        self.spacing = torch.tensor(problem.scenarios.step[columns], device=device)
-        self.low, self.high = surface.low[at], surface.high[at]
+        self.base = torch.tensor((start - problem.grid.origin(start))[:, columns], device=device)
+        self.spacing = torch.tensor(problem.grid.step[columns], device=device)
+        self.least = torch.tensor(problem.grid.least[columns], device=device)
+        self.low, self.high, self.rates = surface.low[at], surface.high[at], surface.rates.of(at)
 
     def nearest(self, d: torch.Tensor, who: torch.Tensor) -> torch.Tensor:
         """d (b, A) of the samples `who`, rounded as it would be stored."""
@@ -67,29 +72,42 @@ class _Grid:
         return torch.tensor(problem.settle(self.rows[who.cpu().numpy()], full.numpy())[:, columns], device=d.device)
 
     def _next(self, d: torch.Tensor, who: torch.Tensor, sign: torch.Tensor) -> torch.Tensor:
-        """(b, A): the change to the next multiple in the direction `sign` (-1, 0, 1), NaN if that is outside the box.
+        """(b, A): the change to the next point in the direction `sign` (-1, 0, 1), NaN if there is none inside the box.
 
-        A change never reverses its sign: it becomes 0 instead.
+        A change never reverses its sign: it becomes 0 instead. So does one that would become too small; one from 0 is
+        large enough.
         """
         spacing = torch.where(self.spacing > 0, self.spacing, 1.0)
-        place = (self.start[who] + d) / spacing
+        place = (self.base[who] + d) / spacing
         from_start = torch.where(sign > 0, (place + GRID.on_a_multiple).floor(), (place - GRID.on_a_multiple).ceil())
-        there = (torch.where(d == 0, from_start, place.round()) + sign) * spacing - self.start[who]
+        there = (torch.where(d == 0, from_start, place.round()) + sign) * spacing - self.base[who]
+        there = torch.where(self.spacing > 0, there, torch.where(d == 0, sign * self.least, 0.0 * d))
         there = torch.where(there * d < 0, 0.0, there)
+        too_small = there.abs() < self.least * (1 - GRID.on_a_multiple)
+        there = torch.where(too_small, torch.where(d == 0, self._smallest(who, sign), 0.0), there)
         room = GRID.on_a_multiple * spacing
-        inside = (there >= self.low[who] - room) & (there <= self.high[who] + room) & (self.spacing > 0) & (sign != 0)
+        inside = (there >= self.low[who] - room) & (there <= self.high[who] + room)
+        inside &= (sign != 0) & (there != d) & ((self.spacing > 0) | (self.least > 0))
         return torch.where(inside, there.clamp(self.low[who], self.high[who]), torch.nan)
 
-    def _cost(self, d: torch.Tensor) -> torch.Tensor:
+    def _smallest(self, who: torch.Tensor, sign: torch.Tensor) -> torch.Tensor:
+        """(b, A): the smallest change in the direction `sign` that is large enough, on the grid where there is one"""
+        spacing = torch.where(self.spacing > 0, self.spacing, 1.0)
+        place = (self.base[who] + sign * self.least) / spacing
+        beyond = torch.where(sign > 0, (place - GRID.on_a_multiple).ceil(), (place + GRID.on_a_multiple).floor())
+        return torch.where(self.spacing > 0, beyond * spacing - self.base[who], sign * self.least)
+
+    def _cost(self, d: torch.Tensor, who: torch.Tensor) -> torch.Tensor:
         """(b, A): s_i d_i^2 + l_i |d_i|"""
-        return self.surface.squared * d**2 + self.surface.absolute * d.abs()
+        squared, absolute = self.rates.of(who).along(d)
+        return squared * d**2 + absolute * d.abs()
 
     def raised(self, d: torch.Tensor, who: torch.Tensor, m: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
         """d (b, A) moved towards the tangent plane of m, each coarse value to its next multiple at most."""
         lacks = (-m).nan_to_num(posinf=1.0).clamp_min(1e-300)
         there = self._next(d, who, g.sign())
         gain = (g * (there - d)).nan_to_num(nan=0.0)
-        extra = torch.where(gain > 0, self._cost(there) - self._cost(d), torch.inf)
+        extra = torch.where(gain > 0, self._cost(there, who) - self._cost(d, who), torch.inf)
         rate = extra / torch.minimum(gain, lacks[:, None])  # cost of one unit of m
         rate, order = torch.where(gain > 0, rate, torch.inf).sort(dim=1, stable=True)
         before = gain.gather(1, order).cumsum(dim=1) - gain.gather(1, order)
@@ -106,15 +124,15 @@ class _Grid:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Change m by more_m (b,), moving only values that are not coarse: the changes (b, A), and the additional cost,
         inf if they cannot."""
-        surface = self.surface
-        free = g.abs() * self.spacing <= GRID.fine * more_m.abs()[:, None]
+        free = (g.abs() * self.spacing <= GRID.fine * more_m.abs()[:, None]) & ((d != 0) | (self.least == 0))
         own = torch.where(free, g, 0.0)
         if not bool((own != 0).any()):
             return d, torch.full_like(more_m, torch.inf)
         wanted = more_m + (own * d).sum(dim=1)
-        flip = cheapest_into_halfspace(own, wanted, surface.squared, surface.absolute, self.low[who], self.high[who])
+        flip = self.surface.into_halfspace(own, wanted, self.at[who])
         filled = self.nearest(torch.where(free, flip.change, d), who)
-        more = cost(filled, surface.squared, surface.absolute) - cost(d, surface.squared, surface.absolute)
+        rates = self.rates.of(who)
+        more = rates.cost(filled) - rates.cost(d)
         return filled, torch.where(flip.reachable & (own != 0).any(dim=1), more, torch.inf)
 
     def lower(self, d: torch.Tensor, who: torch.Tensor) -> None:
@@ -130,7 +148,7 @@ class _Grid:
                 m, g = self.surface.margin_and_gradient(d[who], self.at[who])
             there = self._next(d[who], who, -d[who].sign())
             loses = (g * (d[who] - there)).nan_to_num(nan=torch.inf)
-            saves = (self._cost(d[who]) - self._cost(there)).nan_to_num(nan=0.0)
+            saves = (self._cost(d[who], who) - self._cost(there, who)).nan_to_num(nan=0.0)
             saves = torch.where(loses <= m[:, None], saves, 0.0)
             most, which = saves.max(dim=1)
             less = d[who].scatter(1, which[:, None], there.gather(1, which[:, None]))

@@ -43,14 +43,15 @@ def cheapest_into_halfspace(
     low: torch.Tensor,
     high: torch.Tensor,
 ) -> HalfspaceFlip:
-    """g, low, high (B, F)   r (B,)   squared, absolute (F,) prices >= 0"""
+    """g, low, high (B, F)   r (B,)   squared, absolute: prices >= 0 of changes in the direction of g, (F,) or (B, F)"""
     if bool((absolute > 0).any()) or bool((squared == 0).any()):
         return _by_breakpoints(g, r, squared, absolute, low, high)
     plain = _without_limits(g, r, squared)
     limited = ~((plain.change >= low) & (plain.change <= high)).all(dim=1) | ~plain.reachable
     if bool(limited.any()):
         at = torch.nonzero(limited).flatten()
-        rest = _by_breakpoints(g[at], r[at], squared, absolute, low[at], high[at])
+        s, l = (part if part.dim() == 1 else part[at] for part in (squared, absolute))  # noqa: E741
+        rest = _by_breakpoints(g[at], r[at], s, l, low[at], high[at])
         plain.change[at], plain.nu[at], plain.reachable[at] = rest.change, rest.nu, rest.reachable
     return plain
 

@@ -125,7 +125,9 @@ class ConvexProgram:
         w = w * unit[:, None, :]
         steep = (here.slope @ w).abs().amax(dim=2)
         row = torch.isfinite(here.h)
-        squared, linear = torch.cat([terms.squared] * 2) * two_unit**2, torch.cat([terms.absolute] * 2) * two_unit
+        ways = (terms.rates.up, terms.rates.down)
+        squared = torch.cat([way.squared for way in ways], dim=-1) * two_unit**2
+        linear = torch.cat([way.absolute for way in ways], dim=-1) * two_unit
         return cls(
             at=at,
             start=start,
@@ -195,14 +197,15 @@ def natural_units(here: Concave, w: torch.Tensor, terms: Terms) -> tuple[torch.T
     here: the constraints at d = 0   w (B, k, A)
     """
     h, slopes = here.h, here.slope @ w
-    squared, absolute = terms.squared, terms.absolute
+    squared, absolute = terms.rates.least
+    each_squared, each_absolute = (part if part.dim() == 1 else part[:, None] for part in (squared, absolute))
     need = torch.where(torch.isfinite(h), -h, 0.0).clamp_min(0.0)
     able = ((terms.low < 0) | (terms.high > 0))[:, None, :] & (slopes != 0)
-    by_square = torch.where(able, slopes**2 / squared, 0.0).nan_to_num(posinf=0.0).sum(dim=2)
-    by_size = torch.where(able, slopes.abs() / absolute, 0.0).nan_to_num(posinf=0.0).amax(dim=2)
+    by_square = torch.where(able, slopes**2 / each_squared, 0.0).nan_to_num(posinf=0.0).sum(dim=2)
+    by_size = torch.where(able, slopes.abs() / each_absolute, 0.0).nan_to_num(posinf=0.0).amax(dim=2)
     by_square, by_size = need**2 / by_square.clamp_min(INTERIOR.least), need / by_size.clamp_min(INTERIOR.least)
-    alone = by_square if not bool((absolute > 0).any()) else by_size
-    if bool((squared > 0).any()) and bool((absolute > 0).any()):
+    alone = by_square if not terms.rates.has_absolute else by_size
+    if terms.rates.has_squared and terms.rates.has_absolute:
         alone = torch.minimum(by_square, by_size)
     typical = alone.amax(dim=1).clamp(1e-150, 1e150)
     unit = torch.minimum((typical[:, None] / squared).sqrt(), typical[:, None] / absolute)

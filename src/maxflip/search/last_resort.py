@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import torch
 
-from maxflip.search.halfspace import cost
 from maxflip.search.settings import LAST_RESORT
 from maxflip.search.surface import Surface
 
@@ -80,7 +79,7 @@ class LastResort:
         return torch.where(change.isinf(), change.sign() * self.far, change)
 
     def record(self, d: torch.Tensor, m: torch.Tensor, some: torch.Tensor) -> None:
-        price = cost(d, self.surface.squared, self.surface.absolute)
+        price = self.surface.cost(d, self.at[some])
         better = (m >= 0) & (price < self.cost[some])
         self.change[some[better]] = d[better]
         self.cost[some[better]] = price[better]

@@ -30,12 +30,14 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 import torch
 
+from maxflip._util.types import Floats
 from maxflip.models import LinearForm
+from maxflip.problem.budgets import Pair
 from maxflip.problem.goal import Goal
 from maxflip.search import halfspace
 from maxflip.search.convex import cheapest_into_convex
 from maxflip.search.grid import onto_grid
-from maxflip.search.halfspace import EPS, cheapest_into_halfspace, cost, dual_value
+from maxflip.search.halfspace import EPS, cheapest_into_halfspace, dual_value
 from maxflip.search.interior import Concave
 from maxflip.search.prices import FeaturePrices
 from maxflip.search.settings import INTERIOR, LINEAR, PRICING
@@ -121,7 +123,7 @@ def search(surface: Surface, forms: Forms, at: torch.Tensor, patience: int = INT
         at = at[~passes & flip.inside]
         if not len(at):
             break
-    if surface.problem.scenarios.step is not None:
+    if not surface.problem.grid.is_free:
         _take_to_grid(surface, known)
     return known
 
@@ -159,14 +161,21 @@ def lower_bounds(surface: Surface, forms: Forms, at: torch.Tensor) -> torch.Tens
 
 def _payable(surface: Surface, at: torch.Tensor) -> torch.Tensor:
     """(b, A): largest |d_i| that the limits allow and every budget could pay for."""
-    ledger, columns = surface.problem.ledger, surface.problem.actionable
-    squared, absolute, amounts = ledger.squared[:, columns], ledger.absolute[:, columns], ledger.amounts[:, None]
+    problem = surface.problem
+    weights = problem.ledger.weights(surface.rows[at.cpu().numpy()]).at(problem.actionable)
+    up, down = (_affordable(pair, problem.ledger.amounts[:, None]) for pair in (weights.up, weights.down))
+    affordable = torch.as_tensor(np.maximum(up, down) * (1 + 1e-12), device=surface.x.device)
+    return torch.minimum(affordable, torch.maximum(-surface.low[at], surface.high[at]))
+
+
+def _affordable(weights: Pair, amounts: Floats) -> Floats:
+    """(A,) or (b, A): largest change one way that every budget could pay for"""
+    squared, absolute = weights
     endless = np.full_like(squared, np.inf)
     with np.errstate(over="ignore"):
         by_square = np.sqrt(np.divide(amounts, squared, out=endless.copy(), where=squared > 0))
         by_size = np.divide(amounts, absolute, out=endless, where=absolute > 0)
-    affordable = torch.as_tensor(np.minimum(by_square, by_size).min(axis=0) * (1 + 1e-12), device=surface.x.device)
-    return torch.minimum(affordable, torch.maximum(-surface.low[at], surface.high[at]))
+    return np.asarray(np.minimum(by_square, by_size).min(axis=-2))
 
 
 def _slack(surface: Surface, forms: Forms, at: torch.Tensor) -> torch.Tensor:
@@ -257,7 +266,7 @@ def cheapest(
         mine = torch.nonzero(surface.wanted[at][:, list(choice)].all(dim=1)).flatten()
         most = None if payable is None else payable[mine]
         flip = _into_one_set(surface, logits, at[mine], choice, aim, extra[mine], most, patience)
-        own_price = cost(flip.change, surface.squared, surface.absolute)
+        own_price = surface.cost(flip.change, at[mine])
         own_price = torch.where(torch.isfinite(flip.lower), own_price, torch.inf)
         known = best.inside[mine]
         cheaper = (flip.inside & ~known) | ((flip.inside == known) & (own_price < price[mine]))
@@ -285,7 +294,7 @@ def _into_one_set(
     patience: int,
 ) -> Exact:
     """The cheapest flips for which each model m predicts the class choice[m], with h >= extra (b, M)."""
-    prices, box = (surface.squared, surface.absolute), (surface.low[at], surface.high[at])
+    rates, box = surface.rates.of(at), (surface.low[at], surface.high[at])
     goal, unwanted = surface.problem.goal, ~surface.wanted[at]
     models, classes = logits.slope.shape[:2]
     # From here on, logits are differences to the logit of the wanted class.
@@ -295,6 +304,7 @@ def _into_one_set(
         other = 1 - choice[0]
         g, r = -w[0, other].expand(len(at), -1), start[:, 0, other] + _lead(goal, aim) + extra[:, 0]
         r = torch.where(r > 0, r / logits.least, r)
+        prices = rates.along(g)
         one = cheapest_into_halfspace(g, r, *prices, *box)
         lower = dual_value(one.nu, g, r, *prices, *box).nan_to_num(nan=0.0, posinf=0.0).clamp_min(0.0)
         lower = torch.where(halfspace.out_of_reach(g, r, *box), torch.inf, lower)
@@ -306,7 +316,7 @@ def _into_one_set(
         each = [replace(one, h=one.h - extra[mine, m, None]) for m, one in enumerate(each)]
         return each[0] if models == 1 else _Together.of(each)
 
-    terms = Terms(*prices, *box)
+    terms = Terms(rates, *box)
     flip = cheapest_into_convex(constraints, start.flatten(1), w.flatten(0, 1), terms, payable, patience)
     return Exact(flip.change, flip.lower, flip.inside, flip.pull, flip.offset)
 

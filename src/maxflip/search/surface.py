@@ -10,8 +10,9 @@ import torch
 from maxflip._util.types import Rows
 from maxflip.models import log_scores
 from maxflip.problem.problem import Problem
-from maxflip.search.halfspace import cost
+from maxflip.search.halfspace import HalfspaceFlip, cheapest_into_halfspace
 from maxflip.search.prices import FeaturePrices
+from maxflip.search.rates import Rates
 from maxflip.search.settings import PRICING
 
 
@@ -52,8 +53,7 @@ class Surface:
             self.low = torch.as_tensor(low, device=device)[:, self.columns]
             self.high = torch.as_tensor(high, device=device)[:, self.columns]
         self.pinned = (self.low == 0) & (self.high == 0)
-        self.squared = torch.as_tensor(self.prices.squared, device=device)
-        self.absolute = torch.as_tensor(self.prices.absolute, device=device)
+        self.rates = Rates.at(self.prices, device)
         self.wanted = self.problem.goal.wanted_for(self.rows, device)
         self.shares = torch.tensor([*self.problem.scenarios.shares, 1.0], dtype=torch.float64, device=device)
         # Decision values may have any size; in this unit they are near 1, as logits are.
@@ -65,22 +65,40 @@ class Surface:
         """The same samples at other prices. Evaluations are counted in the same counter."""
         other = copy(self)
         other.prices = prices
-        other.squared = torch.as_tensor(prices.squared, device=self.low.device)
-        other.absolute = torch.as_tensor(prices.absolute, device=self.low.device)
+        other.rates = Rates.at(prices, self.low.device)
         return other
 
-    def metric(self, around: torch.Tensor, typical_cost: torch.Tensor | None = None) -> torch.Tensor:
+    def cost(self, d: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+        """(b,): of changes d (b, A)"""
+        return self.rates.of(at).cost(d)
+
+    def into_halfspace(
+        self,
+        g: torch.Tensor,
+        r: torch.Tensor,
+        at: torch.Tensor,
+        low: torch.Tensor | None = None,
+        high: torch.Tensor | None = None,
+    ) -> HalfspaceFlip:
+        """The cheapest changes with g . d >= r, inside the limits, or inside another box (b, A) that holds 0."""
+        low, high = self.low[at] if low is None else low, self.high[at] if high is None else high
+        return cheapest_into_halfspace(g, r, *self.rates.of(at).along(g), low, high)
+
+    def metric(self, around: torch.Tensor, at: torch.Tensor, typical_cost: torch.Tensor | None = None) -> torch.Tensor:
         """Weights (b, A) with |weight d|^2 = cost(d) at d = around (b, A).
 
-        w_i^2 = s_i + l_i / |d_i|, with |d_i| at least 1 % of cost / l_i. With `typical_cost` (B,), |d_i| = cost / l_i.
+        w_i^2 = s_i + l_i / |d_i|, with |d_i| at least 1 % of cost / l_i. With `typical_cost` (b,), or (1,) for all,
+        |d_i| = cost / l_i, and `around` only tells the way that each feature goes.
         """
-        spent = typical_cost if typical_cost is not None else cost(around, self.squared, self.absolute)
-        if not bool((self.absolute > 0).any()):
-            return self.squared.sqrt().expand(len(spent), -1)
-        least = 0.01 * spent.clamp_min(1e-300)[:, None] / self.absolute
+        rates = self.rates.of(at)
+        squared, absolute = rates.along(around)
+        spent = typical_cost if typical_cost is not None else rates.cost(around)
+        if not rates.has_absolute:
+            return squared.sqrt().expand(max(len(spent), len(squared) if squared.dim() > 1 else 0), -1)
+        least = 0.01 * spent.clamp_min(1e-300)[:, None] / absolute
         size = around.abs() if typical_cost is None else 100.0 * least
-        bend = self.absolute / torch.maximum(size, least)
-        return (self.squared + torch.where(self.absolute > 0, bend, 0.0)).sqrt()
+        bend = absolute / torch.maximum(size, least)
+        return (squared + torch.where(absolute > 0, bend, 0.0)).sqrt()
 
     def _margin(self, d: torch.Tensor, at: torch.Tensor, guards: float = PRICING.guards) -> torch.Tensor:
         """(b,): m of d (b, A), carried out in full"""

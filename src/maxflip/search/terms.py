@@ -6,21 +6,21 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from maxflip.search.halfspace import cost, rounding_of
+from maxflip.search.halfspace import rounding_of
+from maxflip.search.rates import Rates
 from maxflip.search.settings import LINEAR
 
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """squared, absolute (A,): prices   low <= 0 <= high (B, A): the box"""
+    """rates: prices   low <= 0 <= high (B, A): the box"""
 
-    squared: torch.Tensor
-    absolute: torch.Tensor
+    rates: Rates
     low: torch.Tensor
     high: torch.Tensor
 
     def of(self, samples: torch.Tensor) -> Terms:
-        return replace(self, low=self.low[samples], high=self.high[samples])
+        return Terms(self.rates.of(samples), self.low[samples], self.high[samples])
 
     def within(self, most: torch.Tensor) -> Terms:
         """With changes limited to [-most, most] too.   most (B, A)"""
@@ -28,7 +28,7 @@ class Terms:
 
     def cost(self, change: torch.Tensor) -> torch.Tensor:
         """(B, A) -> (B,)"""
-        return cost(change, self.squared, self.absolute)
+        return self.rates.cost(change)
 
 
 def dual_bound(pull: torch.Tensor, offset: torch.Tensor, terms: Terms) -> torch.Tensor:
@@ -37,7 +37,7 @@ def dual_bound(pull: torch.Tensor, offset: torch.Tensor, terms: Terms) -> torch.
     pull (B, A), offset (B,). The bound is the minimum over the box of cost(d) - pull . d + offset, which is at
     d_i = sign(pull_i) min(max(0, |pull_i| - l_i) / (2 s_i), cap_i), less rounding.
     """
-    squared, absolute = terms.squared, terms.absolute
+    squared, absolute = terms.rates.along(pull)
     cap = torch.where(pull > 0, terms.high, -terms.low)
     furthest = torch.where(pull != 0, pull.abs() * cap, 0.0).sum(dim=1)
     impossible = furthest < offset - LINEAR.sure * (offset.abs() + furthest)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import torch
 
 from maxflip.search.gradient import Best
-from maxflip.search.halfspace import cheapest_into_halfspace, cost
+from maxflip.search.rates import Rates
 from maxflip.search.settings import TRUST
 from maxflip.search.surface import Surface
 
@@ -33,8 +33,7 @@ def descend(
     first: float = TRUST.first_radius,
 ) -> None:
     """Cheaper flips of `at` from start (b, A).   worth (B,): cost of one unit of each feature, > 0   first: first t"""
-    s, l = surface.squared, surface.absolute  # noqa: E741
-    unit = _units(surface, worth[at])
+    unit = _units(surface, at, worth[at])
     d = start.clone()
     t = torch.full_like(d[:, 0], first)
     weight = torch.zeros_like(t)
@@ -42,10 +41,11 @@ def descend(
         if not len(at):
             return
         if k == steps:
-            best.record(at, d, cost(d, s, l), surface.margin(d, at))
+            best.record(at, d, surface.cost(d, at), surface.margin(d, at))
             return
         m, g = surface.margin_and_gradient(d, at)
-        price = cost(d, s, l)
+        s, l = surface.rates.of(at).along(g)  # noqa: E741
+        price = surface.cost(d, at)
         best.record(at, d, price, m)
         weight = torch.maximum(TRUST.weight_kept * weight, TRUST.weight * _least_price(surface, g, d, at))
         lacks = torch.where(torch.isfinite(m), (-m).clamp_min(0.0), 0.0)
@@ -56,7 +56,7 @@ def descend(
             reach = (part * t)[:, None] * unit
             low, high = torch.maximum(surface.low[at], d - reach), torch.minimum(surface.high[at], d + reach)
             tried = _cheapest(g, wanted, torch.maximum(s, TRUST.curvature * l / unit), l, low, high)
-            there, tried_price = surface.margin(tried, at), cost(tried, s, l)
+            there, tried_price = surface.margin(tried, at), surface.cost(tried, at)
             best.record(at, tried, tried_price, there)
             tried_merit = tried_price + weight * (-there).clamp_min(0.0)
             is_less = tried_merit < merit
@@ -73,9 +73,8 @@ def begin(surface: Surface, best: Best, at: torch.Tensor, steps: int) -> None:
     """First flips of `at`, from no change. Samples whose tangent plane at the start promises no flip are skipped."""
     start = torch.zeros_like(surface.low[at])
     m, g = surface.margin_and_gradient(start, at)
-    low, high = surface.low[at], surface.high[at]
-    flat = cheapest_into_halfspace(g, (-m).clamp_min(0.0), surface.squared, surface.absolute, low, high)
-    promised = cost(flat.change, surface.squared, surface.absolute)
+    flat = surface.into_halfspace(g, (-m).clamp_min(0.0), at)
+    promised = surface.cost(flat.change, at)
     likely = flat.reachable & torch.isfinite(m) & torch.isfinite(promised) & (promised > 0)
     worth = torch.ones_like(surface.low[:, 0])
     worth[at] = torch.where(likely, TRUST.first_unit * promised, 1.0)
@@ -109,33 +108,42 @@ def _most_promising(
     surface: Surface, best: Best, at: torch.Tensor, leaders: torch.Tensor, worth: torch.Tensor
 ) -> torch.Tensor:
     """(b, A): of the leaders' flips, scaled to cost a little less than the sample's own, the one with the highest m"""
-    s, l = surface.squared, surface.absolute  # noqa: E741
+    rates = surface.rates.of(at)
     enough = TRUST.leader_cost * torch.minimum(best.cost, worth)[at]
     highest = torch.full_like(enough, -torch.inf)
     start = torch.zeros_like(best.change[at])
     for leader in leaders.T:
         change = best.change[leader]
-        squared, absolute = change**2 @ s, change.abs() @ l
+        squared, absolute = _both_parts(rates, change)
         factor = 2 * enough / (absolute + (absolute**2 + 4 * squared * enough).sqrt()).clamp_min(1e-300)
         point = (factor[:, None] * change).clamp(surface.low[at], surface.high[at])
         m = surface.margin(point, at)
-        best.record(at, point, cost(point, s, l), m)
+        best.record(at, point, rates.cost(point), m)
         is_higher = (m > highest) & (leader != at)
         highest = torch.where(is_higher, m, highest)
         start = torch.where(is_higher[:, None], point, start)
     return start
 
 
-def _units(surface: Surface, worth: torch.Tensor) -> torch.Tensor:
-    """(b, A): how much of each feature alone costs v = worth (b,): the y with s y^2 + l y = v"""
-    s, l, v = surface.squared, surface.absolute, worth[:, None]  # noqa: E741
+def _both_parts(rates: Rates, change: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """(b,) each: the squared and the absolute part of what a change costs"""
+    s, l = rates.along(change)  # noqa: E741
+    if s.dim() == 1:
+        return change**2 @ s, change.abs() @ l
+    return (change**2 * s).sum(dim=1), (change.abs() * l).sum(dim=1)
+
+
+def _units(surface: Surface, at: torch.Tensor, worth: torch.Tensor) -> torch.Tensor:
+    """(b, A): how much of each feature alone costs v = worth (b,): the y with s y^2 + l y = v, of the cheaper way"""
+    (s, l), v = surface.rates.of(at).least, worth[:, None]  # noqa: E741
     spread = torch.as_tensor(surface.problem.spread, device=v.device)
     return torch.minimum(2 * v / (l + (l**2 + 4 * s * v).sqrt()), TRUST.longest_unit * spread)
 
 
 def _least_price(surface: Surface, g: torch.Tensor, d: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
     """(b,): least cost of raising m by one unit, min_i (l_i + 2 s_i |d_i|) / |g_i|; 0 if no feature raises it"""
-    each = (surface.absolute + 2 * surface.squared * d.abs()) / g.abs()
+    squared, absolute = surface.rates.of(at).along(g)
+    each = (absolute + 2 * squared * d.abs()) / g.abs()
     least = torch.where((g == 0) | surface.pinned[at], torch.inf, each).min(dim=1).values
     return torch.where(torch.isfinite(least), least, 0.0)
 

@@ -179,7 +179,7 @@ def _thrifty(offer: Offer, picked: Chosen, relaxation: Relaxed | None) -> Chosen
     band = CHOICE.band + CHOICE.band_per_budget * candidates.share.shape[1]
     free = lowest(lead, min(len(lead), CHOICE.local_bands * band))
     # Counts are exact; other budgets are reduced by HiGHS's tolerance.
-    counts = offer.bill.ledger.count[np.isfinite(offer.bill.ledger.amounts)] > 0
+    counts = offer.bill.ledger.counts[np.isfinite(offer.bill.ledger.amounts)]
     room = _nearly_all(candidates, picked)
     room[candidates.budgets][counts] = 1.0
     found = thriftier(candidates, offer.total_draw, picked, free, room)
@@ -271,15 +271,19 @@ def _contending(offer: Offer, per_share: Floats, known: Chosen | None) -> Offer:
 def _total_draw(problem: Problem, bill: Bill, share: Floats) -> Floats:
     """(c,): sum_r weight_r share_r over the finite budgets, with the weights of `thrift`.
 
-    If only counts are finite: |d / spread|^2 of the change d.
+    If only counts are finite: |d / spread|^2 of the change d. If only fees are, which differ: the sum, and of equal
+    ones the smaller change.
     """
     ledger = problem.ledger
     finite = np.isfinite(ledger.amounts)
-    if not ledger.draws[finite].any():
-        moved = bill.sizes[:, problem.actionable] / problem.spread
-        return filled(lambda part: (moved[part] ** 2).sum(axis=1), (len(moved),))
     weights = problem.thrift_weights[finite]
-    return filled(lambda part: share[part] @ weights, (len(share),))
+    if ledger.draws[finite].any():
+        return filled(lambda part: share[part] @ weights, (len(share),))
+    moved = bill.moved[:, problem.actionable] / problem.spread
+    size = filled(lambda part: (moved[part] ** 2).sum(axis=1), (len(moved),))
+    if (share == share[:1]).all():
+        return size
+    return np.asarray(share @ weights + CHOICE.tie * size / max(float(size.max(initial=0.0)), 1e-300))
 
 
 def _shares(bill: Bill) -> Floats:
@@ -396,7 +400,7 @@ def _too_many(offer: Offer, r: int, picked: Chosen) -> tuple[Floats, float]:
     load = bill.consumption[:, r]
     ascending = picked[np.argsort(load[picked], kind="stable")]
     spare = np.cumsum(load[ascending]) < bill.of(picked).excess(r) * (1.0 - 1e-6)
-    cover = ascending[~spare & ((load[ascending] > 0) | bool(bill.ledger.count[r]))]
+    cover = ascending[~spare & (load[ascending] > 0)]
     largest = load[cover[-1]]
     size = bill.sizes_for(r)
     above_all = size[cover[load[cover] >= largest * (1.0 - 1e-9)]].max(axis=0)

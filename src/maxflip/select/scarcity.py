@@ -21,7 +21,7 @@ def true_prices(problem: Problem, prices: Floats, offered: Pool, picked: Pool, w
        samples not picked whose cheapest flip costs at most twice their worth; or the cheapest of all, if there is none.
        Except if D, over these flips, rises by a sample once the price is 0: then flips avoid the budget because so
        little of it is there.
-    3. It counts people, and one more fits.
+    3. It counts people, or adds up their fees, and any one more fits.
 
     If every sample with a flip is picked, all prices are 0.
 
@@ -41,14 +41,14 @@ def true_prices(problem: Problem, prices: Floats, offered: Pool, picked: Pool, w
     for r in np.flatnonzero(unused & ~ample & (prices > 0)):
         without = np.where(np.arange(len(prices)) == r, 0.0, prices)
         unused[r] = _dual(problem, without, offered, worth) < _dual(problem, prices, offered, worth) + most
-    counts = problem.ledger.count
-    has_place = (counts > 0) & (left >= counts)
+    dearest = np.broadcast_to(problem.ledger.flats(others.rows), (len(others), len(prices))).max(axis=0)
+    has_place = problem.ledger.are_flat & (left >= dearest)
     return np.where(ample | unused | has_place, 0.0, prices)
 
 
 def _dual(problem: Problem, prices: Floats, offered: Pool, worth: Floats) -> float:
     """D(prices) = sum_r price_r B_r + sum_j max(0, v_j - C_j(prices)),   C_j: of the cheapest of these flips"""
-    gain = worth[offered.rows] - problem.ledger.consumption(offered.changes) @ prices
+    gain = worth[offered.rows] - problem.bill(offered.rows, offered.changes).consumption @ prices
     best = np.zeros(len(worth))
     np.maximum.at(best, offered.rows, gain)
     return float(prices[prices > 0] @ problem.ledger.amounts[prices > 0] + best.sum())
@@ -76,7 +76,7 @@ def needs(problem: Problem, known: Pool) -> dict[str, float]:
 
 def _needed(problem: Problem, prices: Floats, others: Pool, worth: Floats) -> Floats:
     """(m,): mean draw of the next samples on each budget, each with its cheapest flip."""
-    drawn = problem.ledger.consumption(others.changes)
+    drawn = problem.bill(others.rows, others.changes).consumption
     cost = np.where(prices > 0, drawn, 0.0) @ prices
     order = np.lexsort((cost, others.rows))
     cheapest = order[np.append(True, others.rows[order][1:] != others.rows[order][:-1])]

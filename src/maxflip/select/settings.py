@@ -64,6 +64,8 @@ class BandChoice:
     # Two candidates of a sample are near-duplicates if their shares, over the sample's largest share, round to the same
     # multiples of this. (not tuned)
     alike: float = 0.1
+    # Among flips with equal fees, changes count as at most this part of a budget. (not tuned)
+    tie: float = 1e-6
     # Relative gap accepted with more than `few` samples, if worths are not whole. (kinds)
     fine_gap: float = 1e-5
     # Aims that local search tries. (not tuned)

@@ -1,5 +1,6 @@
-"""Twins: samples with the same actionable values, limits, wanted classes, worth and (rounded) confidence. They are
-offered the same flips, so that ties are broken by id: flips searched in different batches differ in the last bits."""
+"""Twins: samples with the same actionable values, limits, wanted classes, worth, numbers of their own in budgets, and
+(rounded) confidence. They are offered the same flips, so that ties are broken by id: flips searched in different
+batches differ in the last bits."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ def twins(problem: Problem, rows: Rows, confidence: Floats) -> Rows | None:
     wanted = problem.goal.wanted_for(rows).cpu().numpy()
     rounded = np.round(confidence[rows] / (TWINS.same_confidence * problem.guard))
     columns = [part[:, problem.actionable] for part in (problem.start[rows], low, high)]
-    alike = np.nan_to_num(np.column_stack([*columns, wanted, rounded, problem.worth[rows]]))
+    own = problem.ledger.own.numbers(rows)
+    alike = np.nan_to_num(np.column_stack([*columns, wanted, rounded, problem.worth[rows], own]))
     # Equal rows have equal sums. If all sums differ, no rows are compared.
     sums = np.arctan(alike).sum(axis=1)
     ascending = np.sort(sums)

@@ -99,7 +99,7 @@ def _too_few(problem: Problem, shares: Floats) -> list[str]:
     return [
         f"Budget {name!r} has less than one person for {counted(int(less.sum()), 'group')}: nobody is picked there."
         for name, budget in problem.budgets.items()
-        if budget.cost == "count" and (less := shares * budget.amount < 1).any()
+        if budget.counts_people and budget.only is None and (less := shares * budget.amount < 1).any()
     ]
 
 

@@ -43,11 +43,13 @@ class Nearest(Solver):
     def propose(self, problem: Problem, run: Run) -> Proposal:
         from maxflip.search import FeaturePrices, cheapest_flips
 
+        if problem.menu.levers is not None:
+            return self._propose_with_levers(problem, run)
         began = time.monotonic()
-        feature_prices = FeaturePrices.at(problem, self._budget_prices(problem))
+        prices = self._budget_prices(problem)
         rows = run.candidates_wanted(problem)
         parts = run.engine.map(
-            lambda chunk: cheapest_flips(problem, chunk, feature_prices),
+            lambda chunk: cheapest_flips(problem, chunk, FeaturePrices.at(problem, prices, chunk)),
             problem.chunks(rows, self.chunk),
             stage="Finding the cheapest flips",
             watch=run.watch,
@@ -67,6 +69,24 @@ class Nearest(Solver):
                 "forwards": [sum(p.evaluations.forwards for p in parts)],
                 "seconds": [time.monotonic() - began],
             },
+        )
+
+    def _propose_with_levers(self, problem: Problem, run: Run) -> Proposal:
+        from maxflip.search.levers import cheapest_of_all
+
+        prices = self._budget_prices(problem)
+        rows = run.candidates_wanted(problem)
+        parts = run.engine.map(
+            lambda chunk: cheapest_of_all(problem, chunk, prices),
+            problem.chunks(rows, self.chunk),
+            stage="Trying actions and choices",
+            watch=run.watch,
+        )
+        return Proposal(
+            rows=np.concatenate([rows[:0], *(p.rows[p.found] for p in parts)]),
+            changes=np.concatenate([np.empty((0, problem.width)), *(p.changes[p.found] for p in parts)]),
+            unreachable=np.concatenate([rows[:0], *(p.rows[p.unreachable] for p in parts)]),
+            unusable=np.concatenate([rows[:0], *(p.rows[p.unusable] for p in parts)]),
         )
 
     def _budget_prices(self, problem: Problem) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,7 +47,7 @@ def resolve(
         problem: what was asked.
         plan: an answer to it, to start from.
         solver: an object such as Prices(); None: Prices().
-        budgets: {name: amount or Budget} of the budgets to replace; with an amount, the budget keeps cost and uses.
+        budgets: {name: amount or Budget} of the budgets to replace; with an amount, the budget keeps all else.
         margin: the new margin.
         threshold: the new threshold, instead of a margin. If neither is given, the requirement stays as it is.
         seed: as in `solve`.
@@ -195,7 +195,7 @@ def along(
 
 
 def _scaled(problem: Problem, scale: float) -> Problem:
-    return problem.changed(budgets={n: Budget(b.amount * scale, b.uses, b.cost) for n, b in problem.budgets.items()})
+    return problem.changed(budgets={name: replace(b, amount=b.amount * scale) for name, b in problem.budgets.items()})
 
 
 def ascending_scales(scales: Any) -> list[float]:

@@ -51,7 +51,7 @@ def plausibility_of(
     scale = _Scale.of(problem.cohort.layout)
     real = scale.points(origin.layout)
     before = scale.points(problem.cohort.layout)[plan.selected]
-    after = scale.points(problem.cohort.layout.moved(plan.selected, plan.changes))
+    after = scale.points(problem.after(plan.selected, plan.moves))
     wanted, kind = np.unique(problem.goal.wanted, axis=0, return_inverse=True)
     kind = np.broadcast_to(kind.reshape(-1), len(problem))
     distances, among, used = np.full((2, plan.count), np.nan), [], 0

@@ -45,13 +45,14 @@ class CohortFiles:
     """cohort: columns of the cohort's file   samples: per-sample columns, for sequences in a static file"""
 
     def __init__(self, problem: Problem) -> None:
-        people, ragged = problem.cohort, problem.cohort.ragged
+        people, ragged = problem.cohort.plain, problem.cohort.ragged
         self.people = people
         groups = problem.quotas.columns  # these keep their names, by which summary.json knows them
         self.cohort = self.samples = _Columns(people.features, people.values)
         self.static_features: tuple[str, ...] = ()
         self.kind: dict[str, Any] = {}  # keys of the job for sequences
         self.steps: dict[str, Any] = {}
+        self.groups: dict[tuple[str, type], str] = {}  # columns of groups, and of what kind they are: their names
         if ragged is None:
             self.id = self.cohort.add("id", people.ids.tolist(), pa.string(), groups)
             return
@@ -75,6 +76,7 @@ class CohortFiles:
             if cells is not None and name not in self.samples.arrays:
                 is_text = any(isinstance(cell, str) for cell in cells)
                 self.samples.arrays[name] = pa.array(cells, pa.string() if is_text else pa.float64())
+                self.groups[name, str if is_text else float] = name
 
     @property
     def has_static(self) -> bool:
@@ -97,7 +99,7 @@ class CohortFiles:
 
 def _steps_that_change(problem: Problem, ragged: Ragged) -> NDArray[np.bool_] | None:
     """(N,): the steps whose values may change; None: all of them."""
-    drawing = {name for b in problem.budgets.values() for name, weight in b.weights.items() if weight > 0}
+    drawing = {name for budget in problem.budgets.values() for name in budget.drawing}
     changing = [i for i, name in enumerate(problem.cohort.features) if name in drawing]
     everyone = np.arange(len(problem))
     step = problem.slots.steps(everyone, np.arange(problem.width))

@@ -28,6 +28,7 @@ from maxflip.io.job.places import lines_of, told
 from maxflip.io.job.rules import (
     budget_faults,
     cohort_faults,
+    derived_faults,
     goal_faults,
     limit_faults,
     missing_columns,
@@ -44,6 +45,7 @@ from maxflip.io.job.schema import (
     CohortForm,
     GoalForm,
     LimitForm,
+    MenuForm,
     ModelForm,
     MustHoldForm,
     QuotaForm,
@@ -52,11 +54,13 @@ from maxflip.io.job.schema import (
     fill,
     fill_each,
     fill_list,
+    fill_menu,
     unknown_keys,
 )
 from maxflip.io.job.toml import LARGEST, parse_toml
 from maxflip.io.opening import Opened, Origin, read_file
 from maxflip.problem.budgets import Budget
+from maxflip.problem.limit import Limit as FeatureLimit
 from maxflip.problem.must_hold import Requirement, from_table
 from maxflip.problem.quotas import Quota
 
@@ -68,7 +72,8 @@ if TYPE_CHECKING:
 FORMAT = 1
 LARGE = 5000  # with more samples, the report has plans for other budgets only if the job says so
 _TABLES = {"cohort": "who is there", "model": "which classifier is meant", "goal": "what is wanted"}
-_KEYS = ["format", *_TABLES, "budgets", "limits", "quotas", "must_hold", "solver", "report"]
+_KEYS = ["format", *_TABLES, "budgets", "limits", "quotas", "actions", "choices", "one_hot", "derived"]
+_KEYS += ["must_hold", "solver", "report"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -94,6 +99,8 @@ class Job:
     report: ReportForm = field(default_factory=ReportForm)
     must_hold: tuple[Requirement, ...] = ()
     quotas: tuple[Quota, ...] = ()
+    menu: MenuForm = field(default_factory=MenuForm)
+    derived: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._note("job", self.source, self.file.origin())
@@ -170,14 +177,12 @@ class Job:
         tables = self.limits.values() if not isinstance(self.limits, str) else ()
         columns = [column for limit in tables for column in (limit.min_column, limit.max_column)]
         extra += [Limit(column) for column in dict.fromkeys(columns) if column is not None]
-        groups = [quota.group[0] for quota in self.quotas if isinstance(quota.group, tuple)]
-        groups += [] if self.report.group is None else [self.report.group]
-        extra += [Category(column) for column in dict.fromkeys(groups)]
-        reading = self._read_sequences(extra) if self.cohort.is_sequences else self._read_table(extra)
-        beside = {e.column: cells for e, cells in reading.columns.items() if isinstance(e, Category)}
-        return reading._replace(cohort=replace(reading.cohort, others=FrozenMap(beside)))
-
-    def _read_table(self, extra: list[Extra]) -> Reading:
+        extra += self._of_columns
+        if self.report.group is not None:
+            extra.append(Category(self.report.group))
+        extra = list(dict.fromkeys(extra))
+        if self.cohort.is_sequences:
+            return self._read_sequences(extra)
         return read_cohort(
             self._open("cohort", self.cohort.file),
             id=self.cohort.id,
@@ -217,6 +222,20 @@ class Job:
             return None
         return read_cohort(self.path.parent / file, id=asked.id, features=asked.features, source=file).cohort
 
+    @property
+    def _of_columns(self) -> list[Extra]:
+        """The columns that budgets, actions and quotas name."""
+        budgets = self.budgets.values()
+        parts = [Category(column) for b in budgets for column in b.columns if column not in b.numbers]
+        parts += [Category(column) for column in self.menu.columns]
+        parts += [Category(quota.group[0]) for quota in self.quotas if isinstance(quota.group, tuple)]
+        return [*parts, *(Amount(column) for b in budgets for column in b.numbers)]
+
+    def _with_columns(self, reading: Reading) -> Cohort:
+        """The cohort, with the columns that budgets, actions and quotas name."""
+        others = {extra.column: reading.columns[extra] for extra in self._of_columns}
+        return replace(reading.cohort, others=FrozenMap(others)) if others else reading.cohort
+
     def _read_sequences(self, extra: list[Extra]) -> Reading:
         asked = self.cohort
         static = None
@@ -238,13 +257,11 @@ class Job:
     def problem(self, reading: Reading, classifier: Classifier) -> Problem:
         from maxflip.problem.problem import Problem
 
-        people, goal = reading.cohort, self.goal
+        people, goal = self._with_columns(reading), self.goal
         per_sample = None if goal.target_column is None else reading.columns[Label(goal.target_column, self.classes)]
-        limits: Any = "observed"
-        directions: dict[str, str] = {}
+        limits: Any = self.limits
         if not isinstance(self.limits, str):
-            limits = {name: _sides(limit, reading) for name, limit in self.limits.items()}
-            directions = {name: limit.direction for name, limit in self.limits.items() if limit.direction is not None}
+            limits = {name: _limit(limit, reading) for name, limit in self.limits.items()}
         if self.groups is not None and self.groups > len(people):
             are = "is" if len(people) == 1 else "are"
             says = f"there {are} only {counted(len(people), 'sequence')} to divide."
@@ -259,7 +276,6 @@ class Job:
                 margin=goal.margin,
                 threshold=goal.threshold,
                 limits=limits,
-                directions=directions,
                 steps=self.cohort.steps if reading.may_change is None else reading.may_change,
                 worth=None if goal.worth_column is None else reading.columns[Amount(goal.worth_column)],
                 thrift=self.thrift,
@@ -267,6 +283,11 @@ class Job:
                 exclude=goal.exclude,
                 quotas=self.quotas,
                 must_hold=self.must_hold,
+                actions=self.menu.as_actions(),
+                most_actions=goal.most_actions,
+                choices=self.menu.choices,
+                one_hot=self.menu.one_hot,
+                derived=self.derived,
             )
         except ProblemError as error:
             raise ProblemError([told(fault, self.source, self.lines) for fault in error.faults]) from error
@@ -274,14 +295,10 @@ class Job:
             raise ModelError([f"{self.model_file}: {sentence}" for sentence in error.problems]) from error
 
 
-def _sides(limit: LimitForm, reading: Reading) -> Literal["observed"] | tuple[Any, Any]:
-    if limit.observed:
-        return "observed"
-    low, high = limit.min, limit.max
-    return (
-        low if limit.min_column is None else _closed(reading, limit.min_column, -math.inf),
-        high if limit.max_column is None else _closed(reading, limit.max_column, math.inf),
-    )
+def _limit(form: LimitForm, reading: Reading) -> FeatureLimit:
+    low = form.min if form.min_column is None else _closed(reading, form.min_column, -math.inf)
+    high = form.max if form.max_column is None else _closed(reading, form.max_column, math.inf)
+    return FeatureLimit(low, high, form.direction, form.step, form.smallest, form.observed)
 
 
 def _closed(reading: Reading, column: str, open_end: float) -> Floats:
@@ -324,9 +341,13 @@ def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -
     report = fill(ReportForm, tables.get("report", {}), ("report",), faults, folder)
     must_hold = fill(MustHoldForm, tables.get("must_hold", {}), ("must_hold",), faults)
     quotas = fill_list(QuotaForm, tables.get("quotas"), "quotas", faults)
+    menu = fill_menu(tables, faults)
+
+    derived = tables.get("derived", {})
+    following = derived if isinstance(derived, dict) else {}
 
     features = cohort.features if cohort else None
-    if cohort and unknown_features(cohort, budgets, limits):
+    if cohort and unknown_features(cohort, budgets, limits, following) - menu.names:
         columns = _columns(folder / cohort.file)
         misspelt = missing_columns(cohort, columns) if columns else []
         faults += misspelt
@@ -336,12 +357,15 @@ def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -
     faults += model_faults(model) if model else ()
     faults += goal_faults(goal, model) if goal else ()
     given = tables.get("budgets")
-    wrong_budgets = list(budget_faults(budgets, features)) if budgets or not given else []
+    levers = None if features is None else [*features, *menu.drawing]
+    wrong_budgets = list(budget_faults(budgets, levers, menu.drawn_on)) if budgets or not given else []
     faults += wrong_budgets
     some_budget_is_wrong = bool(wrong_budgets) or (isinstance(given, dict) and len(budgets) < len(given))
-    faults += limit_faults(limits, features, None if some_budget_is_wrong else budgets)
-    faults += must_hold_faults(must_hold, features, None if some_budget_is_wrong else budgets) if must_hold else ()
-    faults += per_sample_faults(cohort, goal, limits, report) if cohort else ()
+    faults += derived_faults(derived, features, budgets)
+    right_budgets = None if some_budget_is_wrong else budgets
+    faults += limit_faults(limits, features, right_budgets, following)
+    faults += must_hold_faults(must_hold, features, right_budgets, following, limits) if must_hold else ()
+    faults += per_sample_faults(cohort, goal, limits, budgets, report) if cohort else ()
     faults += report_faults(report, cohort) if report and cohort else ()
     faults += quota_faults(quotas, cohort, solving)
     faults += solver_faults(solving, cohort) if solving else ()
@@ -356,7 +380,7 @@ def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -
         cohort=cohort,
         model=model,
         goal=goal,
-        budgets={name: Budget(b.amount, b.uses, b.cost) for name, b in budgets.items()},
+        budgets={name: b.asked for name, b in budgets.items()},
         thrift={name: b.thrift for name, b in budgets.items() if b.thrift is not None},
         limits="observed" if everywhere else limits,
         solver=solver,
@@ -366,6 +390,8 @@ def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -
         report=report,
         must_hold=from_table(must_hold.uptake, must_hold.rounded),
         quotas=tuple(Quota.from_table(quota.model_dump(exclude_none=True)) for quota in quotas),
+        menu=menu,
+        derived=following,
     )
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from maxflip._util.faults import Fault, Place, about, missing, wrong
 from maxflip._util.messages import did_you_mean, listed
+from maxflip.data.derived import Derived, faults_of_budgets, no_own
 from maxflip.io.job.places import at
 from maxflip.io.job.schema import (
     BudgetForm,
@@ -19,7 +21,8 @@ from maxflip.io.job.schema import (
     ReportForm,
     SolverForm,
 )
-from maxflip.problem.must_hold import from_table, read_must_hold
+from maxflip.problem.limit import size_faults
+from maxflip.problem.must_hold import from_table, read_must_hold, twice_stepped
 from maxflip.problem.quotas import bound_faults
 from maxflip.problem.target import requirement_faults, resolve_target
 
@@ -28,7 +31,7 @@ PER_ID = "for sequences, a column with one value per id must be in the static fi
 
 
 def unknown_features(
-    cohort: CohortForm, budgets: Mapping[str, BudgetForm], limits: Mapping[str, LimitForm]
+    cohort: CohortForm, budgets: Mapping[str, BudgetForm], limits: Mapping[str, LimitForm], derived: Collection[str]
 ) -> set[str]:
     """Names that other tables use as features but cohort.features does not contain."""
     drawing = {
@@ -37,7 +40,7 @@ def unknown_features(
         if budget.cost != "count"
         for feature in ([name] if budget.uses is None else budget.uses)
     }
-    return (drawing | set(limits) | set(cohort.units)) - {*cohort.features, *cohort.static_features}
+    return (drawing | {*limits, *cohort.units, *derived}) - {*cohort.features, *cohort.static_features}
 
 
 def missing_columns(cohort: CohortForm, columns: Collection[str]) -> list[Fault]:
@@ -97,7 +100,11 @@ def report_faults(report: ReportForm, cohort: CohortForm) -> Iterator[Fault]:
 
 
 def per_sample_faults(
-    cohort: CohortForm, goal: GoalForm | None, limits: Mapping[str, LimitForm], report: ReportForm | None
+    cohort: CohortForm,
+    goal: GoalForm | None,
+    limits: Mapping[str, LimitForm],
+    budgets: Mapping[str, BudgetForm],
+    report: ReportForm | None,
 ) -> Iterator[Fault]:
     """For sequences, per-sample columns need a static file."""
     if not cohort.is_sequences or cohort.static is not None:
@@ -108,6 +115,7 @@ def per_sample_faults(
     named += [("report", "group")] if report is not None and report.group else []
     sides = ("min_column", "max_column")
     named += [("limits", name, key) for name, limit in limits.items() for key in sides if getattr(limit, key)]
+    named += [("budgets", name) for name, budget in budgets.items() if budget.asked.columns]
     for key in named:
         yield about(key, PER_ID)
 
@@ -157,7 +165,10 @@ def _no_feature(name: str, features: list[str]) -> str:
     return f"no feature is called {name!r}.{did_you_mean(name, features) or f' There are {listed(features)}.'}"
 
 
-def budget_faults(budgets: Mapping[str, BudgetForm], features: list[str] | None) -> Iterator[Fault]:
+def budget_faults(
+    budgets: Mapping[str, BudgetForm], features: list[str] | None, drawn_on: Collection[str]
+) -> Iterator[Fault]:
+    """features: what budgets may use   drawn_on: budgets that actions draw on, and that need use nothing"""
     if not budgets:
         yield about("budgets", "there is none. Add at least one table [budgets.x], where x is a feature or has `uses`.")
     for name, budget in budgets.items():
@@ -170,8 +181,9 @@ def budget_faults(budgets: Mapping[str, BudgetForm], features: list[str] | None)
                     (*key, "uses"),
                 )
         elif budget.uses is None:
-            if features is not None and name not in features:
+            if features is not None and name not in features and name not in drawn_on:
                 other = "A budget of another name says in `uses` which features draw on it."
+                other += ' One of fees alone is a count: cost = "count".' if budget.fee is not None else ""
                 yield about(key, f"{_no_feature(name, features)} {other}")
         elif not budget.uses:
             yield wrong((*key, "uses"), {}, "must name at least one feature.")
@@ -180,13 +192,29 @@ def budget_faults(budgets: Mapping[str, BudgetForm], features: list[str] | None)
             yield from (about((*key, "uses", f), _no_feature(f, features or [])) for f in unknown)
 
 
+def derived_faults(derived: Any, features: list[str] | None, budgets: Mapping[str, BudgetForm]) -> Iterator[Fault]:
+    """Of expressions only where the features are known."""
+    if not isinstance(derived, dict):
+        yield wrong("derived", derived, "must be a table.")
+        return
+    if features is not None:
+        yield from Derived.read(derived, features)[1]
+    drawing = {name: [f for f in derived if _weighs(f, name, budget)] for name, budget in budgets.items()}
+    yield from faults_of_budgets(drawing, derived)
+
+
 def limit_faults(
-    limits: Mapping[str, LimitForm], features: list[str] | None, budgets: Mapping[str, BudgetForm] | None
+    limits: Mapping[str, LimitForm],
+    features: list[str] | None,
+    budgets: Mapping[str, BudgetForm] | None,
+    derived: Collection[str],
 ) -> Iterator[Fault]:
     for name, limit in limits.items():
         key = ("limits", name)
         if features is not None and name not in features:
             yield about(key, _no_feature(name, features))
+        elif name in derived:
+            yield about(key, no_own("limits"))
         elif budgets is not None and not any(_weighs(name, *entry) for entry in budgets.items()):
             yield about(key, "the feature draws on no budget, so it is frozen. Give it a budget, or leave this out.")
         given = [side for side in ("min", "max", "min_column", "max_column") if getattr(limit, side) is not None]
@@ -198,14 +226,21 @@ def limit_faults(
                 yield about((*key, side), "give one of the two.", (*key, f"{side}_column"))
         if limit.min is not None and limit.max is not None and limit.min > limit.max:
             yield about((*key, "min"), f"min {limit.min} is above max {limit.max}. Swap them.", (*key, "max"))
+        yield from size_faults(name, limit.step, limit.smallest)
 
 
 def must_hold_faults(
-    asked: MustHoldForm, features: list[str] | None, budgets: Mapping[str, BudgetForm] | None
+    asked: MustHoldForm,
+    features: list[str] | None,
+    budgets: Mapping[str, BudgetForm] | None,
+    derived: Collection[str],
+    limits: Mapping[str, LimitForm],
 ) -> Iterator[Fault]:
     known = list(asked.rounded or ()) if features is None else features
     weighed = {name for name in known if budgets is None or any(_weighs(name, *entry) for entry in budgets.items())}
-    yield from read_must_hold(from_table(asked.uptake, asked.rounded), known, weighed)[1]
+    requirements, faults = read_must_hold(from_table(asked.uptake, asked.rounded), known, weighed, derived)
+    yield from faults
+    yield from twice_stepped(requirements, {name for name, limit in limits.items() if limit.step is not None})
 
 
 def quota_faults(quotas: Sequence[QuotaForm], cohort: CohortForm | None, solver: SolverForm | None) -> Iterator[Fault]:
@@ -232,4 +267,4 @@ def _quota_faults(quota: QuotaForm, cohort: CohortForm | None) -> Iterator[Fault
 def _weighs(feature: str, name: str, budget: BudgetForm) -> bool:
     if budget.cost == "count":
         return False
-    return name == feature if budget.uses is None else budget.uses.get(feature, 0.0) > 0
+    return name == feature if budget.uses is None else budget.weighs(feature)

@@ -16,7 +16,9 @@ from maxflip._util.messages import did_you_mean, listed
 from maxflip._util.types import Scores
 from maxflip.data.slots import LAST
 from maxflip.io.opening import is_url, missing_file
-from maxflip.problem.budgets import Cost
+from maxflip.problem.actions import Action, effect_of
+from maxflip.problem.budgets import Budget, Cost, Ways, ways_of
+from maxflip.problem.choices import lever_name
 from maxflip.study.insight import People
 
 # The names of maxflip.solvers.SOLVERS, known without loading torch.
@@ -59,6 +61,30 @@ def _weight(value: Any) -> float:
     if not 0 <= number < math.inf:
         raise _wrong("must be a finite number >= 0.")
     return number
+
+
+def _own_number(value: Any) -> float | str:
+    """A number for all samples, or the column with one of each sample's own"""
+    return _text(value) if isinstance(value, str) else _weight(value)
+
+
+def _use(value: Any) -> float | str | Ways:
+    """A weight, or { up = ..., down = ... }"""
+    if not isinstance(value, dict):
+        return _own_number(value)
+    if value.keys() != {"up", "down"}:
+        raise _wrong("must be a number, a column, or { up = ..., down = ... } of both.")
+    return Ways(_own_number(value["up"]), _own_number(value["down"]))
+
+
+def _only(value: Any) -> tuple[str, str | float] | list[str]:
+    """{ column = ..., value = ... }, or { ids = [...] }"""
+    if isinstance(value, dict) and value.keys() == {"column", "value"}:
+        is_text = isinstance(value["value"], str)
+        return _text(value["column"]), value["value"] if is_text else _number(value["value"])
+    if isinstance(value, dict) and value.keys() == {"ids"} and isinstance(value["ids"], list):
+        return [_text(one) for one in value["ids"]]
+    raise _wrong('must be { column = "...", value = ... }, or { ids = ["...", ...] }.')
 
 
 def _text(value: Any) -> str:
@@ -133,6 +159,22 @@ def _target(value: Any) -> str | int | frozenset[str | int]:
     return frozenset(value) if isinstance(value, list) else given[0]
 
 
+def _effect(value: Any) -> float | str:
+    if effect_of(value) is None:
+        raise _wrong("must be a finite number that is added, or a text: 'x 0.9' multiplies, '= 3' sets.")
+    return value if isinstance(value, str) else float(value)
+
+
+def _drawn(value: Any) -> float | str:
+    return _text(value) if isinstance(value, str) else _weight(value)
+
+
+def _distances(value: Any) -> dict[str, float]:
+    if not isinstance(value, dict) or not value:
+        raise _wrong("must be a table of values and their distances.")
+    return {name: _weight(distance) for name, distance in value.items()}
+
+
 Number = Annotated[float, PlainValidator(_number)]
 Text = Annotated[str, PlainValidator(_text)]
 
@@ -169,6 +211,7 @@ class GoalForm(_Form):
     target_column: Text | None = None
     margin: Number | None = None
     threshold: Number | None = None
+    most_actions: Annotated[int | None, PlainValidator(_whole)] = None
     worth_column: Text | None = None
     include: list[Text] = Field(default=[])
     exclude: list[Text] = Field(default=[])
@@ -183,8 +226,18 @@ class GoalForm(_Form):
 class BudgetForm(_Form):
     amount: Annotated[float, PlainValidator(_amount)] = Field(description="a number >= 0, or inf")
     cost: Cost = "squared"
-    uses: dict[str, Annotated[float, PlainValidator(_weight)]] | None = None
+    uses: dict[str, Annotated[float | str | Ways, PlainValidator(_use)]] | None = None
+    fee: Annotated[float | str | None, PlainValidator(_own_number)] = None
+    only: Annotated[tuple[str, str | float] | list[str] | None, PlainValidator(_only)] = None
     thrift: Annotated[float | None, PlainValidator(_weight)] = None
+
+    @property
+    def asked(self) -> Budget:
+        return Budget(self.amount, self.uses, self.cost, self.fee, self.only)
+
+    def weighs(self, feature: str) -> bool:
+        given = (self.uses or {}).get(feature, 0.0)
+        return any(isinstance(way, str) or way > 0 for way in ways_of(given))
 
 
 class LimitForm(_Form):
@@ -194,6 +247,15 @@ class LimitForm(_Form):
     max_column: Text | None = None
     observed: bool = False
     direction: Literal["up", "down"] | None = None
+    step: Number | None = None
+    smallest: Number | None = None
+
+
+class ActionForm(_Form):
+    effects: dict[str, Annotated[float | str, PlainValidator(_effect)]]
+    draws: dict[str, Annotated[float | str, PlainValidator(_drawn)]] = Field(default={})
+    who: Annotated[tuple[str, str | float] | list[str] | None, PlainValidator(_only)] = None
+    excludes: list[Text] = Field(default=[])
 
 
 class MustHoldForm(_Form):
@@ -294,3 +356,49 @@ def unknown_keys(table: dict[str, Any], known: list[str], place: Place) -> list[
         for key in table
         if key not in known
     ]
+
+
+class MenuForm(_Form):
+    """The tables actions, choices and one_hot."""
+
+    actions: dict[str, ActionForm] = Field(default={})
+    choices: dict[str, Annotated[dict[str, float], PlainValidator(_distances)]] = Field(default={})
+    one_hot: dict[str, list[Text]] = Field(default={})
+
+    @property
+    def drawing(self) -> frozenset[str]:
+        """What budgets may use besides features: actions, categories and their switches"""
+        switches = [lever_name(name, key) for name, distances in self.choices.items() for key in distances]
+        return frozenset({*self.actions, *self.choices, *switches})
+
+    @property
+    def drawn_on(self) -> frozenset[str]:
+        """Budgets on which actions draw, and which need no features"""
+        return frozenset(name for one in self.actions.values() for name in one.draws)
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns that tell who may get an action"""
+        return [one.who[0] for one in self.actions.values() if isinstance(one.who, tuple)]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Names in budgets that need be no feature's"""
+        return self.drawing | self.drawn_on
+
+    def as_actions(self) -> list[Action] | None:
+        """The argument `actions` of a Problem."""
+        return [
+            Action(name, one.effects, one.draws, one.who, one.excludes) for name, one in self.actions.items()
+        ] or None
+
+
+def fill_menu(tables: dict[str, Any], faults: list[str | Fault]) -> MenuForm:
+    """Those of the job's tables; faults are appended."""
+    given = {name: tables[name] for name in ("choices", "one_hot") if name in tables}
+    actions = fill_each(ActionForm, tables.get("actions"), "actions", faults)
+    try:
+        return MenuForm(actions=actions, **given)
+    except ValidationError as error:
+        faults += [_fault(detail, MenuForm, ()) for detail in error.errors()]
+        return MenuForm(actions=actions)

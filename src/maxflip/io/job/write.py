@@ -14,24 +14,32 @@ import pyarrow as pa
 
 from maxflip._util.atomic import put_bytes
 from maxflip._util.types import Floats
+from maxflip.data.cohort import Cohort
 from maxflip.errors import InputError
 from maxflip.io.cohort.write import CohortFiles
+from maxflip.io.job.named import named
+from maxflip.io.own_columns import budget_table
 from maxflip.models import SklearnClassifier, TorchClassifier
 from maxflip.plan.plan import Plan
+from maxflip.problem.budgets import Budget
 from maxflip.problem.must_hold import as_table
+from maxflip.problem.own import Part
 from maxflip.problem.problem import Problem
 
 _DIRECTIONS = {1: "up", -1: "down"}
 
 
-def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> dict[str, Path]:
-    """Write job.toml and the cohort's files into the folder; return the paths of the plan's inputs."""
+def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> tuple[dict[str, Path], dict[str, Budget]]:
+    """Write job.toml and the cohort's files into the folder; return the paths of the plan's inputs, and the budgets as
+    the job has them."""
     if not isinstance(problem.classifier, TorchClassifier):
         raise InputError(
             "model: a job cannot have an Ensemble or a Tempered classifier. Save the plan without `model`."
         )
     files = CohortFiles(problem)
+    menu = problem.menu
     files.add_groups(problem)
+    budgets = named({name: menu.without_actions(name, b) for name, b in problem.budgets.items()}, files)
     goal, limits = _goal(problem, files), _limits(problem, files)
     tables: dict[str, dict[str, Any]] = {
         "cohort": files.table(),  # after all columns were added
@@ -39,26 +47,49 @@ def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> dict[s
         "goal": goal,
         "solver": _solver(plan),
     }
+    if problem.derived.texts:
+        tables["derived"] = dict(problem.derived.texts)
     if problem.scenarios.requirements:
         tables["must_hold"] = as_table(problem.scenarios.requirements)
-    for name, b in problem.budgets.items():
+    for name, b in budgets.items():
         thrift = {"thrift": problem.thrift[name]} if name in problem.thrift else {}
-        uses = {"uses": b.uses} if b.uses else {}
-        tables[f"budgets.{_key(name)}"] = {"amount": b.amount, "cost": b.cost, **uses, **thrift}
+        stated = {key: value for key, value in budget_table(b).items() if key != "uses" or value}
+        tables[f"budgets.{_key(name)}"] = {"amount": b.amount, "cost": b.cost, **stated, **thrift}
     for name, limit in limits.items():
         tables[f"limits.{_key(name)}"] = limit
+    tables |= _menu(problem)
     headed = [(f"[{name}]", table) for name, table in tables.items()]
     headed += [("[[quotas]]", quota.as_table()) for quota in problem.quotas.asked]
     text = f"# Written by maxflip from Python.\n{_unsaid(plan)}format = 1\n"
     for head, table in headed:
-        text += f"\n{head}\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in table.items())
+        text += f"\n{head}\n" + "".join(f"{_key(key)} = {_toml(value)}\n" for key, value in table.items())
     put_bytes(folder / "job.toml", text.encode())
     found = {"cohort": folder / "cohort.parquet", "model": model, "job": folder / "job.toml"}
     put_bytes(found["cohort"], files.cohort.parquet())
     if files.has_static:
         found["static"] = folder / "static.parquet"
         put_bytes(found["static"], files.samples.parquet())
-    return found
+    return found, {name: menu.with_actions(name, b) for name, b in budgets.items()}
+
+
+def _menu(problem: Problem) -> dict[str, dict[str, Any]]:
+    """Of switches, the weights stand among the uses of the budgets."""
+    menu = problem.menu
+    tables: dict[str, dict[str, Any]] = {}
+    for one in menu.actions:
+        who = None if one.who is None else _who(one.who, problem.cohort)
+        said: dict[str, Any] = {"effects": one.effects, "draws": one.draws, "who": who, "excludes": list(one.excludes)}
+        tables[f"actions.{_key(one.name)}"] = {key: value for key, value in said.items() if value}
+    for name, distances in menu.choices.items():
+        tables[f"choices.{_key(name)}"] = dict(distances)
+    return tables | ({"one_hot": {name: list(codes) for name, codes in menu.one_hot.items()}} if menu.one_hot else {})
+
+
+def _who(part: Part, cohort: Cohort) -> dict[str, Any]:
+    """By a column that is a feature, else by ids."""
+    if isinstance(part.group, tuple) and part.group[0] in cohort.features:
+        return {"column": part.group[0], "value": part.group[1]}
+    return {"ids": cohort.ids[part.inside].tolist()}
 
 
 def _solver(plan: Plan) -> dict[str, Any]:
@@ -101,6 +132,8 @@ def _goal(problem: Problem, files: CohortFiles) -> dict[str, Any]:
         asked["target_column"] = files.samples.add("target", goal.wanted.argmax(axis=1).tolist(), pa.int64())
     if (problem.worth != 1.0).any():
         asked["worth_column"] = files.samples.add("worth", problem.worth.tolist(), pa.float64())
+    if problem.menu.actions:
+        asked["most_actions"] = problem.menu.most_actions
     for name, rows in (("include", problem.include), ("exclude", problem.exclude)):
         if len(rows):
             asked[name] = ids[rows].tolist()
@@ -109,7 +142,7 @@ def _goal(problem: Problem, files: CohortFiles) -> dict[str, Any]:
 
 def _limits(problem: Problem, files: CohortFiles) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    for i in problem.actionable.tolist():
+    for i in np.flatnonzero(problem.may_move & ~problem.is_lever).tolist():
         feature = problem.cohort.features[problem.slots.feature[i]]
         if feature in found:  # all slots of a feature have its limits
             continue
@@ -117,6 +150,10 @@ def _limits(problem: Problem, files: CohortFiles) -> dict[str, dict[str, Any]]:
         limit |= _side("max", problem.limits.upper[:, i], feature, files)
         if direction := _DIRECTIONS.get(int(problem.limits.direction[i])):
             limit["direction"] = direction
+        if problem.grid.is_rule[i]:
+            limit["step"] = float(problem.grid.step[i])
+        if problem.grid.smallest[i]:
+            limit["smallest"] = float(problem.grid.smallest[i])
         if limit:
             found[feature] = limit
     return found

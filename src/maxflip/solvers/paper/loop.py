@@ -14,6 +14,7 @@ import torch
 from maxflip._util.events import Advanced, Finished, Notice, Started
 from maxflip._util.messages import counted
 from maxflip._util.types import Rows
+from maxflip.errors import ProblemError
 from maxflip.plan.pool import no_rows
 from maxflip.problem.problem import Problem
 from maxflip.solvers.base import Proposal, Run
@@ -76,16 +77,19 @@ def run_loops(
     make: Callable[[Setting], Algorithm],
     *,
     is_max: bool,
-    counts: bool = True,
+    flats: bool = True,
 ) -> Proposal:
-    """is_max: whether L is maximised in the multipliers (KL) instead of minimised   counts: see Search"""
+    """is_max: whether L is maximised in the multipliers (KL) instead of minimised   flats: see Search"""
+    if problem.menu.levers is not None:
+        name = type(solver).__name__
+        raise ProblemError(f"actions: {name} changes features alone. Solve with Prices() or Nearest().")
     wanted = run.candidates_wanted(problem)
     low, high = problem.box(wanted)
     stuck = ((low == 0) & (high == 0)).all(axis=1)
     rows = wanted[~stuck]
     if not len(rows):
         return Proposal(rows=no_rows(), changes=np.empty((0, problem.width)), unreachable=wanted)
-    search = Search(problem, rows, solver.units, counts)
+    search = Search(problem, rows, solver.units, flats)
     sizes, values = (len(search.budgets), len(rows)), (solver.start_lambda, solver.start_mu)
     multipliers = Multipliers.first(sizes, values, (solver.gamma, solver.eta), run.streams).to(search.low.device)
     algorithm = make(Setting(search, multipliers, search.start(run), run))

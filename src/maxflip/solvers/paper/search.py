@@ -14,6 +14,7 @@ from maxflip.models import Classifier, log_scores, scores
 from maxflip.problem.budget_functions import FunctionCost
 from maxflip.problem.must_hold import rounded
 from maxflip.problem.problem import Problem
+from maxflip.search.draws import Draws
 from maxflip.solvers.base import Run
 from maxflip.solvers.paper.confidence import divergence, signed
 from maxflip.solvers.paper.details import DETAILS
@@ -29,7 +30,8 @@ class Search:
     The search moves u (n, A) with change d = unit u: unit = 1 ("raw", the paper) or a standard deviation of each
     feature over these samples ("standard"). Everything is float64, on the model's device.
 
-    a_jr(d) = sum_i squared_ri d_ji^2 + absolute_ri |d_ji| + count_r, or a budget function of x_j and x_j + d_j
+    a_jr(d) = sum_i squared_ri d_ji^2 + absolute_ri |d_ji| + flat_r (weights and flat may be of each sample's own), or a
+    budget function of x_j and x_j + d_j
 
     Decision values may have any size: their shortfall is divided by the largest one at the start, so that it is at most
     about 1, as for probabilities.
@@ -38,13 +40,13 @@ class Search:
     problem: Problem
     rows: Rows
     units: Units
-    counts: bool = True  # whether count budgets, which do not depend on u, are included
+    flats: bool = True  # whether what does not depend on u, count budgets and fees, is included
     gradients: int = 0  # samples evaluated with a gradient
 
     def __post_init__(self) -> None:
         problem, columns = self.problem, self.problem.actionable
         ledger, device = problem.ledger, problem.classifier.device
-        is_limit = (ledger.amounts > 0) & np.isfinite(ledger.amounts) & (self.counts | (ledger.count == 0))
+        is_limit = (ledger.amounts > 0) & np.isfinite(ledger.amounts) & (self.flats | ~ledger.are_flat)
         self.budgets = np.flatnonzero(is_limit)
         low, high = problem.box(self.rows)
         self.spread = self._sizes()
@@ -59,9 +61,10 @@ class Search:
         self.unit = tensor(unit)
         self.start_values = tensor(problem.start[np.ix_(self.rows, columns)])
         self.low, self.high = tensor(low[:, columns] / unit), tensor(high[:, columns] / unit)
-        self.amounts, self.count = tensor(ledger.amounts[is_limit]), tensor(ledger.count[is_limit])
-        self.squared = tensor(ledger.squared[np.ix_(self.budgets, columns)])
-        self.absolute = tensor(ledger.absolute[np.ix_(self.budgets, columns)])
+        self.amounts = tensor(ledger.amounts[is_limit])
+        weights = ledger.weights(self.rows).at(columns).of_budgets(self.budgets)
+        flat = ledger.flats(self.rows)[..., self.budgets]
+        self.draws = Draws.of(weights, flat if self.flats else 0.0 * flat, device)
         self.functions = [
             (int(np.searchsorted(self.budgets, r)), function)
             for r, function in zip(ledger.functions, problem.functions, strict=True)
@@ -84,9 +87,10 @@ class Search:
         columns, ledger, n = self.problem.actionable, self.problem.ledger, len(self.rows)
         some = self.problem.start[np.ix_(self.rows, columns)].any(axis=0)
         amounts = ledger.amounts[self.budgets, None] / n
+        weights = ledger.weights(self.rows).at(columns).of_budgets(self.budgets).largest
         with np.errstate(divide="ignore"):
-            of_squares = np.sqrt(amounts / ledger.squared[np.ix_(self.budgets, columns)])
-            of_sizes = amounts / ledger.absolute[np.ix_(self.budgets, columns)]
+            of_squares = np.sqrt(amounts / weights.squared)
+            of_sizes = amounts / weights.absolute
         largest = np.minimum(of_squares, of_sizes).min(axis=0, initial=np.inf)
         return np.where(some, self.problem.spread_over(self.rows), np.where(np.isfinite(largest), largest, 1.0))
 
@@ -116,23 +120,27 @@ class Search:
 
     def consumption(self, u: torch.Tensor) -> torch.Tensor:
         """(n, A) -> a (n, m)"""
-        d = self.unit * u
-        drawn = d**2 @ self.squared.T + d.abs() @ self.absolute.T + self.count
+        drawn = self.draws.drawn(self.unit * u)
         for r, function in self.functions:
             with torch.no_grad():
-                drawn[:, r] = function.ask(*self._given(function, u)).to(drawn.device)
+                said = function.ask(*self._given(function, u)).to(drawn.device)
+                drawn[:, r] += said * self._inside(r)
         return drawn
 
     def consumption_slope(self, u: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         """(n, A): the gradient in u of sum_jr weight_jr a_jr; weight (n, m), or (m,) if equal for all samples"""
-        d = self.unit * u
-        by_change = 2.0 * d * (weight @ self.squared) + d.sign() * (weight @ self.absolute)
+        by_change = self.draws.slope(self.unit * u, weight)
         for r, function in self.functions:
             own = by_change.new_zeros(len(u), self.problem.width)
-            slope = function.slope(*self._given(function, u), weight[..., r].cpu())
+            slope = function.slope(*self._given(function, u), (weight[..., r] * self._inside(r)).cpu())
             own[:, torch.as_tensor(function.columns, device=own.device)] = slope.to(own.device)
             by_change = by_change + own[:, torch.as_tensor(self.problem.actionable, device=own.device)]
         return self.unit * by_change
+
+    def _inside(self, r: int) -> torch.Tensor | float:
+        """(n,): 1 for those who draw on the r-th of these budgets, 0 for others; 1 where all do"""
+        inside = self.problem.ledger.own.inside.get(int(self.budgets[r]))
+        return 1.0 if inside is None else torch.as_tensor(inside[self.rows], device=self.unit.device).double()
 
     def _given(self, function: FunctionCost, u: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """The arguments of a budget function: its features before and after the change, (n, k) each"""

@@ -57,12 +57,12 @@ class Finisher:
         wanted = problem.goal.wanted_for(rows).numpy()
         confidence = np.round(run.standing.confidence[rows] / (TWINS.same_confidence * problem.guard))
         parts = [part[:, problem.actionable] for part in (problem.start[rows], low, high)]
-        alike = np.column_stack([*parts, wanted, confidence])
+        alike = np.column_stack([*parts, wanted, confidence, ledger.own.numbers(rows)])
         self.kind = np.unique(alike, axis=0, return_inverse=True)[1].reshape(-1)
         self.has_twins = self.kind.max(initial=-1) + 1 < len(rows)
         self.found = np.zeros(len(rows), dtype=bool)  # whether each has ever passed
         needed = np.intersect1d(rows, np.union1d(self.must, problem.quotas.demanded()))
-        flips = cheapest_flips(problem, needed, FeaturePrices.at(problem, self.prices))
+        flips = cheapest_flips(problem, needed, FeaturePrices.at(problem, self.prices, needed))
         self.extra_rows, self.extra_changes = flips.rows[flips.found], flips.changes[flips.found]
 
     def finish(self, changes: Floats) -> Solution:

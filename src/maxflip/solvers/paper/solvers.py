@@ -183,7 +183,7 @@ class KL(Loops):
         v: worth (1, as a part of the mean worth)   s: signed confidence constraint, so that mu can fall
         a_jr: consumption
 
-    Without a selection, count budgets are ignored; unlimited budgets have no lambda.
+    Without a selection, count budgets and fees are ignored; unlimited budgets have no lambda.
 
     Args:
         a: weight of the squared distance (in `units`).
@@ -218,4 +218,4 @@ class KL(Loops):
         from maxflip.solvers.paper.kl import KLAlgorithm
         from maxflip.solvers.paper.loop import run_loops
 
-        return run_loops(self, problem, run, partial(KLAlgorithm, self), is_max=True, counts=False)
+        return run_loops(self, problem, run, partial(KLAlgorithm, self), is_max=True, flats=False)

@@ -96,6 +96,18 @@ class ColumnGeneration:
                 return
             self._follow(found.prices)
 
+    def reprice(self) -> None:
+        """Move to the program's dual prices without a search: D with the known flips alone is least there."""
+        market, found = self.market, self._mixture(self._to_mix())
+        if found is None:
+            return
+        self.used = [found.used]
+        self._average(found)
+        value = market.dual(found.prices)
+        if value < market.value:
+            market.prices, market.value = found.prices, value
+        self.gap = market.most - found.worth
+
     def _follow(self, prices: Floats) -> None:
         """Search flips at smoothed prices, between the best known ones and the program's dual prices.
 
@@ -149,7 +161,7 @@ class ColumnGeneration:
             if found is None or -found.worth > least - saved:
                 return
             least = -found.worth
-            drawn = problem.ledger.consumption(found.columns.changes).T @ found.parts
+            drawn = found.columns.bill(problem).consumption.T @ found.parts
             self.left = np.where(np.isfinite(self.market.amounts), self.market.amounts - drawn, 0.0)
             self._average(found)
             if self.market.has_spent(COLUMNS.spent_saving) and not self.tiny:
@@ -182,7 +194,7 @@ class ColumnGeneration:
                 break
             worth = float(problem.worth[selected.rows].sum())
             is_best = market.most - worth < market.least_worth * (1 - 1e-9)
-            left = market.amounts - problem.ledger.spent(selected.changes)
+            left = market.amounts - selected.bill(problem).spent()
             left = np.maximum(left, COLUMNS.least_left * market.amounts)
             found = None if worth <= won or is_best else self._fitting(left, selected.rows)
             if worth > won:
@@ -193,7 +205,7 @@ class ColumnGeneration:
         if before is not None and float(problem.worth[before.rows].sum()) > won:
             self.picked = before
         if self.picked is not None:
-            self.left = market.amounts - problem.ledger.spent(self.picked.changes)
+            self.left = market.amounts - self.picked.bill(problem).spent()
             self.draw_less(np.unique(self.picked.rows))
             if market.is_capped and market.weighs:  # other samples may draw less
                 if not market.has_spent(STAGES.unspent):
@@ -226,7 +238,7 @@ class ColumnGeneration:
         prices[traded] = self.market.typical_worth / (traded.sum() * left[traded])
         for _ in range(COLUMNS.fill_turns):
             found = self._flips_at(prices, taken)
-            share = problem.ledger.consumption(found.changes)[:, traded] / left[traded]
+            share = found.bill(problem).consumption[:, traded] / left[traded]
             most = share.max(axis=1, initial=0.0)
             if (most <= 1.0).any() or not len(most):
                 return found.of(most <= 1.0)
@@ -286,8 +298,8 @@ class ColumnGeneration:
         problem, traded, quotas = self.market.problem, self.market.traded, self.market.problem.quotas
         amounts = self.market.amounts[traded]
         # Counts are exact.
-        used = np.where(problem.ledger.count[traded] > 0, 1.0, COLUMNS.used_share)
-        share = problem.ledger.consumption(columns.changes)[:, traded] / (amounts * used)
+        used = np.where(problem.ledger.counts[traded], 1.0, COLUMNS.used_share)
+        share = columns.bill(problem).consumption[:, traded] / (amounts * used)
         sample = in_order_of_appearance(columns.rows)
         must = np.isin(columns.rows, problem.include)
         if kept is not None:

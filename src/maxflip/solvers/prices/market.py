@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from maxflip._util.engine import Held
 from maxflip._util.types import Floats, Rows
-from maxflip.plan.bracket import ROUNDING, Ceiling, most_allowed, most_worth
+from maxflip.plan.bracket import ROUNDING, Ceiling, most_allowed, most_payable
 from maxflip.problem.problem import Problem
 from maxflip.search.settings import GRADIENT, PRICING
 from maxflip.solvers.base import Run
 from maxflip.solvers.prices import bundle
 from maxflip.solvers.prices.clearing import Cleared, DualPart, clear
+from maxflip.solvers.prices.levers import LeverSearch
 from maxflip.solvers.prices.settings import CLEARING, MARKET, SHARD
 from maxflip.solvers.prices.shard import FlipSet, Shard
 
@@ -48,6 +49,14 @@ def typical_worth(problem: Problem) -> float:
     return float(np.median(worth)) if len(worth) else 1.0
 
 
+def rounding_of(problem: Problem, of_quotas: Floats) -> float:
+    """What rounding can hide of all worths at these prices of quotas (Q,). Coefficients, at most 1, are rounded too."""
+    if not len(of_quotas):
+        return 0.0
+    sizes = float(problem.worth.sum()) + len(problem) * float(of_quotas.sum())
+    return ROUNDING * (len(of_quotas) + 1) * sizes
+
+
 def prices_of_nearest(problem: Problem) -> tuple[Floats, Floats]:
     """(m,) each: the prices of Nearest(prices="unit") and of Nearest(prices="budgets")"""
     return np.ones(len(problem.ledger.names)), per_budget(problem)
@@ -71,6 +80,7 @@ class Market:
     last: the last clearing
     spent: gradients per sample spent on the estimate of the first prices
     effort: factor of every limit on gradients
+    levers: flips with levers; None without any
     """
 
     problem: Problem
@@ -85,6 +95,7 @@ class Market:
     rounds: int = 0
     trace: dict[str, list[Any]] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
+    levers: LeverSearch | None = None
 
     def open(self, *, scaled: bool, polished: bool, led: bool) -> None:
         """Search first flips.   scaled: scale the prices, of which only the ratios are known, so that half can pay"""
@@ -206,7 +217,7 @@ class Market:
     @property
     def most(self) -> float:
         """Upper limit of a selection's worth: the smaller of D and the worth of all samples with a flip, or of the most
-        valuable ones that a count budget allows."""
+        valuable ones that fees and count budgets allow."""
         return min(self.value, self._all_worth)
 
     @property
@@ -222,9 +233,7 @@ class Market:
     @property
     def _all_worth(self) -> float:
         rows = np.concatenate([np.empty(0, np.int64), *self.held.ask(lambda shard: shard.rows_found())])
-        ledger = self.problem.ledger
-        cap = float(ledger.amounts[ledger.count > 0].min(initial=np.inf))
-        return most_worth(self.problem.worth[rows], cap)
+        return most_payable(self.problem.ledger, self.problem.ledger.amounts, self.problem.worth[rows], rows)
 
     @cached_property
     def is_simple(self) -> bool:
@@ -276,6 +285,18 @@ class Market:
     def has_spent(self, limit: float) -> bool:
         """Whether more gradients per sample were evaluated than limit x effort."""
         return self.gradients_per_sample > self.effort * limit
+
+    def rows_unreachable(self) -> Rows:
+        """Samples that are proved to have no flip."""
+        rows = np.concatenate([np.empty(0, np.int64), *self.held.ask(lambda shard: shard.rows_unreachable())])
+        return rows if self.levers is None else rows[~self.levers.possible[rows]]
+
+    def costs(self) -> Floats:
+        """(n,): C_j at the present prices, with all known flips; inf without one"""
+        costs, prices = np.full(len(self.problem), np.inf), self.prices
+        for rows, own in self.held.ask(lambda shard: (shard.rows, shard.costs(prices[self.budgets]))):
+            costs[rows] = own
+        return costs
 
     def close(self) -> None:
         """Update D at the present prices with all flips found since."""
@@ -375,26 +396,23 @@ class Market:
     def _ceiling_at(self, prices: Floats) -> Ceiling:
         problem, of_quotas = self.problem, prices[self.budgets.stop :]
         paid = (of_quotas * problem.quotas.amounts).tolist()  # for what the quotas allow, whatever the budgets are
-        gains = [g.tolist() for g in self.held.ask(lambda shard: shard.proved_gains(prices)) if g is not None]
+        shares = self.held.ask(lambda shard: (shard.rows, shard.proved_gains(prices)))
+        gains = [(rows, own) for rows, own in shares if own is not None]
         if gains:
-            parts = [*chain.from_iterable(gains), *paid]
+            with_levers = None if self.levers is None else self.levers.proved_gains(prices)
+            parts = [
+                *chain.from_iterable(
+                    (own if with_levers is None else np.maximum(own, with_levers[rows])).tolist() for rows, own in gains
+                ),
+                *paid,
+            ]
             # Each part has its own rounding error; fsum adds none.
-            rest = math.fsum(parts) + ROUNDING * math.fsum(map(abs, parts)) + self._rounded(of_quotas)
+            rest = math.fsum(parts) + ROUNDING * math.fsum(map(abs, parts)) + rounding_of(problem, of_quotas)
         else:
             rest = math.fsum([*self.held.ask(lambda shard: shard.value(prices)), *paid])
         closed = frozenset(name for name, budget in problem.budgets.items() if budget.amount == 0)
         of_budgets = dict(zip(problem.ledger.names, prices[self.budgets].tolist(), strict=True))
         return Ceiling(of_budgets, rest, bool(gains), closed)
-
-    def _rounded(self, of_quotas: Floats) -> float:
-        """What rounding can hide of the worths at prices of quotas. Coefficients are at most 1, and are rounded too."""
-        rows = len(of_quotas)
-        return (
-            ROUNDING
-            * (rows + 1)
-            * (float(self.problem.worth.sum()) + len(self.problem) * float(of_quotas.sum()))
-            * (rows > 0)
-        )
 
     def _evaluate(self, prices: Floats, softness: float) -> DualPart:
         return DualPart.total(self.held.ask(lambda shard: shard.dual_part(prices, softness)), len(prices))

@@ -267,9 +267,24 @@ class CuttingPlanes:
     overdrawn: float = 1e-3
 
 
+@dataclass(frozen=True, kw_only=True)
+class MenuLimits:
+    """`menu`: flips by actions and choices alone."""
+
+    # Samples whose combinations are gone through together: enough for large batches of the model. (not tuned)
+    chunk: int = 16_384
+    # x worth: a flip that gains so much less than the sample's best is not offered to the choice. (not tuned)
+    band: float = 0.1
+    # x worth: combinations of levers that alone draw more than this at the prices are not searched. (not tuned)
+    reach: float = 1.5
+    # Rounds of searches with levers beside changes of features. (not tuned)
+    rounds: int = 4
+
+
 STAGES = Stages()
 MARKET = MarketRounds()
 CLEARING = Clearing()
 SHARD = ShardSearch()
 COLUMNS = ColumnGenerationLimits()
 PLANES = CuttingPlanes()
+MENU = MenuLimits()

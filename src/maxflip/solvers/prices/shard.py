@@ -10,6 +10,7 @@ what a sample is worth: v_j - sum_q price_q c_qj. Its cheapest flips stay the sa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,10 +18,12 @@ import torch
 from maxflip._util.parallel import filled, joined
 from maxflip._util.types import Floats, Mask, Rows
 from maxflip.plan.pool import first_of_each
+from maxflip.problem.budgets import Bill, Pair, Weights
 from maxflip.problem.problem import Problem
 from maxflip.search import gradient, linear, trust
+from maxflip.search.draws import Draws
 from maxflip.search.grid import onto_grid
-from maxflip.search.halfspace import cheapest_into_halfspace, cost
+from maxflip.search.halfspace import HalfspaceFlip, cheapest_into_halfspace
 from maxflip.search.prices import FeaturePrices
 from maxflip.search.settings import Gait
 from maxflip.search.surface import Evaluations, Surface
@@ -42,6 +45,9 @@ class FlipSet:
     def all(cls, parts: list[FlipSet]) -> FlipSet:
         return cls(joined([p.rows for p in parts]), joined([p.changes for p in parts]))
 
+    def bill(self, problem: Problem) -> Bill:
+        return problem.bill(self.rows, self.changes)
+
     @property
     def once(self) -> FlipSet:
         """Without duplicates."""
@@ -50,16 +56,26 @@ class FlipSet:
 
 
 def has_kinks(problem: Problem) -> bool:
-    """Whether some feature draws on absolute budgets alone, so that the cost of a change has a kink at 0."""
-    return bool(_kinks(problem).any())
+    """Whether some feature draws on absolute budgets alone, of some sample, so that the cost of a change has a kink at
+    0."""
+    ledger = problem.ledger
+    squared = (ledger.powers == 2) & np.isfinite(ledger.amounts)
+    squared[sorted(ledger.own.inside)] = False
+    draws = ledger.draws[:, problem.actionable]
+    return bool((draws[ledger.powers == 1].any(axis=0) & ~draws[squared].any(axis=0)).any())
 
 
-def _kinks(problem: Problem) -> Floats:
-    """(m, A): absolute weights / spread, for features that draw on absolute budgets alone; 0 for others"""
-    ledger, slots = problem.ledger, problem.actionable
-    finite = np.isfinite(ledger.amounts)[:, None]
-    alone = ~((ledger.squared[:, slots] > 0) & finite).any(axis=0)
-    return np.where(alone, ledger.absolute[:, slots] / problem.spread, 0.0)
+def _kinks(problem: Problem, weights: Weights) -> Weights:
+    """Squared: absolute weights / spread, for features that draw on absolute budgets alone; 0 for others"""
+    finite = np.isfinite(problem.ledger.amounts)[:, None]
+    alone = ~((weights.up.squared + weights.down.squared > 0) & finite).any(axis=-2, keepdims=True)
+    alone &= ~problem.is_lever[problem.actionable]
+
+    def bent(pair: Pair) -> Pair:
+        return Pair(np.where(alone, pair.absolute / problem.spread, 0.0), np.zeros_like(pair.absolute))
+
+    up = bent(weights.up)
+    return Weights(up, up if weights.down is weights.up else bent(weights.down))
 
 
 class Shard:
@@ -67,15 +83,15 @@ class Shard:
         self.problem, self.rows = problem, rows
         self.forms = problem.linear if linear.applies(problem.linear, problem.goal) else None  # None if not exact
         self.budgets = slice(len(problem.ledger.names))
-        self.surface = Surface(problem, rows, FeaturePrices.at(problem, prices[self.budgets]))
-        device, ledger, slots = self.surface.low.device, problem.ledger, problem.actionable
+        self.surface = Surface(problem, rows, FeaturePrices.at(problem, prices[self.budgets], rows))
+        self.weights, self.flats = problem.weights(rows), problem.ledger.flats(rows)
+        self.bent, self.has_kinks = _kinks(problem, self.weights), has_kinks(problem)
+        device = self.surface.low.device
         self.worth = torch.tensor(problem.worth[rows], device=device)
         self.must = torch.tensor(np.isin(rows, problem.include), device=device)
         self.quotas = torch.tensor(problem.quotas.coefficients[:, rows].T, device=device)  # (B, Q)
-        self.squared = torch.tensor(ledger.squared[:, slots], device=device)
-        self.absolute = torch.tensor(ledger.absolute[:, slots], device=device)
-        self.bent = torch.tensor(_kinks(problem), device=device)
-        self.count = torch.tensor(ledger.count, device=device)
+        self.draws = Draws.of(self.weights, self.flats, device)
+        self.bend = Draws.of(self.bent, self.flats, device)
         self.change = torch.zeros_like(self.surface.low)
         self.found = torch.zeros(len(rows), dtype=torch.bool, device=device)
         self.unreachable = torch.zeros_like(self.found)
@@ -84,10 +100,6 @@ class Shard:
         self.seen: list[tuple[torch.Tensor, torch.Tensor]] = []
         self.told: list[tuple[torch.Tensor, torch.Tensor]] = []  # flips that were not found here
         self.followed = 0  # number of calls of `follow`, if costs have kinks
-
-    @property
-    def has_kinks(self) -> bool:
-        return bool(self.bent.any())
 
     @property
     def evaluations(self) -> Evaluations:
@@ -122,9 +134,9 @@ class Shard:
         if not 0 < len(lost) <= SHARD.lost * len(self.rows):
             return
         other = gradient.Best(best.change.clone(), best.cost.clone())
-        gradient.explore(self.surface.repriced(FeaturePrices.at(self.problem, prices)), other, lost)
+        gradient.explore(self.surface.repriced(FeaturePrices.at(self.problem, prices, self.rows)), other, lost)
         at = lost[other.found[lost]]
-        price = cost(other.change[at], self.surface.squared, self.surface.absolute)
+        price = self.surface.cost(other.change[at], at)
         best.record(at, other.change[at], price, torch.zeros_like(price))
 
     def begin_with(self, flips: FlipSet, prices: Floats) -> None:
@@ -135,7 +147,7 @@ class Shard:
 
     def nearest(self, prices: Floats) -> FlipSet:
         """The cheapest flips at these prices, searched without known flips."""
-        surface = self.surface.repriced(FeaturePrices.at(self.problem, prices))
+        surface = self.surface.repriced(FeaturePrices.at(self.problem, prices, self.rows))
         if self.forms is not None:
             exact = linear.search_and_prove(surface, self.forms)[0]
             found, change = exact.found, exact.change
@@ -186,10 +198,10 @@ class Shard:
         steps: int = SHARD.descents,
     ) -> tuple[gradient.Best, torch.Tensor]:
         """Descend from the flips that the planes predict.   without (B,): samples to skip"""
-        expected = cheapest_into_halfspace(self.g, self.r, surface.squared, surface.absolute, surface.low, surface.high)
+        expected = self._onto_planes(surface)
         has_plane = (self.g != 0).any(dim=1)
         start = torch.where(has_plane[:, None], expected.change, self.change)
-        price = cost(start, surface.squared, surface.absolute)
+        price = surface.rates.cost(start)
         at = self._competitive(torch.minimum(price, self._cost(surface)), prices, reach)
         if without is not None:
             at = at[~without[at]]
@@ -204,7 +216,7 @@ class Shard:
         if self.forms is not None:
             return self._exact_flips(surface, without)
         best, at = self._tracked(surface, prices, reach, without)
-        if self.problem.scenarios.step is not None:
+        if not self.problem.grid.is_free:
             best, at = self._on_grid(surface, best, at)
         return self._as_flips([self.rows[at.cpu().numpy()]], [best.change[at]])
 
@@ -220,7 +232,7 @@ class Shard:
     def gain_and_draws(self, prices: Floats) -> tuple[float, Floats]:
         """sum_j max(0, v_j - C_j) over these samples, and what those with v_j > C_j add to each row, (m + Q,)."""
         flips, gain, picked = self._picked_at(prices)
-        drawn = self.problem.ledger.consumption(flips.changes[picked]).sum(axis=0)
+        drawn = flips.of(picked).bill(self.problem).consumption.sum(axis=0)
         counted = self.problem.quotas.coefficients[:, flips.rows[picked]].sum(axis=1)
         return float(gain[picked].sum()), np.concatenate([drawn, counted])
 
@@ -244,7 +256,7 @@ class Shard:
         straight: flips that are cheapest at bent prices cost more, and D would be too low."""
         flips = self._exact_flips(self._at(prices, softness=0.0))
         worth = self.problem.quotas.worth(self.problem.worth, prices[self.budgets.stop :])[flips.rows]
-        gain = worth - self.problem.ledger.consumption(flips.changes) @ prices[self.budgets]
+        gain = worth - flips.bill(self.problem).consumption @ prices[self.budgets]
         return flips, gain, (gain > 0) | np.isin(flips.rows, self.problem.include)
 
     def follow(self, prices: Floats, reach: float) -> None:
@@ -260,7 +272,7 @@ class Shard:
             self._keep(surface, best, at)
             return
         at = torch.nonzero(best.found).flatten()
-        own = self._worth_at(prices) - float(prices[self.budgets] @ self.problem.ledger.count)
+        own = self._worth_at(prices) - self._flat_cost(prices)
         worth = torch.where(self.must, torch.inf, own).clamp_min(0.0)
         some = at if len(at) < SHARD.many else at[:: len(at) // SHARD.some]
         before = best.cost.clone()
@@ -299,15 +311,13 @@ class Shard:
     def dual_part(self, prices: Floats, softness: float) -> DualPart:
         """The part of these samples in the smoothed dual, as their planes predict it."""
         surface = self._at(prices, softness)
-        s, l = surface.squared, surface.absolute  # noqa: E741
-        squared = self.squared + SHARD.bend * softness * self.bent
-        low, high = self.surface.low, self.surface.high
-        flip = cheapest_into_halfspace(self.g, self.r, s, l, low, high)
-        y = flip.change.abs()
+        weighed = self.draws.bent(self.bend, SHARD.bend * softness)
+        flip = self._onto_planes(surface)
         taken = self.found & flip.reachable & (self.g != 0).any(dim=1)
-        gain = torch.where(taken, self._worth_at(prices) - self._charged(cost(flip.change, s, l), prices), -torch.inf)
-        draws = y**2 @ squared.T + y @ self.absolute.T + self.count
-        draws = torch.cat([draws, self.quotas], dim=1)  # (B, m + Q)
+        gain = torch.where(
+            taken, self._worth_at(prices) - self._charged(surface.rates.cost(flip.change), prices), -torch.inf
+        )
+        draws = torch.cat([weighed.drawn(flip.change), self.quotas], dim=1)  # (B, m + Q)
         sure = self.must & taken
         if softness == 0:
             p = ((gain > 0) | sure).to(gain)
@@ -318,27 +328,39 @@ class Shard:
         p = torch.where(sure, 1.0, torch.sigmoid(gain / width))
         value = torch.where(sure, gain, soft).sum()
         turn = torch.where(sure, 0.0, p * (1 - p) / width)
+        rates = surface.rates.along(flip.change)
         hessian = draws.T @ (turn[:, None] * draws)
-        hessian[self.budgets, self.budgets] += self._bend(p, y, s, squared)
+        hessian[self.budgets, self.budgets] += self._bend(p, flip.change, rates.squared, weighed)
         return DualPart(float(value), -(p @ draws).cpu().numpy(), hessian.cpu().numpy())
 
-    def _bend(self, p: torch.Tensor, y: torch.Tensor, s: torch.Tensor, squared: torch.Tensor) -> torch.Tensor:
-        """-sum_j p_j (second derivative of C_j in the prices), (m, m).
+    def _onto_planes(self, surface: Surface) -> HalfspaceFlip:
+        """The cheapest changes onto the planes."""
+        rate = surface.rates.along(self.g)
+        return cheapest_into_halfspace(self.g, self.r, *rate, surface.low, surface.high)
+
+    def _bend(self, p: torch.Tensor, change: torch.Tensor, s: torch.Tensor, weighed: Draws) -> torch.Tensor:
+        """-sum_j p_j (second derivative of C_j in the prices), (m, m).   s: squared prices   weighed: at bent prices
 
         For the features i that are free to move, y_i = (nu |g_i| - l_i) / (2 s_i) with sum_i |g_i| y_i = r. If prices
         change by dlambda, the marginal price of y_i changes by e_i = (E dlambda)_i = dl_i + 2 y_i ds_i, and
         d2C = -sum_i e_i^2 / (2 s_i) + (sum_i |g_i| e_i / (2 s_i))^2 / sum_i g_i^2 / (2 s_i).
         """
-        cap = torch.where(self.g > 0, self.surface.high, -self.surface.low)
+        y, cap = change.abs(), torch.where(self.g > 0, self.surface.high, -self.surface.low)
         w = torch.where((y > 0) & (y < cap), 0.5 / s, 0.0)
-        absolute = self.absolute
         pull = w * self.g.abs()
-        shared = pull @ absolute.T + 2 * (pull * y) @ squared.T  # (B, m): E' W |g|
         size = (pull * self.g.abs()).sum(dim=1)
         part = torch.where(size > 0, p / size.clamp_min(1e-300), 0.0)
-        s0, s1, s2 = p @ w, p @ (w * y), p @ (w * y**2)  # (A,)
-        cross = (absolute * s1) @ squared.T
-        own = (absolute * s0) @ absolute.T + 2 * (cross + cross.T) + 4 * (squared * s2) @ squared.T
+        squared, absolute = weighed.along(change)
+        if squared.dim() == 2:
+            shared = pull @ absolute.T + 2 * (pull * y) @ squared.T  # (B, m): E' W |g|
+            s0, s1, s2 = p @ w, p @ (w * y), p @ (w * y**2)  # (A,)
+            cross = (absolute * s1) @ squared.T
+            own = (absolute * s0) @ absolute.T + 2 * (cross + cross.T) + 4 * (squared * s2) @ squared.T
+        else:
+            e = absolute + 2 * y[:, None] * squared  # (B, m, A)
+            shared = torch.einsum("bma,ba->bm", e, pull)
+            each = (e * (p[:, None] * w).sqrt()[:, None]).transpose(0, 1).flatten(1)
+            own = each @ each.T
         return own - shared.T @ (part[:, None] * shared)
 
     def gains(self, prices: Floats) -> Floats:
@@ -350,10 +372,8 @@ class Shard:
 
         Free features cost nothing here. (Searches give them a tiny price, so that changes stay finite.)
         """
-        ledger, slots = self.problem.ledger, self.problem.actionable
-        plain = FeaturePrices(prices @ ledger.squared[:, slots], prices @ ledger.absolute[:, slots])
-        best = self._best(self.surface.repriced(plain))
-        return np.asarray((best.cost + float(prices @ ledger.count)).cpu().numpy())
+        best = self._best(self.surface.repriced(FeaturePrices.of(self.weights, prices)))
+        return np.asarray((best.cost + self._flat_cost(prices)).cpu().numpy())
 
     def value(self, prices: Floats) -> float:
         """sum_j max(0, v_j - C_j); v_j - C_j for samples that must be picked"""
@@ -376,13 +396,15 @@ class Shard:
         lower = torch.full_like(self.worth, torch.inf)
         lower[at] = linear.lower_bounds(surface, self.forms, at)
         # Searches give a feature with price 0 a tiny one instead: subtract the cost that this adds.
-        own = prices[self.budgets]
-        free = torch.as_tensor((own @ (self.problem.ledger.squared + self.problem.ledger.absolute)) == 0)
-        floor = torch.where(free[self.surface.columns.cpu()].to(lower.device), surface.squared, 0.0)
-        furthest = torch.maximum(surface.low.abs(), surface.high.abs())
-        saved = torch.where(floor > 0, floor * furthest**2, 0.0).sum(dim=1)
+        free = FeaturePrices.of(self.weights, prices[self.budgets]).free
+        rates = surface.rates
+        furthest = [
+            torch.where(self._tensor(one), rate.squared * end**2, 0.0)
+            for one, rate, end in zip(free, (rates.up, rates.down), (surface.high, surface.low), strict=True)
+        ]
+        saved = torch.maximum(*furthest).sum(dim=1)
         lower = torch.where(torch.isinf(lower), lower, (lower - saved).clamp_min(0.0))
-        gain = self._worth_at(prices) - lower * (1 - 1e-12) - float(own @ self.problem.ledger.count)
+        gain = self._worth_at(prices) - lower * (1 - 1e-12) - self._flat_cost(prices)
         gain = torch.where(self.must & torch.isfinite(gain), gain, gain.clamp_min(0.0))
         return np.asarray(gain.cpu().numpy())
 
@@ -391,7 +413,10 @@ class Shard:
         return np.asarray(self.rows[((self.unreachable | still) & ~self.found).cpu().numpy()])
 
     def rows_found(self) -> Rows:
-        return np.asarray(self.rows[self.found.cpu().numpy()])
+        known = self.found.clone()
+        for at, _ in self.told:
+            known[at] = True
+        return np.asarray(self.rows[known.cpu().numpy()])
 
     def rows_unusable(self) -> Rows:
         return np.asarray(self.rows[(self.surface.broken & ~self.found).cpu().numpy()])
@@ -444,12 +469,11 @@ class Shard:
         all samples would move only the cheapest feature.
         """
         own = prices[self.budgets]
-        plain = FeaturePrices.at(self.problem, own)
-        bend = SHARD.bend * softness * (own @ self.bent.cpu().numpy())
-        return self.surface.repriced(FeaturePrices(plain.squared + bend, plain.absolute))
+        plain = FeaturePrices.of(self.weights, own).floored(self.problem.spread)
+        return self.surface.repriced(plain.bent(FeaturePrices.of(self.bent, own), SHARD.bend * softness))
 
     def _cost(self, surface: Surface) -> torch.Tensor:
-        return cost(self.change, surface.squared, surface.absolute)
+        return surface.rates.cost(self.change)
 
     def _best(self, surface: Surface) -> gradient.Best:
         """Each sample's cheapest known flip at the surface's prices."""
@@ -470,7 +494,7 @@ class Shard:
 
     def _costs(self, surface: Surface) -> list[torch.Tensor]:
         """Costs of all known flips."""
-        return [cost(change, surface.squared, surface.absolute) for _, change in (*self.seen, *self.told)]
+        return [surface.cost(change, at) for at, change in (*self.seen, *self.told)]
 
     def _cheapest(self, costs: list[torch.Tensor]) -> gradient.Best:
         best = gradient.Best.none(self.change)
@@ -493,24 +517,29 @@ class Shard:
     def _charged(self, price: torch.Tensor, prices: Floats) -> torch.Tensor:
         """Cost of flips with this price, count budgets included. If all features are free, the price is only the tiny
         one of searches, and is not charged."""
-        ledger, slots, own = self.problem.ledger, self.problem.actionable, prices[self.budgets]
-        is_free = not (own @ (ledger.squared + ledger.absolute)[:, slots]).any()
-        at_all = torch.where(torch.isfinite(price), 0.0, price) if is_free else price
-        return at_all + float(own @ ledger.count)
+        is_free = self._tensor(FeaturePrices.of(self.weights, prices[self.budgets]).all_free)
+        return torch.where(is_free & torch.isfinite(price), 0.0, price) + self._flat_cost(prices)
+
+    def _flat_cost(self, prices: Floats) -> torch.Tensor:
+        """(), or (B,): what a picked sample pays whatever its change, such as for its place in a count budget"""
+        return self._tensor(self.flats @ prices[self.budgets])
+
+    def _tensor(self, values: Any) -> torch.Tensor:
+        return torch.as_tensor(values, device=self.worth.device)
 
     def _keep(self, surface: Surface, best: gradient.Best, at: torch.Tensor) -> None:
-        if self.problem.scenarios.step is not None:
+        if not self.problem.grid.is_free:
             best, at = self._on_grid(surface, best, at)
         self.change, self.found = best.change, best.found
         self.seen.append((at, best.change[at].clone()))
         self._update_planes(surface, at)
 
     def _on_grid(self, surface: Surface, best: gradient.Best, at: torch.Tensor) -> tuple[gradient.Best, torch.Tensor]:
-        """Move the flips best.change[at] to the grid of Rounded. Returns the best known flips, these included, and
+        """Move the flips best.change[at] to the grid. Returns the best known flips, these included, and
         which of `at` have one."""
         change, found = onto_grid(surface, best.change[at], at)
         known = self._best(surface)
-        known.record(at, change, cost(change, surface.squared, surface.absolute), torch.where(found, 0.0, -1.0))
+        known.record(at, change, surface.cost(change, at), torch.where(found, 0.0, -1.0))
         return known, at[known.found[at]]
 
     def _update_planes(self, surface: Surface, at: torch.Tensor) -> None:
@@ -518,7 +547,7 @@ class Shard:
         here = self.change[at]
         m, g = surface.margin_and_gradient(here, at)
         self.g[at] = _supporting(surface, at, here, g)
-        self.r[at] = (self.g[at] * here).sum(dim=1) - (m if self.problem.scenarios.step is None else 0.0)
+        self.r[at] = (self.g[at] * here).sum(dim=1) - (m if self.problem.grid.is_free else 0.0)
 
     def _keep_exact(self, exact: linear.Searched) -> None:
         at = torch.nonzero(exact.found).flatten()
@@ -542,9 +571,10 @@ def _supporting(surface: Surface, at: torch.Tensor, d: torch.Tensor, g: torch.Te
     This is the gradient g of m, unless m has a kink there because two classes tie. Then optimality implies the gradient
     of the cost, 2 s_i d_i + l_i sign d_i, for the d_i that are free to move; for the others g is used.
     """
-    normal = 2 * surface.squared * d + surface.absolute * d.sign()
-    free = (d != 0) & (d > surface.low[at]) & (d < surface.high[at]) & (surface.squared > 0)
-    scale = torch.where(free, 1.0 / torch.where(surface.squared > 0, surface.squared, 1.0), 0.0)
+    squared, absolute = surface.rates.of(at).along(d)
+    normal = 2 * squared * d + absolute * d.sign()
+    free = (d != 0) & (d > surface.low[at]) & (d < surface.high[at]) & (squared > 0)
+    scale = torch.where(free, 1.0 / torch.where(squared > 0, squared, 1.0), 0.0)
     along, own, other = (normal * g * scale).sum(1), (normal**2 * scale).sum(1), (g**2 * scale).sum(1)
     kinked = (along > 0) & (along < SHARD.kinked_cosine * (own * other).sqrt())
     factor = torch.where(kinked, along / own, 0.0)[:, None]

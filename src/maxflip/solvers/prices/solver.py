@@ -30,9 +30,11 @@ from maxflip.problem.problem import Problem
 from maxflip.search import linear
 from maxflip.search.settings import PRICING
 from maxflip.solvers.base import Proposal, Run
+from maxflip.solvers.prices import menu
 from maxflip.solvers.prices.column_generation import ColumnGeneration
+from maxflip.solvers.prices.levers import LeverSearch
 from maxflip.solvers.prices.market import Market, Tried, first_prices, per_budget, prices_of_nearest, traded
-from maxflip.solvers.prices.settings import COLUMNS, STAGES
+from maxflip.solvers.prices.settings import COLUMNS, MENU, STAGES
 from maxflip.solvers.prices.shard import FlipSet, Shard, has_kinks
 
 if TYPE_CHECKING:
@@ -47,9 +49,11 @@ class Trade:
 
     def propose(self, problem: Problem, run: Run) -> Proposal:
         _refuse_functions(problem)
+        if problem.menu.levers is not None and not problem.has_free_changes:
+            return menu.propose(problem, run)
         rows = run.candidates_wanted(problem)
         amounts = problem.ledger.amounts
-        nobody = bool((problem.ledger.count[amounts < 1] > 0).any())
+        nobody = bool((problem.ledger.flats(rows) > amounts).any(axis=-1).all())
         if not len(problem.actionable) or not len(rows) or nobody:
             return _nothing_to_trade(problem, rows)
         sold = traded(problem)
@@ -85,6 +89,8 @@ class Trade:
                 self._search(market, generation, exact=exact)
                 if some_price and _jumps(problem, exact=exact) and generation.gap >= market.least_worth:
                     self._cut(market, generation)
+            if problem.menu.levers is not None:
+                self._pull_levers(market, generation, rows)
             if exact or len(rows) <= STAGES.compared:
                 more = [market.nearest(prices) for prices in prices_of_nearest(problem)]
         candidates = FlipSet.all([generation.candidates(), *more]).once
@@ -97,7 +103,7 @@ class Trade:
             rows=candidates.rows,
             changes=candidates.changes,
             known=found,
-            unreachable=np.concatenate([rows[:0], *market.held.ask(lambda shard: shard.rows_unreachable())]),
+            unreachable=market.rows_unreachable(),
             unusable=np.concatenate([rows[:0], *market.held.ask(lambda shard: shard.rows_unusable())]),
             prices=dict(zip(problem.ledger.names, prices[market.budgets].tolist(), strict=True)),
             quota_prices=prices[market.budgets.stop :],
@@ -123,6 +129,19 @@ class Trade:
             if generation.samples <= STAGES.many and not market.has_spent(STAGES.unspent):
                 generation.add(market.nearest(per_budget(market.problem)))
         generation.run()
+        generation.make_whole()
+        generation.fill(STAGES.fills)
+
+    def _pull_levers(self, market: Market, generation: ColumnGeneration, rows: Rows) -> None:
+        """Search flips with levers at the present prices, and prices with these flips."""
+        market.levers = LeverSearch.of(market.problem, rows)
+        for _ in range(MENU.rounds):
+            generation.add(market.levers.flips(market.prices, market.costs()))
+            market.value = market.dual(market.prices)
+            generation.reprice()
+            if market.traded.any():
+                market.visit(market.prices)
+                generation.run()
         generation.make_whole()
         generation.fill(STAGES.fills)
 
@@ -270,7 +289,7 @@ def _is_near(problem: Problem, run: Run, rows: Rows, pool: Pool) -> bool:
         return False
     for name, budget in problem.budgets.items():
         before = run.start.budgets.get(name)
-        if before is None or before.uses != budget.uses or before.cost != budget.cost_name:
+        if before is None or replace(before, amount=budget.amount) != budget.detached():
             return False
         if (
             before.amount != budget.amount

@@ -1,0 +1,76 @@
+"""Levers beside changes of features: every combination of levers is a further way to flip a sample.
+
+C_j(lambda) is the least over the combinations of what their levers draw and of the cheapest change of features after
+them. The market searches without levers; what is found with them becomes known flips, and columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from maxflip._util.types import Floats, Mask, Rows
+from maxflip.problem.problem import Problem
+from maxflip.search.levers import Switched, cheapest_with, switched
+from maxflip.search.menu import menu_flips
+from maxflip.solvers.prices.settings import MENU
+from maxflip.solvers.prices.shard import FlipSet, Shard
+
+
+@dataclass(eq=False)
+class LeverSearch:
+    """Flips with levers of the samples `rows`.
+
+    parts: the combinations   possible (n,): whether a flip with levers was not ruled out   alone: flips by levers alone
+    """
+
+    problem: Problem
+    rows: Rows
+    parts: list[Switched]
+    alone: FlipSet
+    possible: Mask = field(init=False)
+
+    @classmethod
+    def of(cls, problem: Problem, rows: Rows) -> LeverSearch:
+        flips = menu_flips(problem, rows)
+        alone = FlipSet(flips.rows, flips.changes(problem)).of(flips.sure)
+        return cls(problem, rows, list(switched(problem, rows)), alone)
+
+    def __post_init__(self) -> None:
+        self.possible = np.zeros(len(self.problem), dtype=bool)
+        self.possible[self.alone.rows] = True
+
+    def _split(self, prices: Floats) -> tuple[Floats, Floats]:
+        """Prices (m,) of budgets, and the worth (n,) of samples at the prices of quotas."""
+        m, quotas = len(self.problem.ledger.names), self.problem.quotas
+        return prices[:m], quotas.worth(self.problem.worth, prices[m:])
+
+    def flips(self, prices: Floats, costs: Floats) -> FlipSet:
+        """Flips that may be cheaper at prices (m + Q,) than the known ones.   costs (n,): of these, inf without any"""
+        found, (prices, own) = [self.alone], self._split(prices)
+        worth = np.where(np.isin(np.arange(len(costs)), self.problem.include), np.inf, own)
+        most = np.where(np.isinf(costs), np.inf, np.minimum(costs, MENU.reach * worth))
+        for one in self.parts:
+            for some in one.problem.chunks(one.rows[one.draws @ prices <= most[one.rows]], MENU.chunk):
+                flips, changes = cheapest_with(one, some, prices)
+                found.append(FlipSet(flips.rows[flips.found], changes[flips.found]))
+                self.possible[flips.rows[~flips.unreachable]] = True
+        every = FlipSet.all(found)
+        return FlipSet(every.rows, self.problem.settle(every.rows, every.changes)).once
+
+    def proved_gains(self, prices: Floats) -> Floats:
+        """(n,): upper bounds of max(0, v_j - C_j) by flips with levers; of v_j - C_j where a sample must be picked
+
+        prices (m + Q,)
+        """
+        of_budgets, _ = self._split(prices)
+        gains = np.where(np.isin(np.arange(len(self.problem)), self.problem.include), -np.inf, 0.0)
+        for one in self.parts:
+            paid = np.zeros(len(gains))
+            paid[one.rows] = one.draws @ of_budgets * (1 - 1e-12)
+            for some in one.problem.chunks(one.rows, MENU.chunk):
+                own = Shard(one.problem, some, prices).proved_gains(prices)
+                if own is not None:
+                    gains[some] = np.maximum(gains[some], own - paid[some])
+        return gains
