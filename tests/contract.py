@@ -13,9 +13,9 @@ SOLVERS: list[Solver] = [
     Prices(),
     Nearest(),
     Nearest(prices="unit"),
-    MS.scale_free(outer=3, inner=25, optimizer="adam", keep_moving=True),
-    BCMS.scale_free(outer=3, inner=25, optimizer="adam", draws=10),
-    CCMS.scale_free(outer=3, inner=25, optimizer="adam", draws=10, choices=0.25, alpha=1e-4),
+    MS.scale_free(outer=2, inner=25, optimizer="adam", keep_moving=True),
+    BCMS.scale_free(outer=2, inner=25, optimizer="adam", draws=10),
+    CCMS.scale_free(outer=2, inner=25, optimizer="adam", draws=10, choices=0.25, alpha=1e-4),
     KL.scale_free(outer=3, inner=25, optimizer="adam"),
 ]
 

@@ -8,11 +8,13 @@ from pathlib import Path
 import torch
 from torch import nn
 
+NEAREST = '[solver]\nname = "nearest"\n'  # what a job by the default solver lacks
+
 
 def job_text(features: list[str], budgets: Mapping[str, float]) -> str:
     """cohort.csv with the ids in `who`, model.pt2 with logits for worse and stable, stable wanted by 0.1.
 
-    Without a frontier, whose solves take their time.
+    Without a frontier, and by Nearest, since other solves take their time.
     """
     head = f"""format = 1
 [cohort]
@@ -28,7 +30,7 @@ target = "stable"
 margin = 0.1
 [report]
 frontier = false
-"""
+{NEAREST}"""
     return head.replace("'", '"') + "".join(f"[budgets.{name}]\namount = {a}\n" for name, a in budgets.items())
 
 

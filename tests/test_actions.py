@@ -26,6 +26,11 @@ from maxflip import (
     solve,
 )
 from maxflip._util.types import Floats
+from maxflip.judge import admissible
+from maxflip.search import FeaturePrices, cheapest_flips
+from maxflip.search.levers import cheapest_with, switched
+from maxflip.search.menu import menu_flips
+from maxflip.select.choose import choose
 from tests.conftest import LONG
 from tests.examples import linear_net, small_net
 
@@ -296,3 +301,37 @@ def test_faults_name_the_argument(arguments: dict[str, Any], says: str) -> None:
             classifier=classifier, cohort=np.array([[0.5, 2.0]]), target=1, margin=0.1, budgets=budgets, **arguments
         )
     assert says in str(error.value)
+
+
+@pytest.mark.parametrize("seed", range(40 if LONG else 1))
+def test_networks_with_actions_and_changes_are_near_what_a_wide_search_finds(seed: int) -> None:
+    """Random price vectors, each combination of actions at each, and the best choice among all flips found."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 12))
+    actions = [
+        Action(f"a{a}", {f"x{rng.integers(4)}": float(rng.normal() * 1.2)}, {"hours": float(rng.integers(1, 4))})
+        for a in range(3)
+    ]
+    amounts = rng.uniform(0.2, 1.0, 2) * n / 6
+    problem = Problem(
+        classifier=TorchClassifier(small_net(4, 2, seed=seed), output="logits"), cohort=rng.normal(size=(n, 4)),
+        target=1, margin=0.1, most_actions=2, actions=actions,
+        budgets={"hours": n / 3 + 1, "x0": float(amounts[0]), "x1": Budget(float(amounts[1]), cost="absolute")},
+    )  # fmt: skip
+    plan = solve(problem)
+    open_ = np.flatnonzero(plan.fates != Fate.ALREADY)
+    with problem.classifier.borrowed():
+        alone = menu_flips(problem, open_)
+        rows, changes = [alone.rows], [alone.changes(problem)]
+        for prices in 10 ** rng.uniform(-1.5, 1.5, (12 if LONG else 4, 3)):
+            plain = cheapest_flips(problem, open_, FeaturePrices.at(problem, prices, open_))
+            rows.append(plain.rows[plain.found])
+            changes.append(plain.changes[plain.found])
+            for one in switched(problem, open_):
+                flips, moved = cheapest_with(one, one.rows, prices)
+                rows.append(flips.rows[flips.found])
+                changes.append(problem.settle(flips.rows, moved)[flips.found])
+        every, moved = np.concatenate(rows), np.concatenate(changes)
+        fits = admissible(problem, every, moved)
+        most = len(choose(problem, every[fits], moved[fits]))
+    assert plan.count >= 0.98 * most

@@ -6,6 +6,8 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,18 +46,20 @@ def modules() -> dict[str, Path]:
     return {name.removesuffix(".__init__"): path for path, name in names.items() if name != "__init__"}
 
 
+def within(tree: ast.AST, *, is_late: bool = False, is_typing: bool = False) -> Iterator[tuple[ast.AST, bool, bool]]:
+    """Each node, and whether it is in a function, and in a block for annotations alone."""
+    for node in ast.iter_child_nodes(tree):
+        late = is_late or isinstance(tree, ast.FunctionDef)
+        typing = is_typing or (isinstance(tree, ast.If) and "TYPE_CHECKING" in ast.unparse(tree.test))
+        yield node, late, typing
+        yield from within(node, is_late=late, is_typing=typing)
+
+
+@cache
 def imports() -> list[Import]:
     found, known = [], modules()
     for module, path in known.items():
-        tree = ast.parse(path.read_text())
-        late = {id(n) for f in ast.walk(tree) if isinstance(f, ast.FunctionDef) for n in ast.walk(f)}
-        typing = {
-            id(n)
-            for f in ast.walk(tree)
-            if isinstance(f, ast.If) and "TYPE_CHECKING" in ast.unparse(f.test)
-            for n in ast.walk(f)
-        }
-        for node in ast.walk(tree):
+        for node, late, typing in within(ast.parse(path.read_text())):
             names: list[str] = []
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "maxflip":
                 package = (node.module or "").removeprefix("maxflip").removeprefix(".")
@@ -64,11 +68,8 @@ def imports() -> list[Import]:
             elif isinstance(node, ast.Import):
                 named = [alias.name for alias in node.names]
                 names = [name.removeprefix("maxflip.") for name in named if name.startswith("maxflip.")]
-            found += [Import(module, name, id(node) in late, id(node) in typing) for name in names if name]
+            found += [Import(module, name, late, typing) for name in names if name]
     return found
-
-
-IMPORTS = imports()
 
 
 def room_of(module: str) -> str:
@@ -84,7 +85,7 @@ def test_a_newcomer_finds_at_most_so_many_rooms() -> None:
 @pytest.mark.parametrize("room", ROOMS)
 def test_imports_go_one_way(room: str) -> None:
     """Those inside functions too, and those of types but for the door's."""
-    for found in IMPORTS:
+    for found in imports():
         if room_of(found.of) == room and room_of(found.named) != room:
             if found.of in BEFORE_THE_DOOR and (found.named == DOOR or found.is_typing):
                 assert found.is_late or found.is_typing
@@ -95,7 +96,7 @@ def test_imports_go_one_way(room: str) -> None:
 def test_no_modules_import_each_other_in_a_circle() -> None:
     """Of all modules, those of one room among them."""
     needs: dict[str, set[str]] = {module: set() for module in modules()}
-    for found in IMPORTS:
+    for found in imports():
         if not found.is_typing and found.named != DOOR and found.named != found.of:
             needs[found.of].add(found.named)
     while free := [module for module, others in needs.items() if not others]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -215,24 +214,13 @@ def test_given_axes_are_drawn_on(plan: Plan) -> None:
     assert plt.get_fignums() == before
 
 
-def test_without_matplotlib_the_install_line_is_told() -> None:
-    code = """
-import sys
-sys.modules["matplotlib"] = None
-from tests.examples import linear_problem
-from maxflip import InputError, solve
-from maxflip.report.plots import plot_spend
-plan = solve(linear_problem([1.0], [[-1.0]], {"x0": 9.0}))
-plan._repr_html_()
-try:
-    plot_spend(plan)
-except InputError as error:
-    print(error)
-"""
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert result.stdout.strip() == "Plots need matplotlib, which is not installed: pip install maxflip[plots]", (
-        result.stderr
-    )
+def test_without_matplotlib_the_install_line_is_told(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    plan._repr_html_()
+    with pytest.raises(InputError) as told:
+        plot_spend(plan)
+    assert str(told.value) == "Plots need matplotlib, which is not installed: pip install maxflip[plots]"
 
 
 def test_a_notebook_shows_plan_and_problem(plan: Plan, problem: Problem) -> None:

@@ -190,7 +190,7 @@ def test_a_frontier_never_falls() -> None:
 
 
 def test_workers_chunks_of_work_and_threads_change_no_bit() -> None:
-    n, chunk, shares = (200, 32, (1, 3, 7) if LONG else (1, 3))
+    n, chunk, shares = (200, 32, (1, 3, 7)) if LONG else (120, 32, (1, 3))
     problem = net_problem(n=n, budgets={f"x{i}": 5.0 + i for i in range(4)})
     plans = [solve(problem, Prices(chunk=chunk), engine=Local(workers)) for workers in shares]
     threads = torch.get_num_threads()
@@ -215,13 +215,14 @@ def test_more_of_a_budget_is_no_reason_to_find_fewer_flips() -> None:
     assert len(set(counts)) == 1
 
 
-@pytest.mark.parametrize("worth", [1e-10, 1e8, 1e10, 1e17] if LONG else [1e-10, 1e17])
-def test_worth_may_be_counted_in_any_unit(worth: float) -> None:
+def test_worth_may_be_counted_in_any_unit() -> None:
     """Neither linear programs nor the first prices have a size of their own."""
-    plan, other = solve(net_problem(seed=3)), solve(net_problem(seed=3, worth=np.full(24, worth)))
-    assert other.count == plan.count
+    plan = solve(net_problem(seed=3))
     assert plan.estimate is not None
-    assert other.estimate == pytest.approx(worth * plan.estimate, rel=1e-3)
+    for worth in [1e-10, 1e8, 1e10, 1e17] if LONG else [1e-10, 1e17]:
+        other = solve(net_problem(seed=3, worth=np.full(24, worth)))
+        assert other.count == plan.count
+        assert other.estimate == pytest.approx(worth * plan.estimate, rel=1e-3)
 
 
 @pytest.mark.parametrize("cost", ["squared", "absolute"])

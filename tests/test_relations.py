@@ -133,8 +133,9 @@ def test_extreme_columns_are_passed_over() -> None:
         "larger": np.where(AGE > 50, 1.7e308, -1.7e308),
         "tiny": 1e-320 * AGE,
     }
-    with np.errstate(all="ignore"):
-        assert told({"a"}, columns).keys() <= {"huge"}
+    assert told({"a"}, columns).keys() <= {"huge"}
+    constant = {"a": SYSTOLIC, "tenths": np.full(N, 0.1), "ones": np.full(N, 1e17) + np.arange(N) % 2}
+    assert told({"a", "tenths"}, constant) == {}
 
 
 def test_a_problem_tells_it_for_the_features_that_draw_on_a_budget() -> None:

@@ -80,7 +80,7 @@ def test_judges_are_asked_about_a_better_plan_that_was_found_on_the_way(
     better: list[Plan] = []
 
     def found(problem: Problem, plan: Plan, scales: Any, **options: Any) -> tuple[Any, Plan]:
-        better.append(solve(problem))
+        better.append(solve(problem, Nearest()))
         assert better[0].worth > plan.worth
         ahead = maxflip.study.outlook.outlook_of(problem, better[0], scales, **options)[0]
         return ahead, better[0]
@@ -190,9 +190,9 @@ def test_a_reference_of_the_users_is_compared_with(folder: Path) -> None:
 def test_of_sequences_groups_stand_in_the_static_file(tmp_path: Path) -> None:
     """With a proportional allocation, each scale is divided among the groups too."""
     report = 'frontier = [0.5, 1.0]\ngroup = "wish"\n'
-    divided = '[solver]\nname = "nearest"\nallocation = "proportional"\ngroups = 2\n'
+    divided = '[solver]\nallocation = "proportional"\ngroups = 2\n'
     n = 24 if LONG else 14
-    text = edited(("frontier = false\n", f"{report}{divided}"))
+    text = edited(("frontier = false\n", report), ("[solver]\n", divided))
     path = write_stays(tmp_path, text, long_table(n), static_table(n))
     events: list[Event] = []
     plan = run_job(path, tmp_path / "plan", overwrite=False, watch=events.append).plan

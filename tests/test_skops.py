@@ -380,13 +380,14 @@ def test_kinds_are_told_by_content() -> None:
     assert not is_skops(other.getvalue())
 
 
-def test_the_audit_imports_neither_skops_nor_scikit_learn(tmp_path: Path) -> None:
+def test_neither_the_audit_nor_maxflip_itself_imports_skops_or_scikit_learn(tmp_path: Path) -> None:
     path = crafted(
         tmp_path, lambda tree: tree["content"]["content"].__setitem__("memory", node("FunctionNode", "os.system"))
     )
     code = f"""
 import sys
 from pathlib import Path
+import maxflip.models.sklearn.model
 from maxflip import UnsafeError
 from maxflip.models.files import load_classifier
 try:

@@ -47,6 +47,8 @@ target = "stable"
 margin = 0.1
 [report]
 frontier = false
+[solver]
+name = "nearest"
 [budgets.bmi]
 amount = 60.0
 [budgets.bp]
@@ -487,7 +489,7 @@ def test_a_hostile_model_is_exit_7_and_runs_nothing(
 
 
 def test_a_price_of_a_budget_that_is_not_there_is_told_with_its_line(folder: Path) -> None:
-    edit_job(folder, "[goal]", '[solver]\nname = "nearest"\noptions = { prices = { nothing = 1.0 } }\n\n[goal]')
+    edit_job(folder, 'name = "nearest"', 'name = "nearest"\noptions = { prices = { nothing = 1.0 } }')
     done = solved(folder)
     assert done.exit_code == 2
     line = (folder / "job.toml").read_text().splitlines().index("options = { prices = { nothing = 1.0 } }") + 1

@@ -9,7 +9,13 @@ import pytest
 
 from maxflip import Plan
 from maxflip.solvers import SOLVERS
+from tests.jobs import NEAREST
 from tests.test_cli import folder, invoke, model, rewrite  # noqa: F401
+
+
+def asked_of(folder: Path, solver: str) -> None:  # noqa: F811
+    """The job by this solver."""
+    rewrite("job.toml", NEAREST, f"[solver]\n{solver}")(folder)
 
 
 @pytest.mark.parametrize(
@@ -22,8 +28,7 @@ from tests.test_cli import folder, invoke, model, rewrite  # noqa: F401
     ],
 )
 def test_jobs(folder: Path, name: str, options: str) -> None:  # noqa: F811
-    solver = f'[solver]\nname = "{name}"\noptions = {{ outer = 2, inner = 40, {options} }}\n[budgets.bmi]'
-    rewrite("job.toml", "[budgets.bmi]", solver)(folder)
+    asked_of(folder, f'name = "{name}"\noptions = {{ outer = 2, inner = 40, {options} }}\n')
     done = invoke("solve", folder / "job.toml", "--out", folder / "plan")
     assert done.exit_code == 0, done.stderr
     assert invoke("verify", folder / "plan").exit_code == 0
@@ -33,8 +38,7 @@ def test_jobs(folder: Path, name: str, options: str) -> None:  # noqa: F811
 
 
 def test_a_bad_option_is_named_as_the_job_has_it(folder: Path) -> None:  # noqa: F811
-    solver = '[solver]\nname = "bcms"\noptions = { tau = 1, draw = 20 }\n[budgets.bmi]'
-    rewrite("job.toml", "[budgets.bmi]", solver)(folder)
+    asked_of(folder, 'name = "bcms"\noptions = { tau = 1, draw = 20 }\n')
     done = invoke("solve", folder / "job.toml", "--out", folder / "plan")
     assert done.exit_code == 2
     assert "solver.options.draw" in done.stderr
@@ -47,8 +51,7 @@ def test_a_bad_option_is_named_as_the_job_has_it(folder: Path) -> None:  # noqa:
 @pytest.mark.parametrize("preset", ["paper", "scale_free"])
 def test_presets(folder: Path, name: str, preset: str) -> None:  # noqa: F811
     """The options replace single ones of its settings."""
-    solver = f'[solver]\nname = "{name}"\npreset = "{preset}"\noptions = {{ outer = 2, inner = 20 }}\n[budgets.bmi]'
-    rewrite("job.toml", "[budgets.bmi]", solver)(folder)
+    asked_of(folder, f'name = "{name}"\npreset = "{preset}"\noptions = {{ outer = 2, inner = 20 }}\n')
     done = invoke("solve", folder / "job.toml", "--out", folder / "plan")
     assert done.exit_code == 0, done.stderr
     assert invoke("verify", folder / "plan").exit_code == 0
@@ -66,7 +69,7 @@ def test_presets(folder: Path, name: str, preset: str) -> None:  # noqa: F811
     ],
 )
 def test_a_preset_that_is_not_there_is_told(folder: Path, solver: str, sentence: str) -> None:  # noqa: F811
-    rewrite("job.toml", "[budgets.bmi]", f"[solver]\n{solver}\n[budgets.bmi]")(folder)
+    asked_of(folder, f"{solver}\n")
     done = invoke("solve", folder / "job.toml", "--out", folder / "plan")
     assert done.exit_code == 2
     assert sentence in " ".join(done.stderr.split())

@@ -39,6 +39,9 @@ margin = 0.1
 [report]
 frontier = false
 
+[solver]
+name = "nearest"
+
 [budgets.bp]
 amount = 900.0
 

@@ -213,19 +213,19 @@ FAULTS: dict[str, tuple[tuple[tuple[str, str], ...], str]] = {
     "a unit of nothing": ((('age = "years"', 'weight = "kg"'),), "cohort.units.weight: no feature is called 'weight'."),
     "a budget of a static feature": ((("[budgets.bp]", "[budgets.age]"),), "budgets.age: no feature is called 'age'."),
     "groups without allocation": (
-        (("[limits.bp]", "[solver]\ngroups = 3\n\n[limits.bp]"),),
+        (("[solver]", "[solver]\ngroups = 3"),),
         'solver.groups: only a proportional allocation has groups. Write allocation = "proportional".',
     ),
     "allocation without groups": (
-        (("[limits.bp]", '[solver]\nallocation = "proportional"\n\n[limits.bp]'),),
+        (("[solver]", '[solver]\nallocation = "proportional"'),),
         "solver.groups is missing; a proportional allocation needs it: how many groups, of similar lengths.",
     ),
     "an allocation of its own": (
-        (("[limits.bp]", '[solver]\nallocation = "fair"\n\n[limits.bp]'),),
+        (("[solver]", '[solver]\nallocation = "fair"'),),
         "solver.allocation = 'fair': must be 'joint' or 'proportional'.",
     ),
     "no groups": (
-        (("[limits.bp]", '[solver]\nallocation = "proportional"\ngroups = 0\n\n[limits.bp]'),),
+        (("[solver]", '[solver]\nallocation = "proportional"\ngroups = 0'),),
         "solver.groups = 0: must be at least 1.",
     ),
     "an unknown key": ((('time = "hour"', 'time = "hour"\nstep = 3'),), "cohort.step: there is no such key."),
@@ -245,7 +245,7 @@ def test_groups_of_a_table_are_refused(tmp_path: Path) -> None:
         ('time = "hour"\n', ""),
         ('static = "static.parquet"\nstatic_features = ["age"]\nsteps = "last 3"\n', ""),
         (', age = "years"', ""),
-        ("[limits.bp]", '[solver]\nallocation = "proportional"\ngroups = 2\n\n[limits.bp]'),
+        ("[solver]", '[solver]\nallocation = "proportional"\ngroups = 2'),
     )
     assert told(tmp_path, *changes) == [
         "solver.allocation: groups are formed by length, and a table has no lengths. Leave it out."
@@ -253,9 +253,7 @@ def test_groups_of_a_table_are_refused(tmp_path: Path) -> None:
 
 
 def test_more_groups_than_sequences(tmp_path: Path) -> None:
-    path = write_stays(
-        tmp_path, edited(("[limits.bp]", '[solver]\nallocation = "proportional"\ngroups = 99\n[limits.bp]'))
-    )
+    path = write_stays(tmp_path, edited(("[solver]", '[solver]\nallocation = "proportional"\ngroups = 99')))
     result = invoke("solve", path, "--out", tmp_path / "plan")
     assert result.exit_code == 2
     assert "solver.groups = 99: there are only 24 sequences to divide." in result.output
@@ -439,8 +437,7 @@ def test_a_plan_of_nobody_is_loaded_too(tmp_path: Path) -> None:
 
 
 def test_groups_by_length_in_a_job(tmp_path: Path) -> None:
-    solver = '[solver]\nname = "nearest"\nallocation = "proportional"\ngroups = 3\n[limits.bp]'
-    path = write_stays(tmp_path, edited(("[limits.bp]", solver)))
+    path = write_stays(tmp_path, edited(("[solver]", '[solver]\nallocation = "proportional"\ngroups = 3')))
     released = run_job(path, tmp_path / "plan", overwrite=False, watch=silent)
     problem = problem_of(path)
     wanted = solve(problem, Nearest(), allocation="proportional", groups=3)
@@ -452,11 +449,7 @@ def test_groups_by_length_in_a_job(tmp_path: Path) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_every_network_passes_its_audit(kind: Any, dtype: torch.dtype, tmp_path: Path) -> None:
     """The library's code and the auditor's own agree far enough, in float32 too."""
-    changes = (
-        ('target = "stable"', 'target_column = "wish"'),
-        ("[limits.bp]", '[solver]\nname = "nearest"\n[limits.bp]'),
-    )
-    path = write_stays(tmp_path, edited(*changes))
+    path = write_stays(tmp_path, edited(('target = "stable"', 'target_column = "wish"')))
     torch.manual_seed(3)
     scales: dict[str, Any] = {"shift": [125, 7], "scale": [18, 2], "static_shift": [65], "static_scale": [15]}
     net = kind(["bp", "glucose"], 8, ["worse", "stable"], ["age"], **scales)
@@ -589,7 +582,9 @@ def test_columns_that_the_job_adds_are_not_taken_for_features(tmp_path: Path) ->
     )
     solve(problem).save(tmp_path / "plan", problem=problem, model=tmp_path / "net.safetensors")
     assert invoke("verify", tmp_path / "plan").exit_code == 0
-    again = invoke("solve", tmp_path / "plan" / "job.toml", "--out", tmp_path / "again")
+    job = tmp_path / "plan" / "job.toml"
+    job.write_text(f"{job.read_text()}\n[report]\nfrontier = false\n")
+    again = invoke("solve", job, "--out", tmp_path / "again")
     assert again.exit_code == 0, again.output
 
 

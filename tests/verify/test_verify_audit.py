@@ -812,20 +812,18 @@ def test_a_folder_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert run(tmp_path / "nowhere", capsys)[0] == 2
 
 
-def test_the_command_itself(tmp_path: Path) -> None:
-    folder = good_plan().write(tmp_path)
-    script = f"import sys; from maxflip_verify.__main__ import main; sys.exit(main([{str(folder)!r}]))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 # --- independence
 
 
-def test_the_auditor_loads_nothing_of_maxflip() -> None:
-    script = "import sys, maxflip_verify.__main__; print([m for m in sys.modules if m.split('.')[0] == 'maxflip'])"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+def test_the_command_itself_loads_nothing_of_maxflip(tmp_path: Path) -> None:
+    folder = good_plan().write(tmp_path)
+    script = (
+        f"import sys; from maxflip_verify.__main__ import main; code = main([{str(folder)!r}]); "
+        "print([m for m in sys.modules if m.split('.')[0] == 'maxflip']); sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_the_auditor_imports_only_what_it_may() -> None:

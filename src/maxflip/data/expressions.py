@@ -146,8 +146,8 @@ class Expression:
 def as_name(name: str) -> str:
     """A name as it is written in an expression.
 
-    >>> as_name("bp"), as_name("systolic BP"), as_name("Mother's age")
-    ('bp', "'systolic BP'", '"Mother\'s age"')
+    >>> print(as_name("bp"), as_name("systolic BP"), as_name("Mother's age"))
+    bp 'systolic BP' "Mother's age"
     """
     if name.isascii() and name.isidentifier() and not keyword.iskeyword(name):
         return name

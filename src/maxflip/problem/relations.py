@@ -24,6 +24,7 @@ SOME = 2000  # rows, evenly spaced, from which candidates come
 MOST_CANDIDATES = 200  # that are tried on all rows
 UNEXPLAINED = 1e-8  # share of a column's variance that a candidate leaves; float64 sums round by less
 APART = 1e-6  # 1 - r^2 of two columns that are not the same thing
+CONSTANT = 1e-12  # of a column's largest value: a spread that small is rounding
 INDEPENDENT = 1e-6  # singular value below which a relation, as a unit vector, is a sum of others
 EXACT = 1e-9  # of the size of the terms: how far a row may be off
 SIMPLE = 12  # largest denominator of a weight, and 12 times so much for the whole of it
@@ -81,15 +82,12 @@ def find_relations(values: Floats, moving: Collection[int], derived: Derived) ->
     if n < FEWEST or width > MOST_FEATURES or not moving:
         return ()
     some = values[:: max(1, n // SOME)]
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):  # columns of any size: where a number is not finite, nothing is found
         spread = some.std(axis=0)
-    usable = np.flatnonzero(np.isfinite(spread) & (spread > 0))
-    targets = [i for i in usable.tolist() if i not in moving and len(np.unique(some[:, i])) >= KINDS]
-    found: list[Relation] = []
-    for target, parts in _candidates(some, usable, targets, moving):
-        relation = _relation(values, some, target, parts)
-        if relation is not None:
-            found.append(relation)
+        usable = np.flatnonzero(np.isfinite(spread) & (spread > CONSTANT * np.abs(some).max(axis=0)))
+        targets = [i for i in usable.tolist() if i not in moving and len(np.unique(some[:, i])) >= KINDS]
+        tried = [_relation(values, some, *one) for one in _candidates(some, usable, targets, moving)]
+    found = [relation for relation in tried if relation is not None]
     return tuple(_independent(found, _known(derived, width)))
 
 
