@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,9 @@ import maxflip_verify
 from maxflip import Budget, Cohort, InputError, Plan, Problem, ProblemError, TorchClassifier, solve
 from maxflip.cli.main import app
 from maxflip.io.job.read import read_job
+from maxflip_verify import inputs
+from maxflip_verify.inputs import Case
+from maxflip_wall import Unreadable
 from tests.verify.good_plan import export
 
 N = 30
@@ -151,6 +156,7 @@ JOB = """format = 1
 cohort = { file = "FILE", id = "id", features = FEATURES }
 model = { file = "model.pt2", output = "logits" }
 goal = { target = 1, margin = 0.1 }
+report.frontier = false
 budgets.plan = { amount = 30.0 }
 budgets.site = { amount = 3.0 }
 budgets.bmi = { amount = 4.0, only = { column = "plan_pro", value = 0.0 } }
@@ -160,10 +166,16 @@ one_hot = { plan = ["plan_basic", "plan_plus", "plan_pro"], site = ["site_1", "s
 """
 
 
-def job_in(folder: Path, file: str, columns: dict[str, Any]) -> Path:
-    table = pa.table(columns)
+def put(folder: Path, file: str, table: pa.Table) -> None:
     (pa.csv.write_csv if file.endswith(".csv") else pq.write_table)(table, folder / file)
-    (folder / "model.pt2").write_bytes(export(net(), torch.zeros(2, 7, dtype=torch.float64)))
+
+
+def job_in(folder: Path, file: str, columns: dict[str, Any], *, with_model: bool = True) -> Path:
+    put(folder, file, pa.table(columns))
+    if with_model:
+        (folder / "model.pt2").write_bytes(export(net(), torch.zeros(2, 7, dtype=torch.float64)))
+    else:
+        (folder / "model.pt2").touch()
     text = JOB.replace("FILE", file).replace("FEATURES", str(FEATURES).replace("'", '"'))
     (folder / "job.toml").write_text(text)
     return folder / "job.toml"
@@ -174,15 +186,76 @@ def problem_of(path: Path) -> Problem:
     return job.problem(job.read_cohort(), job.load_classifier(lambda _: None))
 
 
+def rehashed(plan: Path) -> list[str]:
+    """The findings of an audit after the files were changed and their hashes mended."""
+    said = json.loads((plan / "summary.json").read_text())
+    for entry in said["inputs"].values():
+        entry["sha256"] = sha256((plan / entry["path"]).read_bytes()).hexdigest()
+    (plan / "summary.json").write_text(json.dumps(said))
+    return list(maxflip_verify.audit(plan).findings)
+
+
 @pytest.mark.parametrize("file", ["people.parquet", "people.csv"])
-def test_a_job_takes_texts_and_its_plan_passes_the_audit(tmp_path: Path, file: str) -> None:
-    job = job_in(tmp_path, file, IN_TEXTS)
-    done = CliRunner().invoke(app, ["solve", str(job), "--out", str(tmp_path / "plan")])
+def test_a_job_takes_texts_and_its_plan_is_audited(tmp_path: Path, file: str) -> None:
+    job, plan = job_in(tmp_path, file, IN_TEXTS), tmp_path / "plan"
+    done = CliRunner().invoke(app, ["solve", str(job), "--out", str(plan)])
     assert done.exit_code == 0, done.output
-    assert same(Plan.load(tmp_path / "plan"), solve(by_codes()))
+    assert same(Plan.load(plan), solve(by_codes()))
+    assert maxflip_verify.audit(plan).passed
+
+    swapped = [{"pro": "basic", "basic": "pro"}.get(text, text) for text in PLAN]
+    put(tmp_path, file, pa.table(IN_TEXTS | {"plan": swapped}))
+    assert maxflip_verify.audit(plan).findings[0].startswith("summary.json: inputs: cohort")
+    assert any(finding.startswith("fates.parquet: ") for finding in rehashed(plan))
+    put(tmp_path, file, pa.table(IN_TEXTS))
+    assert rehashed(plan) == []
+
+    text = (plan / "job.toml").read_text()
+    other_order = text.replace('"plan_basic", "plan_plus", "plan_pro"]', '"plan_pro", "plan_plus", "plan_basic"]')
+    (plan / "job.toml").write_text(other_order)
+    assert maxflip_verify.audit(plan).findings[0].startswith("summary.json: inputs: job")
+    assert rehashed(plan) == []  # names tell what a column stands for, not its place
+    assert other_order.count('"plan_pro", "plan_plus"') == 1
+    (plan / "job.toml").write_text(text.replace('"age", "plan_basic", "plan_plus"', '"age", "plan_plus", "plan_basic"'))
+    assert any(finding.startswith("fates.parquet: ") for finding in rehashed(plan))  # the model takes columns by place
+
+
+def test_a_saved_plan_has_its_codes_as_numbers(tmp_path: Path) -> None:
+    cohort = Cohort.table(FRAMES["pandas"], id="id", one_hot=ONE_HOT)
+    problem = asked(cohort, budgets={"plan": 30.0, "bmi": Budget(4.0, only=("plan", "basic"))})
+    plan = solve(problem)
+    (tmp_path / "model.pt2").write_bytes(export(net(), torch.zeros(2, 7, dtype=torch.float64)))
+    plan.save(tmp_path / "plan", problem=problem, model=tmp_path / "model.pt2")
+    names = pq.read_schema(tmp_path / "plan" / "cohort.parquet").names
+    assert set(FEATURES) < set(names)
+    assert "plan" not in names  # beside the code, texts would contradict it
     assert maxflip_verify.audit(tmp_path / "plan").passed
-    table = pa.table(IN_TEXTS | {"plan": ["basic" if text == "pro" else text for text in PLAN]})
-    (pa.csv.write_csv if file.endswith(".csv") else pq.write_table)(table, tmp_path / file)
-    findings = maxflip_verify.audit(tmp_path / "plan").findings
-    assert any(finding.startswith("summary.json: inputs: cohort") for finding in findings)
-    assert any(finding.startswith("fates.parquet") for finding in findings)  # the values too are others now
+    assert same(solve(problem_of(tmp_path / "plan" / "job.toml")), plan)
+
+
+@pytest.mark.parametrize("file", ["people.parquet", "people.csv"])
+def test_faults_of_a_file_name_the_row_and_the_auditor_refuses_it_too(tmp_path: Path, file: str) -> None:
+    wrong = {
+        "plan": (
+            ["gold", *PLAN[1:]],
+            "people.*: column 'plan', row 1 .id P-00.: 'gold'; one_hot.plan has features",
+        ),
+        "site": ([None, *SITE[1:]], "people.*: column 'site', row 1 .id P-00.: the cell is empty; one_hot.site has"),
+        "plan_pro": ([1.0] * N, "has the column 'plan' and columns of its code .one_hot.plan.: 'plan_pro'. Keep the"),
+    }
+    for column, (cells, says) in wrong.items():
+        job = job_in(tmp_path, file, IN_TEXTS | {column: cells}, with_model=False)
+        with pytest.raises(InputError, match=says):
+            read_job(job).read_cohort()
+        with pytest.raises(Unreadable, match=f"column {'plan' if column == 'plan_pro' else column!r}"):
+            read_as_the_auditor(job)
+    job = job_in(tmp_path, file, IN_TEXTS, with_model=False)
+    read = read_job(job).read_cohort().cohort
+    assert np.array_equal(read.values, read_as_the_auditor(job).start)
+
+
+def read_as_the_auditor(path: Path) -> Case:
+    job = inputs.read_job(path.read_bytes())
+    job["model"]["classes"] = ["0", "1"]
+    file = path.parent / job["cohort"]["file"]
+    return inputs.read_case(job, {"cohort": file.read_bytes()}, {"cohort": file.name})
