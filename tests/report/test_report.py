@@ -396,7 +396,7 @@ def test_a_person_pays_the_fee_and_their_own_weight() -> None:
     plan = make([[-3.3, 0.0], [-1.1, 0.0]], budgets={"hours": budget})
     shown = people(plan, "full")
     assert shown is not None
-    assert [row.cost for row in shown.rows] == ["41.5%", "16%"]
+    assert [row.cost for row in shown.rows] == ["41.5%", "16.0%"]
 
 
 def test_what_few_people_pay_is_hidden() -> None:
