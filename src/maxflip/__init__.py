@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from maxflip.problem.limit import Limit
     from maxflip.problem.must_hold import Rounded, Uptake
     from maxflip.problem.problem import Problem
+    from maxflip.problem.quotas import Quota
     from maxflip.solvers import BCMS, CCMS, KL, MS, Grouped, Nearest, Prices
     from maxflip.solving import solve
     from maxflip.study.frontier import Frontier, frontier, resolve
@@ -66,6 +67,7 @@ __all__ = [
     "Prices",
     "Problem",
     "ProblemError",
+    "Quota",
     "ResourceError",
     "Rounded",
     "SklearnClassifier",
@@ -99,6 +101,7 @@ _HOMES = {
     "problem.limit": ["Limit"],
     "problem.must_hold": ["Rounded", "Uptake"],
     "problem.problem": ["Problem"],
+    "problem.quotas": ["Quota"],
     "solving": ["solve"],
     "solvers": ["BCMS", "CCMS", "KL", "Grouped", "MS", "Nearest", "Prices"],
     "study.frontier": ["Frontier", "frontier", "resolve"],

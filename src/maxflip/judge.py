@@ -185,10 +185,13 @@ class Verdict:
 
 
 def verdict(problem: Problem, rows: Rows, changes: Floats) -> Verdict:
-    """Judge a selection that should keep the budgets. Flips that fail are dropped, which only lowers consumption.
+    """Judge a selection that should keep the budgets and quotas. Flips that fail are dropped. That only lowers
+    consumption, but whoever is left may break a quota: the caller chooses again.
 
-    Raises RuntimeError if the selection overspends, which would be a bug of `choose`.
+    Raises RuntimeError if the selection breaks a budget or quota, which would be a bug of `choose`.
     """
+    if not problem.quotas.hold(rows):
+        raise RuntimeError("the selection breaks a quota")
     confidence = confidence_after(problem, rows, changes)
     least = least_confidence(problem, rows, changes, confidence)
     kept = lawful(problem, rows, changes) & _passes(problem, least)

@@ -20,21 +20,24 @@ from maxflip import judge
 from maxflip._util.engine import Engine, Local, one_torch_thread, threads_of
 from maxflip._util.events import Notice, Watch, silent
 from maxflip._util.exact import fsum
-from maxflip._util.messages import shown
+from maxflip._util.faults import Fault
+from maxflip._util.messages import counted, shown
 from maxflip._util.parallel import filled, threads
 from maxflip._util.rng import Streams
 from maxflip._util.types import Floats, Rows
-from maxflip.errors import InputError, ModelError
+from maxflip.errors import InputError, ModelError, ProblemError
 from maxflip.plan.bracket import Ceiling, most_allowed, most_payable
 from maxflip.plan.holding import holds_of
 from maxflip.plan.implied import Implied
+from maxflip.plan.kept import KeptQuota
 from maxflip.plan.plan import Fate, Plan, Status
 from maxflip.plan.pool import Pool
 from maxflip.plan.used import SolverUsed
 from maxflip.problem.problem import Problem
 from maxflip.problem.question import Question
 from maxflip.problem.sanity import outcome_notices
-from maxflip.select.choose import choice, choose
+from maxflip.select.choose import Choice, choice, choose
+from maxflip.select.quota_costs import quota_costs
 from maxflip.select.scarcity import needs, true_prices
 from maxflip.select.settings import CHOICE
 from maxflip.select.twins import evened, in_order
@@ -80,6 +83,7 @@ def solve(
         earlier = None if start is None else _Earlier.of(problem, where, start)
         run = Run(Streams(seed), tell, worker, where, start, None if earlier is None else earlier.pool)
         must = problem.include[~where.already[problem.include]]
+        _check_quotas(problem, run)
         before = [] if earlier is None else earlier.selections
         feasible = [some for some in before if _allowed(problem, run, used, must, some)]
         run = replace(run, won=max((_worth(problem, some) for some in feasible), default=0.0))
@@ -88,11 +92,7 @@ def solve(
         found = offered if earlier is None else in_order(problem, Pool.union([offered, earlier.pool]))
         # A proportional allocation has already chosen within each group; flips of an earlier plan would mix the groups.
         shared = evened(problem, found, run.candidates_wanted(problem), where.confidence) if used.is_joint else offered
-        made = [*feasible, *([] if proposal.picked is None else [proposal.picked])]
-        known = shared.places_of(max(made, key=partial(_worth, problem))) if made else None
-        effort = CHOICE.effort_again if feasible else 1.0
-        chosen = choice(problem, shared.rows, shared.changes, must, proposal.prices, known=known, effort=effort)
-        selection = _best(problem, [shared.those(chosen.picked), *feasible])
+        selection, chosen = _chosen(problem, shared, feasible, must, proposal)
         if not np.isin(must, selection.rows).all():
             raise ModelError(
                 "include: a flip that must be picked does not pass when the model evaluates the sample alone."
@@ -101,8 +101,9 @@ def solve(
             found = Pool.union([found, _admitted(problem, proposal.pool)])
         pool = in_order(problem, Pool.union([_without(found, selection.dropped)]))
         proposal = replace(proposal, notices=(*proposal.notices, *chosen.notices))
+        kept = _kept(problem, proposal, shared, must)
         proposal = _with_true_prices(problem, proposal, shared, selection)
-        plan = _plan(problem, run, proposal, selection, pool)
+        plan = replace(_plan(problem, run, proposal, selection, pool), quotas=_counted(kept, selection.rows))
     return replace(plan, solver=used.used(problem), seconds=time.monotonic() - began)
 
 
@@ -131,7 +132,7 @@ def choose_again(
         fates = plan.fates.astype(str)
         must = problem.include[fates[problem.include] != Fate.ALREADY]
         choices = [_mapped(problem, other.picked, other)[0] for other in others]
-        choices = [known for known in choices if problem.bill(known.rows, known.changes).fits()]
+        choices = [known for known in choices if _fits(problem, known)]
         if pool is None:
             known = _mapped(problem, plan.flips, plan)[0]
         else:
@@ -139,10 +140,70 @@ def choose_again(
             choices.insert(0, known.those(choose(problem, known.rows, known.changes, must, plan.prices)))
         better = [choice for choice in choices if _worth(problem, choice) > plan.worth]
         selection = _best(problem, better) if better else None
-        if selection is not None and fsum(problem.worth[selection.rows]) > plan.worth:
+        stands = selection is not None and problem.quotas.hold(selection.rows)
+        if selection is not None and stands and fsum(problem.worth[selection.rows]) > plan.worth:
             plan = _replaced(problem, plan, selection)
             known = _without(known, selection.dropped)
         return _with_shared(problem, plan, known, ceilings)
+
+
+def _chosen(
+    problem: Problem, offered: Pool, feasible: Sequence[Pool], must: Rows, proposal: Proposal
+) -> tuple[_Selection, Choice]:
+    """The best of these flips, or of the earlier selections `feasible`; and the choice that was made.
+
+    If a chosen flip fails when it is judged again, and those who are left break a quota, the choice is made again
+    without that flip.
+    """
+    dropped: list[Pool] = []
+    while True:
+        made = [*feasible, *([] if proposal.picked is None else [proposal.picked])]
+        known = offered.places_of(max(made, key=partial(_worth, problem))) if made else None
+        effort = CHOICE.effort_again if feasible else 1.0
+        how: dict[str, Any] = {"quota_prices": proposal.quota_prices, "known": known, "effort": effort}
+        chosen = choice(problem, offered.rows, offered.changes, must, proposal.prices, **how)
+        selection = _best(problem, [offered.those(chosen.picked), *feasible])
+        dropped.append(selection.dropped)
+        if problem.quotas.hold(selection.rows):
+            return (selection if len(dropped) == 1 else replace(selection, dropped=Pool.union(dropped))), chosen
+        offered = _without(offered, selection.dropped)
+        left = [_without(some, selection.dropped) for some in feasible]
+        feasible = [some for some in left if problem.quotas.hold(some.rows) and np.isin(must, some.rows).all()]
+
+
+def _check_quotas(problem: Problem, run: Run) -> None:
+    """Refuse a quota that asks for more people than can still be won, before anything is searched."""
+    quotas, wanted = problem.quotas, run.candidates_wanted(problem)
+    faults = []
+    for side in (quotas.sides[q] for q in quotas.demanding):
+        inside = quotas.inside[side.quota]
+        can, there = int(inside[wanted].sum()), int((inside & run.standing.already).sum())
+        if can < side.number:
+            says = (
+                f"asks for {counted(side.number, 'person', 'people')} of {int(inside.sum())} in the group "
+                f"({quotas.asked[side.quota].name}); {there} of them are in the wanted class already, and {can} can be "
+                f"picked. Ask for at most {can}."
+            )
+            faults.append(Fault((("quotas", "at_least"),), says, entries=(side.quota + 1,)))
+    if faults:
+        raise ProblemError(faults)
+
+
+def _kept(problem: Problem, proposal: Proposal, offered: Pool, must: Rows) -> tuple[KeptQuota, ...]:
+    """The quotas, with what they cost, and nobody counted."""
+    quotas = problem.quotas
+    if not quotas.asked:
+        return ()
+    costs = quota_costs(problem, offered, must, proposal.prices, proposal.quota_prices)
+    return tuple(
+        KeptQuota(quota, np.flatnonzero(inside), 0, price, cost)
+        for quota, inside, (price, cost) in zip(quotas.asked, quotas.inside, costs, strict=True)
+    )
+
+
+def _counted(kept: Sequence[KeptQuota], selected: Rows) -> tuple[KeptQuota, ...]:
+    """The quotas, as these samples keep them."""
+    return tuple(replace(one, count=int(np.isin(one.members, selected).sum())) for one in kept)
 
 
 def _with_true_prices(problem: Problem, proposal: Proposal, offered: Pool, selection: _Selection) -> Proposal:
@@ -151,7 +212,10 @@ def _with_true_prices(problem: Problem, proposal: Proposal, offered: Pool, selec
         return proposal
     names = problem.ledger.names
     known = np.array([proposal.prices[name] for name in names])
-    held = true_prices(problem, known, offered, Pool.of(problem, selection.rows, selection.changes))
+    worth = problem.worth
+    if proposal.quota_prices is not None:
+        worth = problem.quotas.worth(worth, proposal.quota_prices)
+    held = true_prices(problem, known, offered, Pool.of(problem, selection.rows, selection.changes), worth)
     shown = dict(zip(names, held.tolist(), strict=True))
     ranges = {name: span for name, span in proposal.price_ranges.items() if shown[name] > 0}
     return replace(proposal, prices=shown, price_ranges=ranges)
@@ -184,6 +248,10 @@ class _Earlier:
             known.append(start.fitting({name: budget.amount for name, budget in problem.budgets.items()}))
         selections = tuple(flips.those(asked & np.isin(which, some)) for some in known)
         return cls(in_order(problem, flips.those(asked)), selections)
+
+
+def _fits(problem: Problem, known: Pool) -> bool:
+    return problem.quotas.hold(known.rows) and problem.bill(known.rows, known.changes).fits()
 
 
 def _mapped(problem: Problem, flips: Pool, plan: Plan) -> tuple[Pool, Rows]:
@@ -366,7 +434,7 @@ def _replaced(problem: Problem, plan: Plan, selection: _Selection) -> Plan:
     fates = plan.fates.copy()
     fates[plan.selected] = Fate.LEFT_OUT
     fates[selection.rows] = Fate.FLIPPED
-    return replace(plan, fates=fates, **_selected(problem, selection))
+    return replace(plan, fates=fates, **_selected(problem, selection), quotas=_counted(plan.quotas, selection.rows))
 
 
 def _with_shared(problem: Problem, plan: Plan, pool: Pool, ceilings: Sequence[Ceiling]) -> Plan:

@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +64,7 @@ class Case:
     wanted: NDArray[np.bool_]  # (n, k)
     worth: Floats  # (n,)
     draws: dict[str, Draw]  # by budget
+    groups: list[NDArray[np.bool_]]  # of each quota: (n,)
     levers: Levers  # behind the features: L columns that start at 0
     rules: list[Rule]  # of derived features
 
@@ -124,6 +126,9 @@ def read_job(data: bytes) -> dict[str, Any]:
         steps = held.get("rounded", {"": 1.0})
         if not 0 < held.get("uptake", 1.0) <= 1 or not steps or any(not 1e-100 <= s <= 1e100 for s in steps.values()):
             raise Unreadable(f"must_hold: got {held}, wanted an uptake in (0, 1] and steps from 1e-100 to 1e100")
+        for number, quota in enumerate(job.get("quotas", []), start=1):
+            if wrong_quota := list(quota_misfits(quota)):
+                raise Unreadable(f"quotas, entry {number}: {'; '.join(wrong_quota)}")
         for name, terms in job["budgets"].items():
             tables = [weight for weight in terms.get("uses", {}).values() if isinstance(weight, dict)]
             odd_ways = [text for table in tables for text in misfits(table, WAYS, f"budgets: {name}: uses")]
@@ -136,6 +141,28 @@ def read_job(data: bytes) -> dict[str, Any]:
         if odd := [size for size in sizes if not 1e-100 <= size[2] <= 1e100]:
             raise Unreadable(f"limits: got {odd}, wanted steps and smallest changes from 1e-100 to 1e100")
         return job
+
+
+def quota_misfits(quota: dict[str, Any]) -> Iterator[str]:
+    """What is wrong with a quota of the job by itself."""
+    if sorted(quota.keys() & {"column", "value", "ids"}) not in (["column", "value"], ["ids"]):
+        yield "wanted column and value, or ids"
+    sides = {side: quota[side] for side in ("at_least", "at_most") if side in quota}
+    if not sides:
+        yield "wanted at_least or at_most"
+    for side, amount in sides.items():
+        is_share = type(amount) is float
+        if not (0 < amount <= 1 if is_share else amount >= (side == "at_least")):
+            yield f"{side}: got {amount!r}, wanted a whole number of people or a share in (0, 1]"
+
+
+def group_of(group: dict[str, Any], people: Source, ids: list[str], place: str) -> NDArray[np.bool_]:
+    """(n,): who has the value in the column, or is one of the ids"""
+    if "ids" not in group:
+        return people.equal(group["column"], group["value"])
+    if unknown := sorted(set(group["ids"]) - set(ids)):
+        raise Unreadable(f"job.toml: {place}: the cohort has no {unknown!r:.200}")
+    return np.isin(np.array(ids, dtype=object), np.array(group["ids"], dtype=object))
 
 
 def columns_of(terms: dict[str, Any]) -> list[str]:
@@ -209,6 +236,7 @@ def read_case(job: dict[str, Any], data: dict[str, bytes], names: dict[str, str]
     named += [goal[column] for column in ("target_column", "worth_column") if column in goal]
     named += [column for terms in job["budgets"].values() for column in columns_of(terms)]
     named += [one["who"]["column"] for one in job.get("actions", {}).values() if "column" in one.get("who", {})]
+    named += [quota["column"] for quota in job.get("quotas", []) if "column" in quota]
     of_steps = [asked[column] for column in ("time", "steps_column") if column in asked]
     rows = Source(name, read_table(data["cohort"], name, (key, *features, *named, *of_steps)))
     texts = rows.texts(key)
@@ -254,12 +282,15 @@ def read_case(job: dict[str, Any], data: dict[str, bytes], names: dict[str, str]
     columns = [*features, *levers.names]
     draws = {budget: read_draw(job, r, columns, start, people, ids) for r, budget in enumerate(job["budgets"])}
     may_change = steps_that_change(asked, rows, begin)
+    groups = [group_of(quota, people, ids, f"quotas, entry {k}") for k, quota in enumerate(job.get("quotas", []), 1)]
     rules = read_rules(job)
     step, smallest = (
         np.array([float(limits.get(column, {}).get(key, 0)) for column in columns]) for key in ("step", "smallest")
     )
     kept = lower, upper, step, smallest
-    return Case(job, features, ids, begin, start, time, may_change, static, *kept, wanted, worth, draws, levers, rules)
+    return Case(
+        job, features, ids, begin, start, time, may_change, static, *kept, wanted, worth, draws, groups, levers, rules
+    )
 
 
 def read_draw(

@@ -183,6 +183,36 @@ def fate_rules(case: Case, plan: Columns, fates: Columns, guard: float) -> Itera
         yield check(f"fates.parquet: {what}", wrong, got, wanted, lambda i: f": id {ids[i]!r}")
 
 
+def quota_rules(case: Case, fates: Columns, said: dict[str, Any]) -> Iterator[Check]:
+    """The plan keeps every quota, counted in whole people; the summary states the quotas of the job and who is in them.
+
+    A share is the decimal number that is written: 4 of 10 people are at least 0.4 of them.
+    """
+    flipped, quotas, told = fates["flipped"], case.job.get("quotas", []), said.get("quotas", [])
+    yield check("summary.json: quotas", len(told) != len(quotas), len(told), len(quotas))
+    told = told if len(told) == len(quotas) else []
+    for number, (quota, inside) in enumerate(zip(quotas, case.groups, strict=True), start=1):
+        picked, count = int(flipped.sum()), int((flipped & inside).sum())
+        for side, sign in (("at_least", -1), ("at_most", 1)):
+            if side in quota:
+                amount = quota[side]
+                bound = Fraction(repr(amount)) * picked if type(amount) is float else amount
+                got, wanted = f"{count} of the {picked} flipped", f"{side.replace('_', ' ')} {amount!r}"
+                yield check(f"fates.parquet: quota {number}: {side}", sign * (count - bound) > 0, got, wanted)
+        stated = {**quota, "members": np.flatnonzero(inside).tolist(), "count": count}
+        if "ids" in stated:
+            stated["ids"] = sorted(set(stated["ids"]))
+        states = {key: value for key, value in told[number - 1].items() if key not in ("price", "cost")} if told else {}
+        yield check(f"summary.json: quota {number}", not _states(states, stated), states, stated)
+
+
+def _states(got: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """Whether they are equal. Of bounds 1, which is one person, is not 1.0, which is everybody."""
+    return got == wanted and all(
+        type(got[side]) is type(wanted[side]) for side in wanted.keys() & {"at_least", "at_most"}
+    )
+
+
 def summary_rules(case: Case, plan: Columns, fates: Columns, said: dict[str, Any], guards: Any) -> Iterator[Check]:
     """The plan keeps every budget exactly; the numbers and claims of the summary agree with the files."""
     count, worth = int(fates["flipped"].sum()), math.fsum(case.worth[fates["flipped"]])
@@ -207,6 +237,7 @@ def summary_rules(case: Case, plan: Columns, fates: Columns, said: dict[str, Any
         entry = {key: value for key, value in said["budgets"].get(name, {}).items() if not key.startswith("price")}
         got = {key: entry.get(key) for key in stated | entry}
         yield check(f"summary.json: budget {name!r}", got != stated, got, stated)
+    yield from quota_rules(case, fates, said)
     free = [budget["price"] for budget in said["budgets"].values() if budget["amount"] == "inf" and budget["price"]]
     yield check("summary.json: price", bool(free), free, "0 or null, as nothing limits it")
     need = case.job["goal"].get("margin", case.job["goal"].get("threshold"))

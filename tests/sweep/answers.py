@@ -26,7 +26,8 @@ PAPER = (
 class Answers:
     """The question, its problem and its plans.   paper: whether one of the paper's solvers is asked too, by turns
 
-    A solver may say that what must be picked cannot be (ProblemError): then it has no plan, and `refused` says why.
+    A solver may say that those who must be picked, or whom a quota asks for, cannot be (ProblemError). Then it has no
+    plan, and `refused` says why.
     """
 
     question: Question
@@ -49,7 +50,7 @@ class Answers:
             try:
                 self._known[name] = solve(self.problem, solver, **self.question.allocation())
             except ProblemError as error:
-                if not self.question.include:
+                if not self.question.may_be_refused:
                     raise
                 self._known[name], self.refused[name] = None, str(error)
         return self._known[name]

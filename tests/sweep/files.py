@@ -35,6 +35,9 @@ def a_saved_plan_is_read_back_as_it_was(answers: Answers) -> Broken:
             yield f"{name}: {getattr(again, name)!r} instead of {getattr(plan, name)!r}"
     if not np.array_equal(again.fates, plan.fates):
         yield "fates are others"
+    told = [[(q.quota, q.members.tolist(), q.count, q.price, q.cost) for q in one.quotas] for one in (plan, again)]
+    if told[0] != told[1]:
+        yield f"quotas: {told[1]} instead of {told[0]}"
     wanted = by_id(plan)
     for who, change in by_id(again).items():
         if not np.array_equal(change, wanted[who]):

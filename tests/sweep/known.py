@@ -14,7 +14,7 @@ from tests.sweep.answers import NEARESTS, PRICES, Answers
 from tests.sweep.laws import Broken, law
 from tests.sweep.models import Floats
 from tests.sweep.questions import WAYS, Question, Rows
-from tests.sweep.recount import is_free, limits_of
+from tests.sweep.recount import is_free, keeps, limits_of
 
 MOST_OF_ONE, MOST = 11, 5  # samples to be won, of one free feature and of several
 SLACK = 1e-6  # by so much a budget must be met or missed for its subset to count: the guard moves flips by less
@@ -115,6 +115,8 @@ def one_free_feature_of_a_linear_model_gives_the_optimum(answers: Answers) -> Br
     for size in range(1, int(reachable.sum()) + 1):
         for who in itertools.combinations(np.flatnonzero(reachable).tolist(), size):
             total = math.fsum(worth[list(who)])
+            if not keeps(question, lines.rows[list(who)].tolist()):
+                continue
             if total > best and _fit(question, lines.free, d[list(who), None] * (1 + SLACK)):
                 best = total
     for solver in (PRICES, *NEARESTS):
@@ -146,7 +148,7 @@ def no_subset_that_fits_is_worth_more_than_the_bound(answers: Answers) -> Broken
     for size in range(1, len(lines.rows) + 1):
         for who in itertools.combinations(range(len(lines.rows)), size):
             unreachable = lost & set(lines.rows[list(who)].tolist())
-            above = math.fsum(worth[list(who)]) > plan.bound
+            above = math.fsum(worth[list(who)]) > plan.bound and keeps(question, lines.rows[list(who)].tolist())
             if (above or (unreachable and size == 1)) and _fits_together(question, lines, list(who)):
                 ids = [question.ids[j] for j in lines.rows[list(who)]]
                 yield f"Prices has the bound {plan.bound!r}; {ids}, worth {math.fsum(worth[list(who)])!r}, fit together"

@@ -16,7 +16,7 @@ from maxflip import Budget, Fate, Plan, Status, frontier, resolve, solve
 from tests.sweep.answers import NEAREST, NEARESTS, PRICES, UNIT, Answers, by_id
 from tests.sweep.models import Floats
 from tests.sweep.questions import LIGHT, Question
-from tests.sweep.recount import changes_of, is_free, limits_of, outside_limits, spent, start_of
+from tests.sweep.recount import changes_of, is_free, keeps, limits_of, outside_limits, spent, start_of
 
 Broken = Iterator[str]
 ALONE = 200  # flips of a plan that are asked of the plain model one at a time, those that pass most narrowly first
@@ -66,6 +66,16 @@ def every_budget_holds_exactly(answers: Answers) -> Broken:
                 yield f"{solver}: {name} draws {float(drawn)!r} of {budget.amount!r}"
             if not math.isclose(float(drawn), plan.spend[name], rel_tol=1e-12, abs_tol=1e-300):
                 yield f"{solver}: {name} draws {float(drawn)!r}, the plan says {plan.spend[name]!r}"
+
+
+@law()
+def every_quota_holds_exactly(answers: Answers) -> Broken:
+    for solver, plan in answers.plans():
+        if not keeps(answers.question, plan.selected.tolist()):
+            yield f"{solver}: {[kept.count for kept in plan.quotas]} of {plan.count}"
+        for kept in plan.quotas:
+            if kept.count != sum(str(name) in kept.quota.group for name in plan.ids):
+                yield f"{solver}: counts {kept.count} of {kept.quota.in_words}"
 
 
 @law()
@@ -200,9 +210,10 @@ def _has_no_end(question: Question) -> bool:
 
 @law()
 def a_plan_is_within_one_sample_per_budget_of_its_bound(answers: Answers) -> Broken:
-    """A basic solution of the relaxation has at most one fractional sample per budget. Of linear models the bound is
-    proved; elsewhere it is an estimate, which may promise a little more. Three and more classes with a feature that is
-    free and has no end are left out: how far a flip goes there is not known, so the proof takes it to cost nothing."""
+    """A basic solution of the relaxation has at most one fractional sample per budget or quota. Of linear models the
+    bound is proved; elsewhere it is an estimate, which may promise a little more. Three and more classes with a feature
+    that is free and has no end are left out: how far a flip goes there is not known, so the proof takes it to cost
+    nothing."""
     question = answers.question
     if question.has_function or question.groups is not None or question.include:
         return
@@ -212,9 +223,9 @@ def a_plan_is_within_one_sample_per_budget_of_its_bound(answers: Answers) -> Bro
     if plan is None:
         return
     largest = np.sort(question.worths)[::-1]
-    ceiling, spare = plan.bound, 0
+    ceiling, spare = plan.bound, len(question.quotas)
     if ceiling is None and plan.estimate is not None:
-        ceiling, spare = plan.estimate * (1 - ESTIMATED), 1
+        ceiling, spare = plan.estimate * (1 - ESTIMATED), 1 + len(question.quotas)
     if ceiling is None:
         return
     if plan.bound is not None:  # it counts those for whom neither a flip nor a proof that there is none was found
@@ -235,7 +246,7 @@ def no_plan_beats_the_estimate_by_more_than_one_sample(answers: Answers) -> Brok
 @law()
 def without_limits_everybody_who_can_be_reached_is_flipped(answers: Answers) -> Broken:
     question = answers.question
-    if not question.is_unlimited or question.groups is not None:
+    if not question.is_unlimited or question.groups is not None or question.quotas:
         return
     reached: set[int] = set()
     for _, plan in answers.plans():
@@ -376,7 +387,7 @@ def more_budget_is_never_worth_less(answers: Answers) -> Broken:
     if plan.bound is not None and all(more[n] == b.amount for n, b in question.budgets.items()):
         return
     less = {name: b.amount * float(rng.choice([1.0, 0.98, 0.5])) for name, b in question.budgets.items()}
-    if plan.bound is not None and not question.include:
+    if plan.bound is not None and not question.may_be_refused:
         smaller = solve(answers.problem.changed(budgets=less), solver)
         if smaller.worth > plan.bound:
             yield f"{solver}: {smaller.worth!r} with less budget is above the bound {plan.bound!r}"
@@ -399,7 +410,7 @@ def what_if_brackets_what_resolve_finds(answers: Answers) -> Broken:
         if ends != sorted(ends):
             yield f"{solver}: {words} at scales {scales}: {ends}"
     place = question.seed % len(scales)
-    if question.include and scales[place] < 1.0:  # what must be picked may not fit
+    if question.may_be_refused and scales[place] < 1.0:
         return
     amounts = {name: amount + amount * (scales[place] - 1.0) for name, amount in limited.items()}
     again = resolve(answers.problem, plan, solver, budgets=amounts)
@@ -415,7 +426,7 @@ def what_if_brackets_what_resolve_finds(answers: Answers) -> Broken:
 @law(every=12)
 def a_frontier_never_falls(answers: Answers) -> Broken:
     question, solver = answers.question, answers.best_solver
-    if answers.plan(solver) is None or question.groups is not None or question.include:
+    if answers.plan(solver) is None or question.groups is not None or question.may_be_refused:
         return
     found = frontier(answers.problem, [0.5, 0.98, 1.0, 2.0], solver)
     worths = [plan.worth for plan in found.plans]
@@ -448,6 +459,8 @@ def _freer(question: Question) -> Iterator[tuple[str, Question]]:
         found.append(("exclude", replace(question, exclude=())))
     if question.include:
         found.append(("include", replace(question, include=())))
+    if question.quotas:
+        found.append(("a quota", replace(question, quotas=question.quotas[1:])))
     for name, budget in question.budgets.items():
         if budget.amount < math.inf:
             budgets: dict[str, Budget] = question.budgets | {name: replace(budget, amount=math.inf)}

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from maxflip import Budget, Cohort, Problem
+from maxflip import Budget, Cohort, Problem, Quota
 from tests.sweep import own
 from tests.sweep.models import LIGHT_TABLES, SEQUENCES, TABLES, Floats, Model, Random, draw_model, shifted
 
@@ -65,6 +65,7 @@ class Question:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     groups: tuple[str, ...] | None = None
+    quotas: tuple[Quota, ...] = ()
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -84,6 +85,11 @@ class Question:
     @property
     def has_function(self) -> bool:
         return any(budget.is_function for budget in self.budgets.values())
+
+    @property
+    def may_be_refused(self) -> bool:
+        """Whether somebody must be picked, who may be too dear."""
+        return bool(self.include) or any(isinstance(quota.at_least, int) for quota in self.quotas)
 
     @property
     def has_own(self) -> bool:
@@ -113,6 +119,7 @@ class Question:
             "worth": self.worth,
             "include": list(self.include) or None,
             "exclude": list(self.exclude) or None,
+            "quotas": self.quotas or None,
         }
         return given | ({"steps": self.steps} if self.is_sequences else {})
 
@@ -173,8 +180,10 @@ class Question:
             }
         names = tuple(picked(self.ids) if ids is None else ids)
         whose = dict(zip(names, picked(self.ids), strict=True))
+        groups = [[name for name in names if whose[name] in quota.group] for quota in self.quotas]
         return replace(
             self,
+            quotas=tuple(replace(quota, group=group) for quota, group in zip(self.quotas, groups, strict=True)),
             values=picked(self.values),
             ids=names,
             budgets={name: own.taken(budget, at, whose) for name, budget in self.budgets.items()},
@@ -265,6 +274,7 @@ def ask(seed: int) -> Question:
         exclude=exclude,
         groups=groups,
     )
+    question = replace(question, quotas=_quotas(question))
     asked_for = f"{'threshold' if is_threshold else 'margin'} {required:g}"
     kind = {
         "model": f"{model_kind} of {model.k} classes",
@@ -281,8 +291,28 @@ def ask(seed: int) -> Question:
         "include": str(len(include)),
         "exclude": str(len(exclude)),
         "groups": "yes" if groups else "",
+        "quotas": "; ".join(quota.bounds for quota in question.quotas),
     }
     return replace(question, kind={name: value for name, value in kind.items() if value not in ("", "0")})
+
+
+def _quotas(question: Question) -> tuple[Quota, ...]:
+    """Of every eighth question, 1 to 3 of every kind on random groups; drawn apart: no other question changes."""
+    if question.seed < FIRST_OWN or question.seed % 8 or question.groups is not None:
+        return ()
+    rng, found = np.random.default_rng([question.seed, 18]), []
+    for _ in range(int(rng.integers(1, 4))):
+        part = float(rng.choice([0.2, 0.5, 0.8]))
+        group = [name for name in question.ids if rng.random() < part] or [question.ids[0]]
+        share, number = float(rng.choice([0.1, 0.25, 0.3, 0.4, 0.6, 0.75])), int(rng.integers(0, len(group) // 2 + 1))
+        kinds: list[dict[str, Any]] = [
+            {"at_least": share},
+            {"at_most": share},
+            {"at_most": number},
+            {"at_least": max(1, number // 3)},
+        ]
+        found.append(Quota(group, **kinds[int(rng.integers(0, 4))]))
+    return tuple(found)
 
 
 def _size(rng: Random, is_light: bool, is_sequences: bool, is_unlimited: bool) -> int:

@@ -45,6 +45,18 @@ def spent(question: Question, budget: Budget, rows: list[int], changes: list[Flo
     return total
 
 
+def keeps(question: Question, rows: list[int]) -> bool:
+    """Whether a plan with these samples keeps every quota; a share is the decimal number that is written."""
+    for quota in question.quotas:
+        count = sum(question.ids[row] in quota.group for row in rows)
+        for amount, sign in ((quota.at_least, -1), (quota.at_most, 1)):
+            if amount is not None:
+                most = Fraction(str(amount)) * len(rows) if isinstance(amount, float) else amount
+                if sign * (count - most) > 0:
+                    return False
+    return True
+
+
 def outside_limits(question: Question, row: int, change: Floats) -> str:
     """What of a change is not allowed: a limit, a direction, a frozen or a missing value; nothing if all is well."""
     start = start_of(question, row)

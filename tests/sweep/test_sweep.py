@@ -79,6 +79,7 @@ def test_the_questions_reach_every_corner_of_what_can_be_asked() -> None:
         "include": sum(bool(q.include) for q in questions),
         "exclude": sum(bool(q.exclude) for q in questions),
         "groups": sum(q.groups is not None for q in questions),
+        "quotas": sum(bool(q.quotas) for q in questions),
         "one target for each": sum(isinstance(q.target, np.ndarray) for q in questions),
         "any of several": sum(isinstance(q.target, set) for q in questions),
         "threshold": sum(q.is_threshold for q in questions),

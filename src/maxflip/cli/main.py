@@ -8,7 +8,7 @@ import os
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -256,6 +256,7 @@ def _show(released: Any, quiet: bool) -> None:
         f"{held}"
         f"{CAVEAT}\n"
         f"\n{_budget_lines(plan)}\n\n"
+        f"{_quota_lines(plan)}"
         f"Plan:   {folder} (passed its audit)\n"
         f"Report: {folder}{os.sep}report.html"
     )
@@ -271,11 +272,26 @@ def _budget_lines(plan: Any) -> str:
         share = f"{spent / budget.amount:.1%}" if 0 < budget.amount < float("inf") else ""
         unit_price = "" if price is None else f"{price:,.2g}"
         rows.append((one_line(name), budget.cost, f"{budget.amount:,.6g}", f"{spent:,.6g}", share, unit_price))
-    name, cost, *numbers = (max(map(len, column)) for column in zip(*rows, strict=True))
-    widths = [f"<{name}", f"<{cost}", *(f">{width}" for width in numbers)]
-    return "\n".join(
-        "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
+    return _aligned(rows, texts=2)
+
+
+def _quota_lines(plan: Any) -> str:
+    """The same of the quotas; nothing without any."""
+    from maxflip.report.quotas import quotas
+
+    rows = [("quota", "asked", "picked", "share", "costs")]
+    rows += [
+        (one_line(k.quota.name), r.asked, r.picked, r.share, r.cost)
+        for k, r in zip(plan.quotas, quotas(plan), strict=True)
+    ]
+    return f"{_aligned(rows, texts=2)}\n\n" if plan.quotas else ""
+
+
+def _aligned(rows: Sequence[tuple[str, ...]], texts: int) -> str:
+    """Columns of equal widths, the first `texts` to the left and all others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    ways = [f"{'<' if place < texts else '>'}{width}" for place, width in enumerate(widths)]
+    return "\n".join("  ".join(f"{cell:{way}}" for cell, way in zip(row, ways, strict=True)).rstrip() for row in rows)
 
 
 def _say(text: str) -> None:

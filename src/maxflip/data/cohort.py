@@ -232,11 +232,11 @@ class Cohort(Frozen):
         return (*self.layout.of_each(self.features)[1], *self.others)
 
     def column(self, name: str) -> list[str | float | None] | None:
-        """The cells of such a column as texts and numbers, None where empty; None if there is no such column."""
+        """The cells of such a column, texts or numbers, None where empty; None if there is no such column."""
         _, names, values = self.layout.of_each(self.features)
-        if name in names:
-            return list(map(plain_value, values[:, names.index(name)].tolist()))
-        return list(map(plain_value, self.others[name])) if name in self.others else None
+        if name not in names:
+            return plain_values(self.others[name]) if name in self.others else None
+        return [float(value) for value in values[:, names.index(name)]]
 
     @cached_property
     def largest(self) -> Floats:
@@ -344,7 +344,7 @@ def _by_id(static: Any, ids: Text | None, n: int) -> tuple[Any, list[str]]:
 
 
 def plain_value(cell: Any) -> Any:
-    """A cell of any kind of table as a text or a float; None if it is empty."""
+    """A cell of any kind of table as a text or a float, None if it is empty; "true" and "false" of booleans."""
     if isinstance(cell, np.generic):
         cell = cell.item()
     if cell is None or str(cell) in ("", "nan", "NaT", "<NA>"):
@@ -352,6 +352,14 @@ def plain_value(cell: Any) -> Any:
     if isinstance(cell, bool):
         return str(cell).lower()
     return float(cell) if isinstance(cell, (int, float)) else str(cell)
+
+
+def plain_values(cells: Iterable[Any]) -> list[Any]:
+    """The cells of a column: floats if all that are not empty are numbers, else texts."""
+    given = list(cells)
+    plain = [plain_value(cell) for cell in given]
+    is_mixed = any(isinstance(cell, str) for cell in plain)
+    return [str(one) if is_mixed and isinstance(cell, float) else cell for one, cell in zip(given, plain, strict=True)]
 
 
 def in_cohort_order(values: Any, cohort: Cohort) -> Any:

@@ -7,7 +7,7 @@ Budgets are the exception: four fields of a Plan are one table of the file.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,12 @@ from maxflip._util.types import Floats, Rows
 from maxflip.io.own_columns import budget_table, read_budget
 from maxflip.plan.bracket import Ceiling
 from maxflip.plan.holds import Holds
+from maxflip.plan.kept import KeptQuota
 from maxflip.plan.plan import Fate, Plan, Status
 from maxflip.plan.used import SolverUsed
 from maxflip.problem.must_hold import as_table, from_table
 from maxflip.problem.question import Question
+from maxflip.problem.quotas import Quota
 
 FORMAT = 2
 
@@ -88,6 +90,26 @@ def _ceilings(table: list[Mapping[str, Any]]) -> tuple[Ceiling, ...]:
     return tuple(Ceiling(c["prices"], c["rest"], c["proved"], frozenset(c["closed"])) for c in table)
 
 
+def _quotas_table(quotas: tuple[KeptQuota, ...]) -> list[dict[str, Any]]:
+    return [
+        {
+            **kept.quota.as_table(),
+            "members": kept.members.tolist(),
+            "count": kept.count,
+            "price": kept.price,
+            "cost": kept.cost,
+        }
+        for kept in quotas
+    ]
+
+
+def _quotas(table: list[Mapping[str, Any]]) -> tuple[KeptQuota, ...]:
+    return tuple(
+        KeptQuota(Quota.from_table(one), _rows(one["members"]), one["count"], one["price"], one["cost"])
+        for one in table
+    )
+
+
 def _rows(numbers: list[int]) -> Rows:
     return np.array(numbers, dtype=np.int64)
 
@@ -109,6 +131,7 @@ FIELDS: Mapping[str, Field] = {
     "made": Field(),
     "holds": Field(_holds_table, _holds, optional=True),
     "must_hold": Field(as_table, lambda table: from_table(**table), optional=True),
+    "quotas": Field(_quotas_table, _quotas, optional=True),
     "include": Field(lambda rows: rows.tolist(), _rows, optional=True),
     "exclude": Field(lambda rows: rows.tolist(), _rows, optional=True),
     "ceilings": Field(_ceilings_table, _ceilings, optional=True),
@@ -143,6 +166,9 @@ def _is_empty(value: Any) -> bool:
 def read_summary(table: Mapping[str, Any], own: Mapping[str, Floats]) -> dict[str, Any]:
     """The arguments of Plan in the file.   own: the columns of fates.parquet that belong to budgets"""
     stated = {name: field.read(table[name]) for name, field in FIELDS.items() if name in table or not field.optional}
+    if stated.get("question") is not None:
+        asked = tuple(kept.quota for kept in stated.get("quotas", ()))
+        stated["question"] = replace(stated["question"], quotas=asked)
     inputs = {name: entry["sha256"] for name, entry in (table["inputs"] or {}).items()}
     return stated | _budget_fields(table["budgets"], own) | {"inputs": inputs}
 

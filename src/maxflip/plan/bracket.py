@@ -1,7 +1,8 @@
 """Bracket: lower and upper bound of the best plan's worth at other budgets.
 
 at_least   Known flips are put in a few orders that do not depend on the new budgets. The longest prefix of an order
-           that fits is a feasible plan. A larger budget never shortens a prefix, so the best of them is monotone.
+           that fits is a feasible plan. A larger budget never shortens a prefix, so the best of them is monotone. With
+           quotas, only prefixes that keep them count; which these are does not depend on the budgets either.
 at_most    The dual bound rest + sum_r price_r B_r, at the prices of the earlier bound. Prices are never negative, so
            this is monotone too.
 """
@@ -22,6 +23,7 @@ from maxflip._util.frozen import FrozenMap, read_only
 from maxflip._util.parallel import rows_of
 from maxflip._util.types import Floats, Rows
 from maxflip.problem.budgets import Ledger
+from maxflip.problem.quotas import Quotas, keeping
 
 ROUNDING = 1e-15  # relative: exceeds the rounding error of a sum whose terms were rounded once or twice
 RUNNING = 1e-9  # relative: exceeds that of a running sum of the fees of up to a million samples
@@ -125,7 +127,7 @@ class Offers:
     """c flips from which `fitting` builds plans.
 
     sample (c,)   worth (c,): of the sample   changes (c, K)   picked (c,): flips of the current plan
-    must (c,): flips of samples that must be picked
+    must (c,): flips of samples that must be picked   quotas: over all samples
     """
 
     ledger: Ledger
@@ -134,6 +136,7 @@ class Offers:
     changes: Floats
     picked: NDArray[np.bool_]
     must: NDArray[np.bool_]
+    quotas: Quotas
 
     def orders(self, prices: Floats | None) -> tuple[Rows, ...]:
         """Orders in which `fitting` takes flips: at most one per sample, samples that must be picked first.
@@ -145,6 +148,7 @@ class Offers:
         amounts = self.ledger.amounts
         shares = np.divide(1.0, amounts, out=np.zeros_like(amounts), where=(amounts > 1e-300) & np.isfinite(amounts))
         weights = [*([] if prices is None else [prices]), shares, *np.eye(len(amounts))]
+        weights = weights[: 1 if len(self.quotas) else None]  # orders that keep quotas take long to make
         found = []
         for weight in weights:
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -157,7 +161,10 @@ class Offers:
         """`must` before `first` before the rest, each by cost; only the first flip of each sample is kept."""
         order = np.lexsort((cost, ~first, ~self.must))
         once = np.unique(self.sample[order], return_index=True)[1]
-        return read_only(order[np.sort(once)])
+        once = order[np.sort(once)]
+        if len(self.quotas):
+            once = once[keeping(self.quotas, self.sample[once], int((self.must | first)[once].sum()))]
+        return read_only(once)
 
     def fitting(self, orders: Sequence[Rows], amounts: Floats) -> Rows:
         """The prefix of greatest worth, over all orders, that fits into the amounts (m,); empty if the samples that
@@ -174,8 +181,12 @@ class Offers:
                 break
             changes, sample = rows_of(self.changes, orders[k]), self.sample[orders[k]]
             length = _last_true(partial(_fit, ledger, changes, sample), _within(drawn[orders[k]], amounts), longest[k])
+            kept = np.flatnonzero(self.quotas.held_by_prefixes(sample[:length]))
+            if not len(kept):
+                continue
+            length = int(kept[-1])
             worth = math.fsum(self.worth[orders[k][:length]])
-            if length >= needed and worth > most:
+            if self.must[orders[k][:length]].sum() >= needed and worth > most:
                 best, most = orders[k][:length], worth
         return best
 

@@ -22,6 +22,7 @@ from maxflip.errors import InputError
 from maxflip.plan.bracket import Bracket, Ceiling, Offers, most_allowed, most_payable
 from maxflip.plan.holds import Holds
 from maxflip.plan.implied import Implied
+from maxflip.plan.kept import KeptQuota, quotas_of
 from maxflip.plan.pool import Pool, no_rows
 from maxflip.plan.used import SolverUsed
 from maxflip.problem.budgets import Budget, Ledger
@@ -125,6 +126,7 @@ class Plan:
             budget that is too small for it; otherwise empty.
         pool: all flips that were found, including the picked ones; None for a plan saved without them.
         must_hold: scenarios in which flips must pass, besides the full change.
+        quotas: each quota, how many of those picked belong to its group, and what it costs.
         holds: number of flips that still pass if changes are carried out in part or rounded; None: not known.
         implied: values of derived features that follow from the changes; None: there are no derived features.
     """
@@ -164,6 +166,7 @@ class Plan:
     needs: Mapping[str, float] = field(default_factory=dict)
     pool: Pool | None = field(default=None, repr=False)
     must_hold: tuple[Requirement, ...] = ()
+    quotas: tuple[KeptQuota, ...] = ()
     holds: Holds | None = None
     implied: Implied | None = None
 
@@ -258,13 +261,13 @@ class Plan:
     def what_if(self, more: Mapping[str, float]) -> Bracket:
         """Lower and upper bound of the best plan's worth if these budgets change by `more` (negative: less).
 
-            at_least   worth of a feasible plan for the new budgets, built from known flips
+            at_least   worth of a feasible plan for the new budgets, built from known flips; 0 if none is known
             at_most    D(B + more) = rest + sum_r price_r (B_r + more_r), the bound (or the estimate) there, capped by
                        the total worth of all samples that can be flipped, and by fees and count budgets
 
-        Neither falls when a budget grows. Without changes, at_least is the plan's worth or more, and at_most its bound
-        or estimate. `resolve` finds a plan worth at_least or more. All samples share every budget here, even if the
-        plan was made with a proportional allocation.
+        Neither falls when a budget grows; quotas stay as they are. Without changes, at_least is the plan's worth or
+        more, and at_most its bound or estimate. `resolve` finds a plan worth at_least or more. All samples share every
+        budget here, even if the plan was made with a proportional allocation.
         """
         amounts = self._amounts_with(more)
         at_least = math.fsum(self.worths[self.flips.rows[self.fitting(amounts)]])
@@ -310,6 +313,7 @@ class Plan:
             flips.changes,
             np.arange(len(flips)) < self.count,
             np.isin(flips.rows, self.include),
+            quotas_of(self.quotas, len(self.fates)),
         )
         prices = self.prices
         return offers, offers.orders(None if prices is None else np.array([prices[name] for name in plain]))

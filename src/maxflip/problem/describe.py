@@ -40,6 +40,7 @@ def in_words(
         "Steps that may change": question.steps,
         "Must be picked": picked,
         "Must not be picked": barred,
+        "Quotas": "; ".join(quota.in_words for quota in question.quotas),
     }
     return {about: words for about, words in lines.items() if words}
 

@@ -51,6 +51,8 @@ def _of_column(place: Place, group: tuple[Any, ...], cohort: Cohort) -> tuple[Gr
         return frozenset(), nobody, [about(place, says)]
     column, value = group[0], plain_value(group[1])
     cells = cohort.column(column)
+    if isinstance(group[1], (bool, np.bool_)) and cells is not None and value not in cells:
+        value = float(group[1])  # flags of a frame are 0 and 1
     if cells is None:
         unknown = f"the cohort has no column {column!r}.{did_you_mean(column, cohort.columns)}"
         return (column, value), nobody, [about(place, unknown)]
@@ -58,10 +60,14 @@ def _of_column(place: Place, group: tuple[Any, ...], cohort: Cohort) -> tuple[Gr
     if inside.any():
         return (column, value), inside, []
     there = sorted({cell for cell in cells if cell is not None}, key=lambda cell: (str(type(cell)), cell))
-    return (column, value), inside, [about(place, f"nobody has {value!r} in column {column!r}. {_those(there)}")]
+    return (column, value), inside, [about(place, f"nobody has {_cell(value)} in column {column!r}. {_those(there)}")]
 
 
 def _those(there: Collection[str | float]) -> str:
-    names = [repr(cell) if isinstance(cell, str) else f"{cell:.15g}" for cell in there]
+    names = [_cell(cell) for cell in there]
     rest = len(names) - MOST_NAMED
     return f"There are {', '.join(names[:MOST_NAMED])}{f' and {rest} more' if rest > 0 else ''}."
+
+
+def _cell(cell: str | float) -> str:
+    return repr(cell) if isinstance(cell, str) else f"{cell:.15g}"

@@ -45,6 +45,7 @@ from maxflip.problem.limit import Limit, are_observed
 from maxflip.problem.limits import Limits, read_limits
 from maxflip.problem.menu import Menu, read_menu
 from maxflip.problem.must_hold import Requirement, Scenarios, read_must_hold, scenarios_of, steps_of, twice_stepped
+from maxflip.problem.quotas import Quota, Quotas, read_quotas
 from maxflip.problem.relations import notices_of
 from maxflip.problem.sanity import input_notices
 from maxflip.problem.terms import Terms, read_terms, with_replaced
@@ -78,6 +79,8 @@ class Problem(Frozen):
         sought. The sum is over the finite budgets; budgets that are not named have weight 1.
         include: ids that must be picked; those in the wanted class already are left alone.
         exclude: ids that must never be picked.
+        quotas: a list of Quota((column, value), at_least=..., at_most=...): how many of those picked belong to a group,
+            as people (int) or as a share of those picked (float). None: any number.
         actions: a list of Action(...): what can be done to a person as a whole.
         most_actions: so many actions at most per person; None: 1.
         choices: {category: {value: distance}}: a switch to another value, which draws weight x distance from the
@@ -93,6 +96,7 @@ class Problem(Frozen):
 
         max sum_j v_j z_j   s.t.  sum_j z_j a_r(d_j) <= B_r,   confidence(x_j + d_j) >= required where z_j = 1,
                                   x_j + d_j inside its limits and on its grid,   z_j in {0, 1}
+                                  sum_j c_qj z_j <= b_q for every quota q
                                   the same confidence at x_j + c(d_j) for every scenario c of `must_hold`
 
     Actions and switches are levers: slots behind those of the features, with d = 1 where they are on. They act on x_j
@@ -100,7 +104,7 @@ class Problem(Frozen):
 
         d_j: the change of sample j, (K,)   x: start, (n, K)   v: worth, (n,)   B, a: ledger
         x_j + d_j: with derived features as they follow from the others then
-        confidence, required: goal   include, exclude: row numbers
+        confidence, required: goal   include, exclude: row numbers   c, b: coefficients and amounts of quotas
     """
 
     classifier: Classifier
@@ -119,6 +123,7 @@ class Problem(Frozen):
     thrift: Mapping[str, float]  # by budget; 1 where it is not named
     include: Rows
     exclude: Rows
+    quotas: Quotas
     scenarios: Scenarios  # of must_hold
     derived: Derived
     rounding: tuple[Rounding, ...]  # of each member, as the probe saw it
@@ -145,6 +150,7 @@ class Problem(Frozen):
         thrift: Mapping[str, float] | None = None,
         include: Iterable[str | int] | None = None,
         exclude: Iterable[str | int] | None = None,
+        quotas: Quota | Sequence[Quota] | None = None,
         must_hold: Requirement | Sequence[Requirement] | None = None,
         actions: Sequence[Action] | None = None,
         most_actions: int | None = None,
@@ -178,6 +184,8 @@ class Problem(Frozen):
         faults += of_worth
         picked, barred, more = read_picks(include, exclude, people)
         faults += more
+        groups, more = read_quotas(quotas, people, barred)
+        faults += more
         allowed, more = people.layout.read_steps(steps, people.where)
         faults += [*more, *people.layout.classifier_faults(classifier)]
         requirements, more = read_must_hold(must_hold, people.features, changeable, names)
@@ -204,6 +212,7 @@ class Problem(Frozen):
         settle("worth", read_only(values))
         settle("include", read_only(picked))
         settle("exclude", read_only(barred))
+        settle("quotas", groups)
         settle("scenarios", scenarios_of(requirements, people.features, slots.feature, slots.is_lever))
         settle("rounding", probed.rounding)
         settle("derived", following)
@@ -534,7 +543,7 @@ def _notices_of_changeable(problem: Problem, drawing: Collection[str]) -> list[s
 def _notices(problem: Problem, steps: Any, terms: Terms) -> list[str]:
     notices, cohort, features = [], problem.cohort, problem.cohort.features
     used = {column for budget in terms.budgets.values() for column in budget.columns}
-    ignored = [name for name in cohort.ignored if name not in used]
+    ignored = [name for name in cohort.ignored if name not in {*used, *problem.quotas.columns}]
     if ignored:
         notices.append(f"{cohort.source}: columns that are no features are ignored: {', '.join(ignored)}.")
     notices += cohort.layout.notices(steps, problem.classifier.dtype)

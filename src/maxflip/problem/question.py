@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from maxflip._util.frozen import FrozenMap
+from maxflip.problem.quotas import Quota
 
 if TYPE_CHECKING:
     from maxflip.problem.problem import Problem
@@ -59,9 +60,11 @@ class Question:
         required: what the confidence must reach.
         levers: the features that may change.
         steps: of sequences, the steps that may change, in words; of a table, "".
-        digest: SHA-256 of what the other fields only sum up: the wanted classes, limits and steps of each sample.
+        digest: SHA-256 of what the other fields only sum up: the wanted classes, limits and steps of each sample, and
+            who is in the groups of quotas.
         derived: {feature: expression} of the features that follow from others.
         menu: actions, choices and one_hot, as a job has them, and most_actions; empty where there are none.
+        quotas: on who is picked.
     """
 
     wanted: tuple[str | int, ...]
@@ -72,6 +75,7 @@ class Question:
     digest: str = ""
     derived: Mapping[str, str] = field(default_factory=lambda: FrozenMap({}), hash=False)
     menu: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    quotas: tuple[Quota, ...] = ()
 
     @classmethod
     def of(cls, problem: Problem) -> Question:
@@ -88,6 +92,7 @@ class Question:
             digest=_digest(problem),
             derived=problem.derived.texts,
             menu=problem.menu.as_table(),
+            quotas=problem.quotas.asked,
         )
 
     @property
@@ -97,8 +102,9 @@ class Question:
         return only if isinstance(only, str) else None
 
     def as_table(self) -> dict[str, Any]:
-        """In values that JSON has; without `derived` and `menu` where there is nothing of the kind."""
-        table = {key: value for key, value in asdict(self).items() if key not in ("derived", "menu")}
+        """In values that JSON has; without `derived` and `menu` where there is nothing of the kind, and without the
+        quotas, which summary.json has in a table of their own."""
+        table = {key: value for key, value in asdict(self).items() if key not in ("derived", "menu", "quotas")}
         table |= {"wanted": list(self.wanted), "levers": [lever.as_table() for lever in self.levers]}
         table |= {"derived": dict(self.derived)} if self.derived else {}
         return table | ({"menu": dict(self.menu)} if self.menu else {})
@@ -115,6 +121,7 @@ def _digest(problem: Problem) -> str:
     everyone = np.arange(len(problem))
     parts = [problem.goal.wanted, limits.lower, limits.upper, limits.direction, slots.feature]
     parts += slots.places(everyone).named
+    parts += [problem.quotas.inside] if problem.quotas.asked else []
     parts += [] if problem.menu.levers is None else [problem.menu.levers.allowed]
     found = hashlib.sha256()
     for part in parts:

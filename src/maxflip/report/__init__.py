@@ -24,6 +24,7 @@ from maxflip.report.numbers import counted, duration, number, whole
 from maxflip.report.outlook import frontier
 from maxflip.report.people import people as people_picked
 from maxflip.report.plausibility import likeness
+from maxflip.report.quotas import quotas
 from maxflip.report.texts import isolated
 from maxflip.study.insight import Insight, People, for_people
 
@@ -52,6 +53,7 @@ def render(plan: Plan, insight: Insight | None = None, people: People = "full") 
         question=privacy.question(plan, people),
         notices=privacy.notices(plan, people),
         budgets=budgets(plan, fewest),
+        quotas=quotas(plan, people),
         frontier=known.frontier and frontier(plan, known.frontier),
         actions=actions(plan),
         features=features(plan, fewest),

@@ -200,7 +200,7 @@ def _note(plan: Plan) -> str:
 
 
 def _claims(plan: Plan) -> tuple[Claim, ...]:
-    where = "within these budgets and limits"
+    where = "within these budgets, limits and quotas" if plan.quotas else "within these budgets and limits"
     if is_proved_best(plan) and plan.bound is not None:
         most = f"worth {number(plan.worth, 6)}" if has_worths(plan) else whole(plan.count)
         return (Claim("proved", "Proved", f"The maximum {where} is {most}; no plan can do better."),)
@@ -235,8 +235,10 @@ def _reasons(plan: Plan) -> tuple[str, ...]:
     counts = plan.fate_counts()
     if counts[Fate.ALREADY] == len(plan.fates) > 0:
         return ("Everyone is predicted in the wanted class already; there is nothing to change.",)
+    quota = ", a quota leaves no place for them" if plan.quotas else ""
     texts = {
-        Fate.LEFT_OUT: "{} {} left out: the budgets do not pay for a change that moves them, or they were excluded.",
+        Fate.LEFT_OUT: f"{{}} {{}} left out: the budgets do not pay for a change that moves them{quota}, or they were "
+        "excluded.",
         Fate.NOT_FOUND: "For {} no change was found that moves them; one may exist.",
         Fate.UNREACHABLE: "{} {} out of reach: it is proved that no change within the limits and budgets moves them.",
         Fate.UNUSABLE: "{} {} unusable: the model gives no finite answer for them.",

@@ -186,6 +186,8 @@ def _too_small(plan: Plan, fewest: int) -> Markup:
     person, so a page without people does not show them."""
     if not is_too_dear(plan):
         return Markup("")
+    if not plan.needs and plan.quotas:
+        return Markup("The budgets and quotas leave no place for anybody whom a change is known to move.")
     if not plan.needs:
         return Markup("The budgets do not pay for any change that is known to move somebody.")
     named = list(plan.needs.items())

@@ -1,9 +1,10 @@
 """At most one candidate flip per sample, within every budget, worth as much as possible.
 
     max  sum_c v_c z_c    s.t.  sum_c a_rc z_c / B_r <= 1 for every budget r,   at most one c per sample,  z in {0, 1}
+                                sum_c a_qc z_c <= b_q for every quota q (`problem.quotas`)
 
 This is the paper's final program with several candidates per sample. Its linear relaxation has at most one fractional
-sample per budget. A 0/1 program decides the band of samples in doubt, those with nearly equal options at the
+sample per row. A 0/1 program decides the band of samples in doubt, those with nearly equal options at the
 relaxation's prices; all others stay as in the relaxation. The band is widened until the relaxation's bound is met. With
 many samples, one sample less than the bound is accepted, and `local_search` usually finds that first. Rows are scaled
 to budget 1, since HiGHS's tolerance is absolute. Budgets are then checked exactly; a selection that exceeds one is
@@ -17,20 +18,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maxflip._util.faults import about
-from maxflip._util.messages import counted
 from maxflip._util.parallel import filled, lowest, rows_of
 from maxflip._util.types import Floats, Mask, Rows
 from maxflip.errors import ProblemError
 from maxflip.plan.pool import first_of_each
-from maxflip.problem.budgets import Bill, Ledger
+from maxflip.problem.budgets import Bill
 from maxflip.problem.problem import Problem
+from maxflip.problem.quotas import Quotas
 from maxflip.select.local_search import exchanged, tabu_search, taken_whole
 from maxflip.select.milp import solve_whole
+from maxflip.select.refusal import infeasible
 from maxflip.select.relaxation import Candidates, Demand, Relaxed, relaxed
 from maxflip.select.settings import CHOICE, PROGRAMS
 from maxflip.select.thrift import thriftier
@@ -59,11 +62,13 @@ def choose(
     must: Rows | None = None,
     prices: Mapping[str, float] | None = None,
     *,
+    quota_prices: Floats | None = None,
     thrifty: bool = True,
     branched: bool = True,
 ) -> Chosen:
     """Indices of the chosen candidates, ascending. Arguments as for `choice`."""
-    return choice(problem, rows, changes, must, prices, thrifty=thrifty, branched=branched).picked
+    how: dict[str, Any] = {"quota_prices": quota_prices, "thrifty": thrifty, "branched": branched}
+    return choice(problem, rows, changes, must, prices, **how).picked
 
 
 def choice(
@@ -73,6 +78,7 @@ def choice(
     must: Rows | None = None,
     prices: Mapping[str, float] | None = None,
     *,
+    quota_prices: Floats | None = None,
     known: Chosen | None = None,
     effort: float = 1.0,
     thrifty: bool = True,
@@ -85,6 +91,7 @@ def choice(
         changes: (c, F).
         must: rows that must be picked.
         prices: approximate prices of the budgets, if known; they only save time.
+        quota_prices: the same of the quotas, (Q,); with quotas, prices of budgets alone are of no use.
         known: a feasible selection, as indices of candidates; the choice is worth no less.
         effort: share of the usual local search steps, if the known selection is one sample below the bound. Below 1,
             such a selection is not improved by branch and bound either.
@@ -98,22 +105,23 @@ def choice(
         names = ", ".join(problem.cohort.ids[without[:10]])
         says = f"no flip is known for {len(without)} of these ids: {names}. Take them off the list, or widen limits."
         raise ProblemError([about("include", says)])
-    whole = offer = _offered(problem, rows, bill, needed)
-    if prices is not None and offer.candidates.share.size and offer.candidates.samples > CHOICE.exact:
-        offer = _contending(whole, _per_share(problem.ledger, prices), known)
+    whole = offer = offered(problem, rows, bill, needed)
+    guess = per_share(problem, prices, quota_prices)
+    if guess is not None and offer.candidates.share.size and offer.candidates.samples > CHOICE.exact:
+        offer = _contending(whole, guess, known)
     if not len(offer.place):
+        if problem.quotas.demanding:
+            raise infeasible(problem, offer.candidates, rows[offer.place], needed)
         return Choice(offer.place)
-    guess = None if prices is None else _per_share(problem.ledger, prices)
-    relaxation = relaxed(offer.candidates, guess, gap=CHOICE.rough_gap if known is not None else 0.0)
-    lawful = None if known is None else _lawful(offer, known)
-    offer = replace(offer, branched=branched, known=lawful, effort=effort)
-    picked = None if relaxation is None else _within(offer, relaxation)
-    gave_up = picked is None and not len(needed)
+    offer = replace(offer, branched=branched, effort=effort)
+    offer, relaxation, picked = _solved(offer, guess, known)
+    if picked is None and problem.quotas.demanding and len(offer.place) < len(whole.place):
+        offer, relaxation, picked = _solved(replace(whole, branched=branched, effort=effort), guess, known)
+    gave_up = picked is None and not len(needed) and not problem.quotas.demanding
     if gave_up:
         picked = offer.place[:0]  # `_insert` takes what fits
     if picked is None:
-        says = f"the budgets do not suffice for {counted(len(needed), 'sample')} that must be picked."
-        raise ProblemError([about("include", f"{says} Raise the budgets or shorten the list.")])
+        raise infeasible(problem, offer.candidates, rows[offer.place], needed)
     picked = _insert(offer, picked)
     if offer.known is not None and _worth(offer, offer.known) > _worth(offer, picked):
         picked = offer.known
@@ -126,29 +134,43 @@ def choice(
     return Choice(chosen, (GAVE_UP,) if gave_up else ())
 
 
-def _worth(offer: _Offer, picked: Chosen) -> float:
+def _solved(offer: Offer, guess: Floats | None, known: Chosen | None) -> tuple[Offer, Relaxed | None, Chosen | None]:
+    """The offer, with the indices in it of the known selection; its relaxation; and the best selection found."""
+    relaxation = relaxed(offer.candidates, guess, gap=CHOICE.rough_gap if known is not None else 0.0)
+    offer = replace(offer, known=None if known is None else _lawful(offer, known))
+    return offer, relaxation, None if relaxation is None else _within(offer, relaxation)
+
+
+def _worth(offer: Offer, picked: Chosen) -> float:
     return float(offer.candidates.worth[picked].sum())
 
 
-def _filled(offer: _Offer, picked: Chosen, prices: Floats) -> Chosen:
+def _filled(offer: Offer, picked: Chosen, prices: Floats) -> Chosen:
     """Insert samples that fit into what is left; exchange samples for others of greater worth."""
     picked = _insert(offer, picked)
-    room = np.maximum(1.0 - CHOICE.less, offer.candidates.drawn_by(picked))
-    found = exchanged(offer.candidates, prices, room, picked)
-    return picked if found is None or offer.bill.of(found).overspent() else found
+    found = exchanged(offer.candidates, prices, _nearly_all(offer.candidates, picked), picked)
+    return picked if found is None or not offer.keeps(found) else found
 
 
-def _lawful(offer: _Offer, known: Chosen) -> Chosen | None:
+def _nearly_all(candidates: Candidates, picked: Chosen) -> Floats:
+    """(m,): the room, of budgets a little less, but no less than what these draw"""
+    room = candidates.whole_room.copy()
+    own = candidates.budgets
+    room[own] = np.maximum(1.0 - CHOICE.less, candidates.drawn_by(picked)[own])
+    return room
+
+
+def _lawful(offer: Offer, known: Chosen) -> Chosen | None:
     """Indices in the offer of the known selection; None if it is infeasible.   known: indices given to `choice`; those
     not offered are dominated"""
     there = np.flatnonzero(np.isin(offer.place, known))
     candidates = offer.candidates
     once = len(np.unique(candidates.sample[there])) == len(there)
     covers = candidates.must[there].sum() == candidates.must_samples.sum()
-    return there if once and covers and not offer.bill.of(there).overspent() else None
+    return there if once and covers and offer.keeps(there) else None
 
 
-def _thrifty(offer: _Offer, picked: Chosen, relaxation: Relaxed | None) -> Chosen:
+def _thrifty(offer: Offer, picked: Chosen, relaxation: Relaxed | None) -> Chosen:
     """A selection of the same worth that draws less and keeps every budget exactly; `picked` if none is found."""
     candidates = offer.candidates
     if relaxation is None or not len(picked):
@@ -158,33 +180,42 @@ def _thrifty(offer: _Offer, picked: Chosen, relaxation: Relaxed | None) -> Chose
     free = lowest(lead, min(len(lead), CHOICE.local_bands * band))
     # Counts are exact; other budgets are reduced by HiGHS's tolerance.
     counts = offer.bill.ledger.counts[np.isfinite(offer.bill.ledger.amounts)]
-    room = np.where(counts, 1.0, np.maximum(1.0 - CHOICE.less, candidates.drawn_by(picked)))
+    room = _nearly_all(candidates, picked)
+    room[candidates.budgets][counts] = 1.0
     found = thriftier(candidates, offer.total_draw, picked, free, room)
-    return picked if offer.bill.of(found).overspent() else found
+    return found if offer.keeps(found) else picked
 
 
 @dataclass(frozen=True, eq=False)
-class _Offer:
+class Offer:
     """The candidates to choose from.   place (c,): index of each in the arguments of `choice`   bill: of the candidates
 
-    total_draw (c,): as in `_total_draw`   known: indices of a feasible selection
+    rows (c,): of their samples   total_draw (c,): as in `_total_draw`   known: indices of a feasible selection
     """
 
     candidates: Candidates
     place: Chosen
     bill: Bill
+    rows: Rows
+    quotas: Quotas
     total_draw: Floats
     largest: float  # largest worth of a candidate, before the scaling in `candidates`
     branched: bool = True
     known: Chosen | None = None
     effort: float = 1.0
 
+    def keeps(self, picked: Chosen) -> bool:
+        """Whether this selection keeps every budget and quota; decided exactly."""
+        return not self.bill.of(picked).overspent() and self.quotas.hold(self.rows[picked])
 
-def _offered(problem: Problem, rows: Rows, bill: Bill, must: Rows) -> _Offer:
+
+def offered(problem: Problem, rows: Rows, bill: Bill, must: Rows) -> Offer:
     """The candidates grouped by sample, with finite budgets only. Candidates that exceed a budget on their own, are
-    worth nothing or are dominated are removed."""
+    worth nothing or are dominated are removed; but what is worth nothing may help to keep a quota."""
+    quotas = problem.quotas
     is_must = np.isin(rows, must) if len(must) else np.zeros(len(rows), dtype=bool)
-    wanted = ((problem.worth[rows] > 0) | is_must) & bill.can_be_paid
+    helps = np.asarray((quotas.coefficients < 0).any(axis=0))[rows]
+    wanted = ((problem.worth[rows] > 0) | is_must | helps) & bill.can_be_paid
     by_sample = np.argsort(in_order_of_appearance(rows), kind="stable")
     place = by_sample[(wanted & _undominated(rows, bill))[by_sample]]
     share = _shares(bill.of(place))
@@ -196,22 +227,31 @@ def _offered(problem: Problem, rows: Rows, bill: Bill, must: Rows) -> _Offer:
         share = np.minimum(_shares(bill.of(place)), 2.0)
     sample = in_order_of_appearance(rows[place])
     worth = problem.worth[rows[place]]
-    candidates = Candidates(worth / unit_of(worth), share, sample, is_must[place])
-    own = bill.of(place)
-    return _Offer(candidates, place, own, _total_draw(problem, own, share), float(worth.max(initial=0.0)))
+    own, total = bill.of(place), _total_draw(problem, bill.of(place), share)
+    tilt = np.hstack([share, quotas.coefficients[:, rows[place]].T]) if len(quotas) else share
+    candidates = Candidates(
+        worth / unit_of(worth), tilt, sample, is_must[place], quotas=quotas.amounts, steps=quotas.steps
+    )
+    return Offer(candidates, place, own, rows[place], quotas, total, float(worth.max(initial=0.0)))
 
 
-def _contending(offer: _Offer, per_share: Floats, known: Chosen | None) -> _Offer:
+def _contending(offer: Offer, per_share: Floats, known: Chosen | None) -> Offer:
     """Without candidates that are far too dear at these approximate prices, and without near-duplicates of a cheaper
     candidate of the same sample. This saves time. Candidates of a known selection stay."""
-    candidates = offer.candidates
-    net = candidates.net(per_share * (candidates.worth.max() / offer.largest))
+    candidates, own = offer.candidates, offer.candidates.budgets
+    prices = per_share * (candidates.worth.max() / offer.largest)
+    net = candidates.net(prices)
     best = candidates.per_sample_max(net)[candidates.sample]
-    is_rival = (net >= best - CHOICE.rival * candidates.worth) & (net >= -CHOICE.dear * candidates.worth)
+    worth = candidates.worth
+    if len(candidates.quotas):  # what a sample is worth with what it does for the quotas
+        tilt = slice(own.stop, None)
+        worth = np.maximum(worth, worth - candidates.share[:, tilt] @ prices[tilt])
+    is_rival = (net >= best - CHOICE.rival * worth) & (net >= -CHOICE.dear * worth)
     near = candidates.must | is_rival
-    size = candidates.per_sample_max(candidates.share.max(axis=1))[candidates.sample]
+    share = candidates.share[:, own]
+    size = candidates.per_sample_max(share.max(axis=1, initial=0.0))[candidates.sample]
     by_net = np.flatnonzero(near)[np.argsort(-net[near], kind="stable")]
-    alike = np.round(candidates.share[by_net] / np.maximum(CHOICE.alike * size[by_net], 1e-300)[:, None])
+    alike = np.round(share[by_net] / np.maximum(CHOICE.alike * size[by_net], 1e-300)[:, None])
     places = np.sort(by_net[first_of_each(candidates.sample[by_net], alike)])
     kept = np.zeros(len(near), dtype=bool)
     kept[places] = True
@@ -223,6 +263,7 @@ def _contending(offer: _Offer, per_share: Floats, known: Chosen | None) -> _Offe
         candidates=candidates.of(kept),
         place=offer.place[places],
         bill=offer.bill.of(places),
+        rows=offer.rows[places],
         total_draw=offer.total_draw[places],
     )
 
@@ -298,24 +339,28 @@ def in_order_of_appearance(rows: Rows) -> Rows:
     return sample
 
 
-def _per_share(ledger: Ledger, prices: Mapping[str, float]) -> Floats:
-    """(m,): price_r amount_r of the finite budgets"""
+def per_share(problem: Problem, prices: Mapping[str, float] | None, quota_prices: Floats | None) -> Floats | None:
+    """(m,): price_r amount_r of the finite budgets, and the prices of the quotas; None if some are not known"""
+    if prices is None or (quota_prices is None and len(problem.quotas)):
+        return None
+    ledger = problem.ledger
     known = np.array([prices.get(name, 0.0) for name in ledger.names])
     finite = np.isfinite(ledger.amounts)
-    return np.asarray(known[finite] * ledger.amounts[finite])
+    own = known[finite] * ledger.amounts[finite]
+    return own if quota_prices is None else np.concatenate([own, quota_prices])
 
 
-def _within(offer: _Offer, relaxation: Relaxed) -> Chosen | None:
+def _within(offer: Offer, relaxation: Relaxed) -> Chosen | None:
     """The best selection found that keeps every budget exactly; None if the samples that must be picked do not fit."""
     method = _with_cuts if offer.candidates.samples <= CHOICE.exact else _with_less
     return method(offer, relaxation)
 
 
-def _with_cuts(offer: _Offer, relaxation: Relaxed) -> Chosen | None:
+def _with_cuts(offer: Offer, relaxation: Relaxed) -> Chosen | None:
     """HiGHS may exceed a budget by its tolerance. Such a selection is excluded by cover cuts, and the program is solved
     again."""
     cuts: list[tuple[Floats, float]] = []
-    room = np.ones(offer.candidates.share.shape[1])
+    room = offer.candidates.whole_room
     picked = _pick(offer, relaxation, room, cuts)
     for _ in range(CHOICE.cut_rounds):
         over = [] if picked is None else offer.bill.of(picked).overspent()
@@ -326,10 +371,10 @@ def _with_cuts(offer: _Offer, relaxation: Relaxed) -> Chosen | None:
     return None if picked is None else _shed(offer, picked)
 
 
-def _with_less(offer: _Offer, relaxation: Relaxed) -> Chosen | None:
+def _with_less(offer: Offer, relaxation: Relaxed) -> Chosen | None:
     """If a budget is exceeded within the tolerance, reduce it slightly and pick again. This rarely costs a sample."""
     finite = np.flatnonzero(np.isfinite(offer.bill.ledger.amounts))
-    room = np.ones(len(finite))
+    room = offer.candidates.whole_room.copy()
     picked = _pick(offer, relaxation, room, [])
     while picked is not None and (over := offer.bill.of(picked).overspent()):
         slipped = np.searchsorted(finite, over)
@@ -345,7 +390,7 @@ def _with_less(offer: _Offer, relaxation: Relaxed) -> Chosen | None:
     return picked
 
 
-def _too_many(offer: _Offer, r: int, picked: Chosen) -> tuple[Floats, float]:
+def _too_many(offer: Offer, r: int, picked: Chosen) -> tuple[Floats, float]:
     """An extended cover inequality row . z <= most that every selection within budget r satisfies, but not `picked`.
 
     The cover is `picked` without its smallest candidates, as many as together draw less than the excess. It is extended
@@ -364,7 +409,7 @@ def _too_many(offer: _Offer, r: int, picked: Chosen) -> tuple[Floats, float]:
     return row.astype(np.float64), float(len(cover) - 1)
 
 
-def _pick(offer: _Offer, relaxation: Relaxed, room: Floats, cuts: list[tuple[Floats, float]]) -> Chosen | None:
+def _pick(offer: Offer, relaxation: Relaxed, room: Floats, cuts: list[tuple[Floats, float]]) -> Chosen | None:
     """The best selection within the node limit; None if the samples that must be picked do not fit.
 
     room (m,): available share of each budget. With more than `CHOICE.exact` samples, a selection one sample below the
@@ -405,7 +450,7 @@ def _pick(offer: _Offer, relaxation: Relaxed, room: Floats, cuts: list[tuple[Flo
     return best if better is None else better
 
 
-def _by_local_search(offer: _Offer, relaxation: Relaxed, room: Floats, free: Mask, ceiling: float) -> Chosen | None:
+def _by_local_search(offer: Offer, relaxation: Relaxed, room: Floats, free: Mask, ceiling: float) -> Chosen | None:
     """The best selection that local search finds. Its aim starts at the ceiling and is lowered by bisection."""
     candidates, worth, most = offer.candidates, offer.candidates.worth, ceiling
     best = exchanged(candidates, relaxation.prices, room, taken_whole(candidates, relaxation))
@@ -447,7 +492,8 @@ def _pick_in_band(
 ) -> Chosen | None:
     """The 0/1 program over the free candidates; the others stay as in the relaxation.   start: a known selection"""
     whole = np.where(free, 0.0, np.round(relaxation.x))
-    left = np.maximum(room - candidates.share.T @ whole, 0.0)
+    left = room - candidates.share.T @ whole
+    left[candidates.budgets] = np.maximum(left[candidates.budgets], 0.0)
     program = candidates.of(free).program(left)
     program = program.with_rows([(row[free], max(0.0, most - float(row @ whole))) for row, most in cuts])
     answer = solve_whole(
@@ -463,7 +509,7 @@ def _pick_in_band(
     return np.flatnonzero(whole > 0.5)
 
 
-def _first_of_equals(offer: _Offer, chosen: Chosen) -> Chosen:
+def _first_of_equals(offer: Offer, chosen: Chosen) -> Chosen:
     """Of samples with equal changes and equal worth, those that come first are picked."""
     candidates = offer.candidates
     drawn = filled(lambda part: candidates.share[part].sum(axis=1), candidates.worth.shape)
@@ -472,7 +518,8 @@ def _first_of_equals(offer: _Offer, chosen: Chosen) -> Chosen:
     if not len(shared):
         return chosen
     twins = np.flatnonzero(np.isin(drawn, shared))  # candidates whose shares have different sums cannot tie
-    alike = np.column_stack([offer.bill.of(twins).sizes, candidates.worth[twins], candidates.must[twins]])
+    tilt = candidates.share[twins, candidates.budgets.stop :]
+    alike = np.column_stack([offer.bill.of(twins).sizes, candidates.worth[twins], candidates.must[twins], tilt])
     _, kind, size = np.unique(alike, axis=0, return_inverse=True, return_counts=True)
     is_chosen = np.zeros(len(candidates.worth), dtype=bool)
     is_chosen[chosen] = True
@@ -488,13 +535,11 @@ def _first_of_equals(offer: _Offer, chosen: Chosen) -> Chosen:
     return np.flatnonzero(is_chosen)
 
 
-def _shed(offer: _Offer, picked: Chosen) -> Chosen | None:
-    """Drop samples of least worth until every budget is kept exactly; None if those that must be picked exceed one."""
+def _shed(offer: Offer, picked: Chosen) -> Chosen | None:
+    """Drop samples of least worth until every budget and quota is kept exactly; None if dropping some does not help."""
     candidates, chosen = offer.candidates, picked
-    while over := offer.bill.of(chosen).overspent():
-        r, bill = over[0], offer.bill.of(chosen)
-        excess = bill.excess(r)
-        load = bill.consumption[:, r]
+    while not offer.keeps(chosen):
+        excess, load = _broken(offer, chosen)
         droppable = ~candidates.must[chosen] & (load > 0)
         if not droppable.any():
             return None
@@ -505,10 +550,21 @@ def _shed(offer: _Offer, picked: Chosen) -> Chosen | None:
     return chosen
 
 
-def _insert(offer: _Offer, picked: Chosen) -> Chosen:
+def _broken(offer: Offer, picked: Chosen) -> tuple[float, Floats]:
+    """By how much a selection exceeds the first budget or quota that it breaks, and what each of it adds to that."""
+    bill = offer.bill.of(picked)
+    over = bill.overspent()
+    if over:
+        return bill.excess(over[0]), bill.consumption[:, over[0]]
+    q = offer.quotas.broken(offer.rows[picked])[0]
+    load = offer.quotas.coefficients[q, offer.rows[picked]]
+    return float(load.sum() - offer.quotas.amounts[q]), load
+
+
+def _insert(offer: Offer, picked: Chosen) -> Chosen:
     """Insert further samples that fit, greedily by worth."""
     candidates, chosen = offer.candidates, picked
-    left = 1.0 - candidates.drawn_by(chosen)
+    left = candidates.whole_room - candidates.drawn_by(chosen)
     is_taken = np.zeros(candidates.samples, dtype=bool)
     is_taken[candidates.sample[chosen]] = True
     room = left + PROGRAMS.tolerance
@@ -519,7 +575,7 @@ def _insert(offer: _Offer, picked: Chosen) -> Chosen:
     while len(open_) and tries:
         best, open_ = open_[0], open_[1:]
         more = np.append(chosen, best)
-        if offer.bill.of(more).overspent():  # it fits within the tolerance, but not exactly
+        if not offer.keeps(more):  # it fits within the tolerance, but not exactly
             tries -= 1
             continue
         chosen, left = more, left - candidates.share[best]

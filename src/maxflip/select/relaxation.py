@@ -1,10 +1,11 @@
 """The linear relaxation of the choice among very many candidates, solved on a small core of samples.
 
-    max  sum_c v_c z_c    s.t.  sum_c a_rc z_c <= 1 for every budget r,   at most one c per sample,   0 <= z <= 1
+    max  sum_c v_c z_c    s.t.  sum_c a_rc z_c <= b_r for every row r,   at most one c per sample,   0 <= z <= 1
 
-At prices u >= 0 of the budgets a sample takes the candidate of largest net gain v_c - u.a_c, or none (0), and
+A row is a budget, with a_rc >= 0 and b_r = 1, or a quota, with a_rc and b_r of any sign (`problem.quotas`).
+At prices u >= 0 of the rows a sample takes the candidate of largest net gain v_c - u.a_c, or none (0), and
 
-    L(u) = sum_r u_r + sum_samples max(0, max_c v_c - u.a_c)   >=   the optimum.
+    L(u) = sum_r u_r b_r + sum_samples max(0, max_c v_c - u.a_c)   >=   the optimum.
 
 At prices near the optimal ones, nearly every sample has one clearly best option. So prices are estimated on a part of
 the samples and improved on all of them. A small program decides the core, the samples in doubt; all others keep their
@@ -14,7 +15,7 @@ best option. If the total worth equals L at the program's prices, both are optim
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -25,19 +26,41 @@ from numpy.typing import NDArray
 from maxflip._util.parallel import each_part, filled
 from maxflip._util.types import Floats, Mask
 from maxflip.select.milp import Program, ProgramResult, relax
-from maxflip.select.settings import RELAXATION
+from maxflip.select.settings import PROGRAMS, RELAXATION
 
 Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """worth (c,)   share (c, m): drawn of each budget   sample (c,): 0, 1, ... in order of appearance   must (c,)"""
+    """worth (c,)   share (c, m): drawn of each row   sample (c,): 0, 1, ... in order of appearance   must (c,)
+
+    quotas (Q,): amounts of the last Q rows, which are quotas   steps (Q,): what sums of theirs are multiples of
+    """
 
     worth: Floats
     share: Floats
     sample: Indices
     must: Mask
+    quotas: Floats = field(default_factory=lambda: np.empty(0))
+    steps: Floats = field(default_factory=lambda: np.empty(0))
+
+    @cached_property
+    def budgets(self) -> slice:
+        """The rows that are budgets."""
+        return slice(self.share.shape[1] - len(self.quotas))
+
+    @cached_property
+    def room(self) -> Floats:
+        """(m,): amounts of all rows"""
+        return np.concatenate([np.ones(self.share.shape[1] - len(self.quotas)), self.quotas])
+
+    @cached_property
+    def whole_room(self) -> Floats:
+        """(m,): for whole candidates: quotas have less than a step more, so that rounded sums keep them if people do"""
+        room = self.room.copy()
+        room[self.budgets.stop :] += np.minimum(0.5 * self.steps, PROGRAMS.loose)
+        return room
 
     @cached_property
     def samples(self) -> int:
@@ -88,7 +111,13 @@ class Candidates:
     def of(self, kept: Mask) -> Candidates:
         """The candidates `kept` (c,), their samples renumbered."""
         number = np.cumsum(np.bincount(self.sample[kept], minlength=self.samples) > 0) - 1
-        return Candidates(self.worth[kept], self.share[kept], number[self.sample[kept]], self.must[kept])
+        return replace(
+            self,
+            worth=self.worth[kept],
+            share=self.share[kept],
+            sample=number[self.sample[kept]],
+            must=self.must[kept],
+        )
 
     def program(self, capacity: Floats) -> Program:
         """The linear program: a row per budget, and one per sample with several candidates.   capacity (m,)"""
@@ -119,6 +148,7 @@ class Demand:
     """
 
     prices: Floats  # (m,)
+    room: Floats  # (m,)
     net: Floats  # (c,): net gains
     best: Floats
     taken: Indices
@@ -140,6 +170,7 @@ class Demand:
         best = np.maximum(first, nothing)
         return cls(
             prices=prices,
+            room=candidates.room,
             net=net,
             best=best,
             taken=np.where(first > nothing, leader, -1),
@@ -152,7 +183,7 @@ class Demand:
 
     @property
     def bound(self) -> float:
-        return self.value(np.ones(len(self.prices)))
+        return self.value(self.room)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,8 +220,18 @@ def relaxed(
             found = _by_core(candidates, _guessed(candidates), widest=candidates.samples // 2, gap=gap)
         if found is not None or not patient:
             return found
-    answer = relax(candidates.program(np.ones(candidates.share.shape[1])))
+    answer = relax(candidates.program(candidates.room))
     return None if answer is None else Relaxed(answer.x, answer.bound, _prices(answer, candidates))
+
+
+def near_least(candidates: Candidates, guess: Floats | None) -> tuple[float, Floats] | None:
+    """L and the prices at which it is least, or nearly so with many samples; None if the program found no solution."""
+    if candidates.samples > RELAXATION.small and candidates.share.shape[1]:
+        known = None if guess is None else Demand.at(guess, candidates)
+        demand = _guessed(candidates) if known is None else _polished(candidates, known, RELAXATION.doubtful)
+        return demand.bound, demand.prices
+    answer = relaxed(candidates, guess)
+    return None if answer is None else (answer.bound, answer.prices)
 
 
 def _all_of_them(candidates: Candidates, known: Demand | None) -> Relaxed | None:
@@ -210,7 +251,8 @@ def _all_of_them(candidates: Candidates, known: Demand | None) -> Relaxed | None
     if known is not None and known.bound < most * (1 - RELAXATION.closed_gap):
         return None
     taken = demand.taken[order]
-    if (taken < 0).any() or candidates.must_samples.sum() > cap or (candidates.drawn_by(taken) > 1.0).any():
+    drawn = candidates.drawn_by(taken)
+    if (taken < 0).any() or candidates.must_samples.sum() > cap or (drawn > candidates.whole_room).any():
         return None
     x = np.zeros(len(candidates.worth))
     x[taken] = 1.0
@@ -224,7 +266,8 @@ def _all_of_them(candidates: Candidates, known: Demand | None) -> Relaxed | None
 
 def _cap(candidates: Candidates) -> tuple[int, int]:
     """The tightest budget of which all candidates draw the same share, such as a count; and how many it allows."""
-    least, largest = candidates.share.min(axis=0), candidates.share.max(axis=0)
+    share = candidates.share[:, candidates.budgets]
+    least, largest = share.min(axis=0), share.max(axis=0)
     alike = np.flatnonzero((least == largest) & (largest > 0))
     if not len(alike):
         return 0, candidates.samples
@@ -235,9 +278,10 @@ def _cap(candidates: Candidates) -> tuple[int, int]:
 def _guessed(candidates: Candidates) -> Demand:
     """Demand at prices estimated on a part of the samples and improved on all."""
     part = candidates.of(candidates.sample % RELAXATION.part == 0)
-    found = relaxed(Candidates(part.worth, part.share * RELAXATION.part, part.sample, part.must))
+    found = relaxed(replace(part, share=part.share * RELAXATION.part))
     prices = np.zeros(candidates.share.shape[1]) if found is None else found.prices * RELAXATION.part
-    prices = np.maximum(prices, RELAXATION.first_prices * candidates.worth.sum() / len(prices))
+    own = prices[candidates.budgets]
+    prices[candidates.budgets] = np.maximum(own, RELAXATION.first_prices * candidates.worth.sum() / max(1, len(own)))
     return _polished(candidates, Demand.at(prices, candidates), RELAXATION.doubtful)
 
 
@@ -271,7 +315,7 @@ def _polished(candidates: Candidates, demand: Demand, doubtful: float) -> Demand
     """
     undecided = int(np.isfinite(demand.lead).sum())  # without those whose only candidate must be picked
     count = min(candidates.samples // RELAXATION.part, int(doubtful * candidates.samples**0.5), undecided - 1)
-    inside, here, capacity = candidates, demand, np.ones(candidates.share.shape[1])
+    inside, here, capacity = candidates, demand, candidates.room
     while count > RELAXATION.core // RELAXATION.doubt_end:
         width = float(np.partition(here.lead, count)[count])
         if width == 0.0:
@@ -383,7 +427,7 @@ def _one_core(candidates: Candidates, demand: Demand, size: int) -> tuple[Floats
     x[decided] = 1.0
     rivals = in_core[candidates.sample] & (demand.net >= demand.best[candidates.sample] - width)
     inside = candidates.of(rivals)
-    program = inside.program(1.0 - candidates.drawn_by(decided))
+    program = inside.program(candidates.room - candidates.drawn_by(decided))
     dear = RELAXATION.overspending * prices + (prices.max() or demand.best.sum())
     more = sp.csc_matrix((-np.ones(m), (np.arange(m), np.arange(m))), shape=(program.matrix.shape[0], m))
     answer = relax(

@@ -10,7 +10,7 @@ from maxflip.problem.problem import Problem
 from maxflip.select.settings import SCARCITY
 
 
-def true_prices(problem: Problem, prices: Floats, offered: Pool, picked: Pool) -> Floats:
+def true_prices(problem: Problem, prices: Floats, offered: Pool, picked: Pool, worth: Floats) -> Floats:
     """(m,): worth of one more unit of each budget.
 
     A budget does not bind, so its price is 0, if one of these is true:
@@ -26,29 +26,30 @@ def true_prices(problem: Problem, prices: Floats, offered: Pool, picked: Pool) -
     If every sample with a flip is picked, all prices are 0.
 
     prices (m,): the solver's   offered: the flips that the plan was chosen from   picked: the plan's flips
+    worth (n,): of the samples, at the prices of the quotas
     """
     others = offered.those(~np.isin(offered.rows, picked.rows))
     if not len(others):
         return np.zeros_like(prices)
     finite = np.isfinite(problem.ledger.amounts)
     left = np.where(finite, problem.ledger.amounts - problem.bill(picked.rows, picked.changes).spent(), 0.0)
-    worth = float(problem.worth[others.rows].max())
-    ample = prices * left >= SCARCITY.samples_left * worth
+    most = float(worth[others.rows].max())
+    ample = prices * left >= SCARCITY.samples_left * most
     unused = (left >= SCARCITY.unused * problem.ledger.amounts) & (
-        left >= SCARCITY.samples_left * _needed(problem, prices, others)
+        left >= SCARCITY.samples_left * _needed(problem, prices, others, worth)
     )
     for r in np.flatnonzero(unused & ~ample & (prices > 0)):
         without = np.where(np.arange(len(prices)) == r, 0.0, prices)
-        unused[r] = _dual(problem, without, offered) < _dual(problem, prices, offered) + worth
+        unused[r] = _dual(problem, without, offered, worth) < _dual(problem, prices, offered, worth) + most
     dearest = np.broadcast_to(problem.ledger.flats(others.rows), (len(others), len(prices))).max(axis=0)
     has_place = problem.ledger.are_flat & (left >= dearest)
     return np.where(ample | unused | has_place, 0.0, prices)
 
 
-def _dual(problem: Problem, prices: Floats, offered: Pool) -> float:
+def _dual(problem: Problem, prices: Floats, offered: Pool, worth: Floats) -> float:
     """D(prices) = sum_r price_r B_r + sum_j max(0, v_j - C_j(prices)),   C_j: of the cheapest of these flips"""
-    gain = problem.worth[offered.rows] - problem.bill(offered.rows, offered.changes).consumption @ prices
-    best = np.zeros(len(problem.worth))
+    gain = worth[offered.rows] - problem.bill(offered.rows, offered.changes).consumption @ prices
+    best = np.zeros(len(worth))
     np.maximum.at(best, offered.rows, gain)
     return float(prices[prices > 0] @ problem.ledger.amounts[prices > 0] + best.sum())
 
@@ -73,12 +74,12 @@ def needs(problem: Problem, known: Pool) -> dict[str, float]:
     return {problem.ledger.names[r]: float(drawn[nearest, r]) for r in np.flatnonzero(over).tolist()}
 
 
-def _needed(problem: Problem, prices: Floats, others: Pool) -> Floats:
+def _needed(problem: Problem, prices: Floats, others: Pool, worth: Floats) -> Floats:
     """(m,): mean draw of the next samples on each budget, each with its cheapest flip."""
     drawn = problem.bill(others.rows, others.changes).consumption
     cost = np.where(prices > 0, drawn, 0.0) @ prices
     order = np.lexsort((cost, others.rows))
     cheapest = order[np.append(True, others.rows[order][1:] != others.rows[order][:-1])]
-    relative = cost[cheapest] / np.maximum(problem.worth[others.rows[cheapest]], 1e-300)
+    relative = cost[cheapest] / np.maximum(worth[others.rows[cheapest]], 1e-300)
     following = cheapest[relative <= max(SCARCITY.samples_left, float(relative.min()))]
     return np.asarray(drawn[following].mean(axis=0))

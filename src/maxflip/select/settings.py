@@ -22,6 +22,9 @@ class Programs:
 
     # Feasibility tolerance of a row. HiGHS allows no less than 1e-10. (float64)
     tolerance: float = 1e-9
+    # What whole candidates may miss a quota by: less than one person, more than sums of a million terms are rounded by.
+    # (float64)
+    loose: float = 1e-6
     # Smaller coefficients are left out of a program. (float64)
     smallest_coefficient: float = 1e-12
 

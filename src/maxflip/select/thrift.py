@@ -42,7 +42,7 @@ def _proposed(
     if candidates.samples <= THRIFT.few:
         found = _program(candidates, total_draw, picked, room)
         return [] if found is None else [found]
-    if len(room) == 0 or candidates.drawn_by(picked).min() > THRIFT.used_up:
+    if candidates.budgets.stop == 0 or candidates.drawn_by(picked)[candidates.budgets].min() > THRIFT.used_up:
         return []
     aim = float(candidates.worth[picked].sum()) * (1 - THRIFT.worth_tolerance)
     dearest = float((candidates.worth[picked] / np.maximum(total_draw[picked], 1e-300)).min())

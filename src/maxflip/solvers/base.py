@@ -57,7 +57,8 @@ class Proposal:
 
     rows (c,)   changes (c, F)   known: rows with a known flip, also if it is too dear to be offered
     unreachable: rows, proved   unusable: rows whose model output was not finite
-    prices: by budget name   bound: proved for any plan   estimate: not proved
+    prices: by budget name   quota_prices (Q,): of the rows of `problem.quotas`, if the solver has any
+    bound: proved for any plan   estimate: not proved
     notices: sentences about the run, for the plan
     ceilings: bound and estimate as functions of the budgets
     pool: all flips found that may be useful for another question; None: those offered here
@@ -70,6 +71,7 @@ class Proposal:
     unreachable: Rows = field(default_factory=no_rows)
     unusable: Rows = field(default_factory=no_rows)
     prices: Mapping[str, float] | None = None
+    quota_prices: Floats | None = None
     price_ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     bound: float | None = None
     estimate: float | None = None
@@ -103,8 +105,8 @@ class Solver(ABC):
         """Candidate flips for the samples that `run` has."""
 
     def fits(self, problem: Problem, run: Run, rows: Rows, changes: Floats) -> bool:  # noqa: ARG002
-        """Whether the budgets pay for these changes (c, K) of the samples `rows`."""
-        return problem.bill(rows, changes).fits()
+        """Whether the budgets pay for these changes (c, K) of the samples `rows`, who keep every quota."""
+        return problem.quotas.hold(rows) and problem.bill(rows, changes).fits()
 
     def used(self, problem: Problem) -> SolverUsed:  # noqa: ARG002
         """What a plan of this problem says of the solver."""

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from maxflip._util.faults import about
 from maxflip._util.messages import counted, shown
 from maxflip._util.types import Floats, Rows
 from maxflip.data.cohort import Cohort, in_cohort_order, is_listing
-from maxflip.errors import InputError
+from maxflip.errors import InputError, ProblemError
 from maxflip.plan.pool import Pool
 from maxflip.plan.used import SolverUsed
 from maxflip.solvers.base import Proposal, Run, Solver
@@ -45,6 +46,9 @@ class Grouped(Solver):
         from maxflip.select.choose import choose
         from maxflip.select.twins import evened
 
+        if problem.quotas.asked:
+            says = "a proportional allocation divides the cohort, and a quota is about everybody picked. Leave out one."
+            raise ProblemError([about("quotas", says)])
         groups, wanted = read_groups(self.groups, problem.cohort), run.candidates_wanted(problem)
         must = problem.include[~run.standing.already[problem.include]]
         rows, changes, parts = [wanted[:0]], [np.empty((0, problem.width))], []

@@ -116,9 +116,10 @@ def suggest_margin(
                 problem, start, solver, margin=margin, threshold=threshold, seed=seed, engine=engine, watch=watch
             )
         except ProblemError as error:
-            if not all(isinstance(fault, Fault) and fault.places == (("include",),) for fault in error.faults):
+            told = {fault.places[0][0] if isinstance(fault, Fault) and fault.places else "" for fault in error.faults}
+            if not told <= {"include", "quotas"}:
                 raise
-            other = None  # a sample that must be picked cannot reach this margin
+            other = None  # a sample that must be picked, or that a quota asks for, cannot reach this margin
         return _Step(place, other, _judged(problem, named, required, other), hold)
 
     below = _Step(scale.first, first, _judged(problem, named, problem.goal.required, first), hold)

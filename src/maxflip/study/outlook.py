@@ -24,7 +24,7 @@ def outlook_of(
     watch: Watch | None = None,
 ) -> tuple[Outlook, Plan]:
     """What each scale buys, and the plan at scale 1: the one given, or a better one that the others showed. Scales at
-    which the budgets do not suffice for those who must be picked are left out."""
+    which the budgets do not suffice for those who must be picked, or whom quotas ask for, are left out."""
     tell, stage = watch or silent, "Asking what other budgets buy"
     ascending = ascending_scales(scales)
     tell(Started(stage, sum(scale != 1.0 for scale in ascending)))
@@ -33,7 +33,7 @@ def outlook_of(
             found = along(problem, ascending, solver, plan, seed=plan.seed, after_each=lambda: tell(Advanced(stage, 1)))
             break
         except ProblemError:  # so little of the budgets is not enough for those who must be picked
-            if ascending[0] >= 1.0 or not len(problem.include):
+            if ascending[0] >= 1.0 or not (len(problem.include) or problem.quotas.demanding):
                 raise
             tell(Advanced(stage, 1))
             ascending = ascending[1:]

@@ -47,15 +47,18 @@ class CohortFiles:
     def __init__(self, problem: Problem) -> None:
         people, ragged = problem.cohort.plain, problem.cohort.ragged
         self.people = people
+        groups = problem.quotas.columns  # these keep their names, by which summary.json knows them
         self.cohort = self.samples = _Columns(people.features, people.values)
         self.static_features: tuple[str, ...] = ()
         self.kind: dict[str, Any] = {}  # keys of the job for sequences
         self.steps: dict[str, Any] = {}
+        self.groups: dict[tuple[str, type], str] = {}  # columns of groups, and of what kind they are: their names
         if ragged is None:
-            self.id = self.cohort.add("id", people.ids.tolist(), pa.string())
+            self.id = self.cohort.add("id", people.ids.tolist(), pa.string(), groups)
             return
-        self.static_features = beside = ragged.static_features  # in a job, names are unique over both files
-        self.samples = _Columns(beside, ragged.static)
+        self.static_features = ragged.static_features
+        beside = {*ragged.static_features, *groups}  # in a job, names are unique over both files
+        self.samples = _Columns(ragged.static_features, ragged.static)
         self.id = self.cohort.add("id", people.ids[ragged.owner].tolist(), pa.string(), beside)
         self.samples.arrays[self.id] = pa.array(people.ids.tolist(), pa.string())
         self.kind = {"kind": "sequences"}
@@ -65,6 +68,15 @@ class CohortFiles:
             self.steps["steps"] = "all"
         else:
             self.steps["steps_column"] = self.cohort.add("may_change", may_change, pa.bool_(), beside)
+
+    def add_groups(self, problem: Problem) -> None:
+        """Add the columns of the groups of quotas, but for those that are there already."""
+        for name in problem.quotas.columns:
+            cells = self.people.column(name)
+            if cells is not None and name not in self.samples.arrays:
+                is_text = any(isinstance(cell, str) for cell in cells)
+                self.samples.arrays[name] = pa.array(cells, pa.string() if is_text else pa.float64())
+                self.groups[name, str if is_text else float] = name
 
     @property
     def has_static(self) -> bool:

@@ -35,7 +35,7 @@ class _Columns:
         self.files = files
         self.features = people.layout.of_each(people.features)[1]
         self.parts = [b.only for b in budgets.values() if isinstance(b.only, Part) and isinstance(b.only.group, tuple)]
-        self.added: dict[Any, str] = {}
+        self.added: dict[Any, str] = dict(files.groups)
 
     def weight(self, weight: Any, name: str) -> Any:
         if isinstance(weight, Ways):

@@ -51,22 +51,26 @@ def told(fault: str | Fault, source: str, lines: Mapping[Place, int]) -> str:
         return f"{source}: {fault}"
     if fault.source is not None:
         return str(fault)
-    line = _line([in_job(place) for place in fault.places], lines)
+    line = _line(fault, lines)
     words = fault.in_words(lambda place: dotted(*in_job(place)))
     return f"{source}: {words}" if line is None else f"{source}: line {line}: {words}"
 
 
-def _line(places: list[Place], lines: Mapping[Place, int]) -> int | None:
+def _line(fault: Fault, lines: Mapping[Place, int]) -> int | None:
     """The line of the first place, or of the innermost table around it."""
-    for end in range(len(places[0]), 0, -1) if places else ():
-        if places[0][:end] in lines:
-            return lines[places[0][:end]]
+    place: Place = in_job(fault.places[0]) if fault.places else ()
+    numbered = (*place[:1], *map(str, fault.entries[:1]))
+    if len(numbered) == 2 and numbered in lines:  # one of several tables [[x]]
+        place = (*numbered, *place[1:])
+    for end in range(len(place), 0, -1):
+        if place[:end] in lines:
+            return lines[place[:end]]
     return None
 
 
 def lines_of(text: str, tables: Mapping[str, Any]) -> dict[Place, int]:
     """The line, from 1, on which each key and table of `tables` begins. Entries of a value of several lines have the
-    line of its key."""
+    line of its key. The second table [[x]] is ("x", "2")."""
     found: dict[Place, int] = {}
     table: Place = ()
     inside = False  # a multi-line string
@@ -76,8 +80,10 @@ def lines_of(text: str, tables: Mapping[str, Any]) -> dict[Place, int]:
             continue
         header, key = _TABLE.fullmatch(line), _KEY.match(line)
         if header:
-            table = _parsed(header[1])
-            place = table
+            place = table = _parsed(header[1])
+            if table and line.lstrip().startswith("[["):
+                found.setdefault(table, number)
+                place = table = (*table, str(1 + sum(known[:-1] == table for known in found)))
         elif key:
             place = (*table, *_parsed(key[1]))
         else:
@@ -102,7 +108,10 @@ def _parsed(key: str) -> Place:
 
 def _is_in(place: Place, tables: Any) -> bool:
     for part in place:
-        if not isinstance(tables, Mapping) or part not in tables:
+        if isinstance(tables, list) and part.isdigit() and 0 < int(part) <= len(tables):
+            tables = tables[int(part) - 1]
+        elif isinstance(tables, Mapping) and part in tables:
+            tables = tables[part]
+        else:
             return False
-        tables = tables[part]
     return True

@@ -35,6 +35,7 @@ from maxflip.io.job.rules import (
     model_faults,
     must_hold_faults,
     per_sample_faults,
+    quota_faults,
     report_faults,
     solver_faults,
     unknown_features,
@@ -47,10 +48,12 @@ from maxflip.io.job.schema import (
     MenuForm,
     ModelForm,
     MustHoldForm,
+    QuotaForm,
     ReportForm,
     SolverForm,
     fill,
     fill_each,
+    fill_list,
     fill_menu,
     unknown_keys,
 )
@@ -59,6 +62,7 @@ from maxflip.io.opening import Opened, Origin, read_file
 from maxflip.problem.budgets import Budget
 from maxflip.problem.limit import Limit as FeatureLimit
 from maxflip.problem.must_hold import Requirement, from_table
+from maxflip.problem.quotas import Quota
 
 if TYPE_CHECKING:
     from maxflip.models import Classifier, TorchClassifier
@@ -68,7 +72,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 LARGE = 5000  # with more samples, the report has plans for other budgets only if the job says so
 _TABLES = {"cohort": "who is there", "model": "which classifier is meant", "goal": "what is wanted"}
-_KEYS = ["format", *_TABLES, "budgets", "limits", "actions", "choices", "one_hot", "derived"]
+_KEYS = ["format", *_TABLES, "budgets", "limits", "quotas", "actions", "choices", "one_hot", "derived"]
 _KEYS += ["must_hold", "solver", "report"]
 
 
@@ -94,6 +98,7 @@ class Job:
     groups: int | None = None
     report: ReportForm = field(default_factory=ReportForm)
     must_hold: tuple[Requirement, ...] = ()
+    quotas: tuple[Quota, ...] = ()
     menu: MenuForm = field(default_factory=MenuForm)
     derived: Mapping[str, str] = field(default_factory=dict)
 
@@ -172,7 +177,7 @@ class Job:
         tables = self.limits.values() if not isinstance(self.limits, str) else ()
         columns = [column for limit in tables for column in (limit.min_column, limit.max_column)]
         extra += [Limit(column) for column in dict.fromkeys(columns) if column is not None]
-        extra += self._of_budgets
+        extra += self._of_columns
         if self.report.group is not None:
             extra.append(Category(self.report.group))
         extra = list(dict.fromkeys(extra))
@@ -218,16 +223,17 @@ class Job:
         return read_cohort(self.path.parent / file, id=asked.id, features=asked.features, source=file).cohort
 
     @property
-    def _of_budgets(self) -> list[Extra]:
-        """The columns that budgets and actions name."""
+    def _of_columns(self) -> list[Extra]:
+        """The columns that budgets, actions and quotas name."""
         budgets = self.budgets.values()
         parts = [Category(column) for b in budgets for column in b.columns if column not in b.numbers]
         parts += [Category(column) for column in self.menu.columns]
+        parts += [Category(quota.group[0]) for quota in self.quotas if isinstance(quota.group, tuple)]
         return [*parts, *(Amount(column) for b in budgets for column in b.numbers)]
 
     def _with_columns(self, reading: Reading) -> Cohort:
-        """The cohort, with the columns that budgets and actions name."""
-        others = {extra.column: reading.columns[extra] for extra in self._of_budgets}
+        """The cohort, with the columns that budgets, actions and quotas name."""
+        others = {extra.column: reading.columns[extra] for extra in self._of_columns}
         return replace(reading.cohort, others=FrozenMap(others)) if others else reading.cohort
 
     def _read_sequences(self, extra: list[Extra]) -> Reading:
@@ -275,6 +281,7 @@ class Job:
                 thrift=self.thrift,
                 include=goal.include,
                 exclude=goal.exclude,
+                quotas=self.quotas,
                 must_hold=self.must_hold,
                 actions=self.menu.as_actions(),
                 most_actions=goal.most_actions,
@@ -333,6 +340,7 @@ def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -
     solving = fill(SolverForm, tables.get("solver", {}), ("solver",), faults)
     report = fill(ReportForm, tables.get("report", {}), ("report",), faults, folder)
     must_hold = fill(MustHoldForm, tables.get("must_hold", {}), ("must_hold",), faults)
+    quotas = fill_list(QuotaForm, tables.get("quotas"), "quotas", faults)
     menu = fill_menu(tables, faults)
 
     derived = tables.get("derived", {})
@@ -359,6 +367,7 @@ def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -
     faults += must_hold_faults(must_hold, features, right_budgets, following, limits) if must_hold else ()
     faults += per_sample_faults(cohort, goal, limits, budgets, report) if cohort else ()
     faults += report_faults(report, cohort) if report and cohort else ()
+    faults += quota_faults(quotas, cohort, solving)
     faults += solver_faults(solving, cohort) if solving else ()
     solver = None
     if solving and (solving.options or solving.preset or not faults):  # else the solver is not needed and has no faults
@@ -380,6 +389,7 @@ def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -
         groups=solving.groups,
         report=report,
         must_hold=from_table(must_hold.uptake, must_hold.rounded),
+        quotas=tuple(Quota.from_table(quota.model_dump(exclude_none=True)) for quota in quotas),
         menu=menu,
         derived=following,
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from maxflip._util.faults import Fault, Place, about, missing, wrong
@@ -16,14 +17,17 @@ from maxflip.io.job.schema import (
     LimitForm,
     ModelForm,
     MustHoldForm,
+    QuotaForm,
     ReportForm,
     SolverForm,
 )
 from maxflip.problem.limit import size_faults
 from maxflip.problem.must_hold import from_table, read_must_hold, twice_stepped
+from maxflip.problem.quotas import bound_faults
 from maxflip.problem.target import requirement_faults, resolve_target
 
 _KINDS = ("probabilities", "decision")
+PER_ID = "for sequences, a column with one value per id must be in the static file. Name it in cohort.static."
 
 
 def unknown_features(
@@ -113,10 +117,7 @@ def per_sample_faults(
     named += [("limits", name, key) for name, limit in limits.items() for key in sides if getattr(limit, key)]
     named += [("budgets", name) for name, budget in budgets.items() if budget.asked.columns]
     for key in named:
-        yield about(
-            key,
-            "for sequences, a column with one value per id must be in the static file. Name it in cohort.static.",
-        )
+        yield about(key, PER_ID)
 
 
 def solver_faults(solver: SolverForm, cohort: CohortForm | None) -> Iterator[Fault]:
@@ -240,6 +241,27 @@ def must_hold_faults(
     requirements, faults = read_must_hold(from_table(asked.uptake, asked.rounded), known, weighed, derived)
     yield from faults
     yield from twice_stepped(requirements, {name for name, limit in limits.items() if limit.step is not None})
+
+
+def quota_faults(quotas: Sequence[QuotaForm], cohort: CohortForm | None, solver: SolverForm | None) -> Iterator[Fault]:
+    for number, quota in enumerate(quotas, start=1):
+        yield from (replace(fault, entries=(number,)) for fault in _quota_faults(quota, cohort))
+    if quotas and solver is not None and solver.allocation == "proportional":
+        says = "a proportional allocation divides the cohort, and a quota is about everybody picked. Leave out one."
+        yield about("quotas", says, at("solver.allocation"))
+
+
+def _quota_faults(quota: QuotaForm, cohort: CohortForm | None) -> Iterator[Fault]:
+    given = [key for key in ("column", "value", "ids") if getattr(quota, key) is not None]
+    if given not in (["column", "value"], ["ids"]):
+        got = " and ".join(given) or "neither"
+        yield about(at("quotas.column"), f"a group is `column` and `value`, or `ids`; got {got}.", at("quotas.ids"))
+    if cohort is not None and quota.column == cohort.id:
+        says = f"{cohort.id!r} is the id column. Name people in `ids`."
+        yield about(at("quotas.column"), says, at("cohort.id"))
+    if cohort is not None and cohort.is_sequences and cohort.static is None and quota.column is not None:
+        yield about(at("quotas.column"), PER_ID)
+    yield from bound_faults({"at_least": quota.at_least, "at_most": quota.at_most})
 
 
 def _weighs(feature: str, name: str, budget: BudgetForm) -> bool:

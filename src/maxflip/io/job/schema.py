@@ -114,6 +114,14 @@ def _file(value: Any, info: ValidationInfo) -> str:
     return written
 
 
+def _text_or_number(value: Any) -> str | float:
+    return _text(value) if isinstance(value, str) else _number(value)
+
+
+def _people_or_share(value: Any) -> int | float:
+    return value if type(value) is int else _number(value)
+
+
 def _steps(value: Any) -> str:
     if not isinstance(value, str) or (value != "all" and LAST.fullmatch(value) is None):
         raise _wrong("must be 'all', or 'last 3' (any number).")
@@ -255,6 +263,14 @@ class MustHoldForm(_Form):
     rounded: dict[str, Number] | None = None
 
 
+class QuotaForm(_Form):
+    column: Text | None = None
+    value: Annotated[str | float | None, PlainValidator(_text_or_number)] = None
+    ids: list[Text] | None = None
+    at_least: Annotated[int | float | None, PlainValidator(_people_or_share)] = None
+    at_most: Annotated[int | float | None, PlainValidator(_people_or_share)] = None
+
+
 class SolverForm(_Form):
     name: Annotated[str, PlainValidator(_solver_name)] = "prices"
     preset: Literal["paper", "scale_free"] | None = None
@@ -305,6 +321,21 @@ def fill_each(form: type[_Formed], value: Any, name: str, faults: list[str | Fau
         return {}
     filled = {key: fill(form, inner, (name, key), faults) for key, inner in value.items()}
     return {key: inner for key, inner in filled.items() if inner is not None}
+
+
+def fill_list(form: type[_Formed], value: Any, name: str, faults: list[str | Fault]) -> list[_Formed]:
+    """One form for each table [[name]]; invalid ones are left out, with their faults appended."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        faults.append(wrong(name, value, f"must be tables [[{name}]]."))
+        return []
+    filled = []
+    for number, inner in enumerate(value, start=1):
+        own: list[str | Fault] = []
+        filled.append(fill(form, inner, (name,), own))
+        faults += [f if isinstance(f, str) else replace(f, entries=(number, *f.entries)) for f in own]
+    return [one for one in filled if one is not None]
 
 
 def _fault(detail: ErrorDetails, form: type[_Form], place: Place) -> Fault:

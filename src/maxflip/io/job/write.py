@@ -38,6 +38,7 @@ def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> tuple[
         )
     files = CohortFiles(problem)
     menu = problem.menu
+    files.add_groups(problem)
     budgets = named({name: menu.without_actions(name, b) for name, b in problem.budgets.items()}, files)
     goal, limits = _goal(problem, files), _limits(problem, files)
     tables: dict[str, dict[str, Any]] = {
@@ -57,9 +58,11 @@ def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> tuple[
     for name, limit in limits.items():
         tables[f"limits.{_key(name)}"] = limit
     tables |= _menu(problem)
+    headed = [(f"[{name}]", table) for name, table in tables.items()]
+    headed += [("[[quotas]]", quota.as_table()) for quota in problem.quotas.asked]
     text = f"# Written by maxflip from Python.\n{_unsaid(plan)}format = 1\n"
-    for name, table in tables.items():
-        text += f"\n[{name}]\n" + "".join(f"{_key(key)} = {_toml(value)}\n" for key, value in table.items())
+    for head, table in headed:
+        text += f"\n{head}\n" + "".join(f"{_key(key)} = {_toml(value)}\n" for key, value in table.items())
     put_bytes(folder / "job.toml", text.encode())
     found = {"cohort": folder / "cohort.parquet", "model": model, "job": folder / "job.toml"}
     put_bytes(found["cohort"], files.cohort.parquet())

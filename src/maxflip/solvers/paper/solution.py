@@ -44,7 +44,8 @@ class Finisher:
     Two rules are not in the paper:
     - Twins share their cheapest flip, so that ties are broken by id. (Twins: equal start values, limits, wanted classes
       and confidence.)
-    - Samples that must be picked (`include`) also offer their cheapest flip at prices 1 / amount.
+    - Samples that must be picked (`include`), or of whom a quota asks for a number, also offer their cheapest flip at
+      prices 1 / amount.
     """
 
     def __init__(self, problem: Problem, run: Run, rows: Rows) -> None:
@@ -60,8 +61,8 @@ class Finisher:
         self.kind = np.unique(alike, axis=0, return_inverse=True)[1].reshape(-1)
         self.has_twins = self.kind.max(initial=-1) + 1 < len(rows)
         self.found = np.zeros(len(rows), dtype=bool)  # whether each has ever passed
-        must = np.intersect1d(rows, self.must)
-        flips = cheapest_flips(problem, must, FeaturePrices.at(problem, self.prices, must))
+        needed = np.intersect1d(rows, np.union1d(self.must, problem.quotas.demanded()))
+        flips = cheapest_flips(problem, needed, FeaturePrices.at(problem, self.prices, needed))
         self.extra_rows, self.extra_changes = flips.rows[flips.found], flips.changes[flips.found]
 
     def finish(self, changes: Floats) -> Solution:

@@ -59,8 +59,10 @@ def clear(
     typical_worth: float,
     softness: tuple[float, ...] = CLEARING.annealed,
     patience: int = CLEARING.small_gains,
+    right: Floats | None = None,
 ) -> Cleared:
     """evaluate(prices (m,), softness) -> DualPart   amounts (m,)   start (m,): prices of 0 stay 0
+    right (m,): right sides of the rows, as parts of their amounts; None: 1 each, as those of budgets are
     patience: consecutive halved steps that hardly lower D, after which Newton's method has stalled
 
     If demand stays far from the budgets at one softness, a softness between this one and the one before is inserted.
@@ -68,6 +70,7 @@ def clear(
     traded = start > 0
     prices = np.zeros(len(amounts))
     lowest = CLEARING.lowest * typical_worth
+    sides = (np.ones(len(amounts)) if right is None else right)[traded]
 
     def at(q: Floats, softness: float) -> DualPart:
         """The whole dual as a function of q_r = price_r amount_r."""
@@ -76,7 +79,7 @@ def clear(
         scale = 1.0 / amounts[traded]
         with np.errstate(over="ignore", invalid="ignore"):
             inside = scale[:, None] * dual.hessian[np.ix_(traded, traded)] * scale
-        return DualPart(float(q.sum()) + dual.value, 1.0 + dual.gradient[traded] * scale, inside)
+        return DualPart(float((sides * q).sum()) + dual.value, sides + dual.gradient[traded] * scale, inside)
 
     q = np.maximum(start[traded] * amounts[traded], lowest)
     ahead, last, extra = list(softness), np.inf, CLEARING.insertions

@@ -29,7 +29,10 @@ from maxflip.solvers.prices.shard import FlipSet
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """The best mixture of some columns.   parts (c,): taken of each flip   worth: total   prices (m,): dual prices"""
+    """The best mixture of some columns.   parts (c,): taken of each flip   worth: total
+
+    prices (m + Q,): dual prices of the budgets and the quotas
+    """
 
     columns: FlipSet
     parts: Floats
@@ -149,7 +152,7 @@ class ColumnGeneration:
         problem, traded, weights = self.market.problem, self.market.traded, self._thrift_prices
         if not self.few:
             tilt = COLUMNS.tilt * self.market.typical_worth / max(float(problem.thrift_weights[traded].sum()), 1e-300)
-            self._search_at(self.market.prices + tilt * weights, rows)
+            self._search_at(self.market.prices + self._of_all(tilt * weights), rows)
             return
         least, saved = np.inf, COLUMNS.least_saving_tiny if self.tiny else COLUMNS.least_saving
         for _ in range(COLUMNS.savings_tiny if self.tiny else COLUMNS.savings):
@@ -163,7 +166,11 @@ class ColumnGeneration:
             self._average(found)
             if self.market.has_spent(COLUMNS.spent_saving) and not self.tiny:
                 return
-            self._search_at(weights + found.prices, rows)
+            self._search_at(self._of_all(weights) + found.prices, rows)
+
+    def _of_all(self, prices: Floats) -> Floats:
+        """(m + Q,): these prices of budgets (m,), and 0 for quotas"""
+        return np.append(prices, np.zeros(len(self.market.problem.quotas)))
 
     @property
     def _thrift_prices(self) -> Floats:
@@ -279,7 +286,8 @@ class ColumnGeneration:
 
     def _offered(self, most: float, latest: int = SHARD.latest, dearest: float = np.inf) -> FlipSet:
         prices, band = self.market.prices, np.inf if self.tiny else COLUMNS.band
-        parts = self.market.held.ask(lambda shard: shard.offered(prices, band, most, latest, dearest))
+        least = None if len(self.market.problem.quotas) else dearest  # anybody may be needed to keep a quota
+        parts = self.market.held.ask(lambda shard: shard.offered(prices, band, most, latest, least))
         return FlipSet.all([*parts, *self.added])
 
     def _mixture(self, columns: FlipSet, kept: Rows | None = None, *, thrifty: bool = False) -> Mixture | None:
@@ -287,7 +295,7 @@ class ColumnGeneration:
         None if that is infeasible."""
         if not len(columns.rows):
             return None
-        problem, traded = self.market.problem, self.market.traded
+        problem, traded, quotas = self.market.problem, self.market.traded, self.market.problem.quotas
         amounts = self.market.amounts[traded]
         # Counts are exact.
         used = np.where(problem.ledger.counts[traded], 1.0, COLUMNS.used_share)
@@ -299,12 +307,15 @@ class ColumnGeneration:
         worth = problem.worth[columns.rows]
         unit = unit_of(worth)
         value = -(share @ problem.thrift_weights[traded]) if thrifty else worth / unit
-        guess = None if thrifty else self.market.prices[traded] * amounts / unit
-        best = relaxed(Candidates(value, share, sample, must), guess)
+        scale = np.append(amounts, np.ones(len(quotas)))  # of a price for a whole budget, or for one person of a quota
+        guess = None if thrifty else self.market.prices[self.market.priced] * scale / unit
+        share = np.hstack([share, quotas.coefficients[:, columns.rows].T])
+        most = self.market.part * quotas.amounts
+        best = relaxed(Candidates(value, share, sample, must, quotas=most, steps=quotas.steps), guess)
         if best is None:
             return None
-        prices = np.zeros(len(traded))
-        prices[traded] = unit * best.prices / amounts
+        prices = np.zeros(len(self.market.priced))
+        prices[self.market.priced] = unit * best.prices / scale
         return Mixture(columns, best.x, unit * best.bound, prices)
 
     def _average(self, mixture: Mixture) -> None:

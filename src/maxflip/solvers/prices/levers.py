@@ -41,10 +41,15 @@ class LeverSearch:
         self.possible = np.zeros(len(self.problem), dtype=bool)
         self.possible[self.alone.rows] = True
 
+    def _split(self, prices: Floats) -> tuple[Floats, Floats]:
+        """Prices (m,) of budgets, and the worth (n,) of samples at the prices of quotas."""
+        m, quotas = len(self.problem.ledger.names), self.problem.quotas
+        return prices[:m], quotas.worth(self.problem.worth, prices[m:])
+
     def flips(self, prices: Floats, costs: Floats) -> FlipSet:
-        """Flips that may be cheaper at prices (m,) than the known ones.   costs (n,): of these, inf without any"""
-        found = [self.alone]
-        worth = np.where(np.isin(np.arange(len(costs)), self.problem.include), np.inf, self.problem.worth)
+        """Flips that may be cheaper at prices (m + Q,) than the known ones.   costs (n,): of these, inf without any"""
+        found, (prices, own) = [self.alone], self._split(prices)
+        worth = np.where(np.isin(np.arange(len(costs)), self.problem.include), np.inf, own)
         most = np.where(np.isinf(costs), np.inf, np.minimum(costs, MENU.reach * worth))
         for one in self.parts:
             for some in one.problem.chunks(one.rows[one.draws @ prices <= most[one.rows]], MENU.chunk):
@@ -55,11 +60,15 @@ class LeverSearch:
         return FlipSet(every.rows, self.problem.settle(every.rows, every.changes)).once
 
     def proved_gains(self, prices: Floats) -> Floats:
-        """(n,): upper bounds of max(0, v_j - C_j) by flips with levers; of v_j - C_j where a sample must be picked"""
+        """(n,): upper bounds of max(0, v_j - C_j) by flips with levers; of v_j - C_j where a sample must be picked
+
+        prices (m + Q,)
+        """
+        of_budgets, _ = self._split(prices)
         gains = np.where(np.isin(np.arange(len(self.problem)), self.problem.include), -np.inf, 0.0)
         for one in self.parts:
             paid = np.zeros(len(gains))
-            paid[one.rows] = one.draws @ prices * (1 - 1e-12)
+            paid[one.rows] = one.draws @ of_budgets * (1 - 1e-12)
             for some in one.problem.chunks(one.rows, MENU.chunk):
                 own = Shard(one.problem, some, prices).proved_gains(prices)
                 if own is not None:

@@ -39,6 +39,24 @@ def per_budget(problem: Problem) -> Floats:
     )
 
 
+def first_prices(problem: Problem, of_budgets: Floats) -> Floats:
+    """(m + Q,): these prices of budgets, with prices of quotas to begin with"""
+    return np.concatenate([of_budgets, np.full(len(problem.quotas), CLEARING.first_quota * typical_worth(problem))])
+
+
+def typical_worth(problem: Problem) -> float:
+    worth = problem.worth[problem.worth > 0]
+    return float(np.median(worth)) if len(worth) else 1.0
+
+
+def rounding_of(problem: Problem, of_quotas: Floats) -> float:
+    """What rounding can hide of all worths at these prices of quotas (Q,). Coefficients, at most 1, are rounded too."""
+    if not len(of_quotas):
+        return 0.0
+    sizes = float(problem.worth.sum()) + len(problem) * float(of_quotas.sum())
+    return ROUNDING * (len(of_quotas) + 1) * sizes
+
+
 def prices_of_nearest(problem: Problem) -> tuple[Floats, Floats]:
     """(m,) each: the prices of Nearest(prices="unit") and of Nearest(prices="budgets")"""
     return np.ones(len(problem.ledger.names)), per_budget(problem)
@@ -46,7 +64,7 @@ def prices_of_nearest(problem: Problem) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, eq=False)
 class Tried:
-    """prices (K, m): the best first   weights (K,): with these, the average draw at the prices keeps the budgets"""
+    """prices (K, m + Q): the best first   weights (K,): with these, the average draw at the prices keeps the budgets"""
 
     prices: Floats
     weights: Floats
@@ -54,9 +72,9 @@ class Tried:
 
 @dataclass(eq=False)
 class Market:
-    """All samples, in shards, and the prices of the budgets.
+    """All samples, in shards, and the prices of the budgets and the quotas, which are rows of one program.
 
-    prices (m,): the best so far
+    prices (m + Q,): the best so far, of the budgets and then of the quotas
     part: the part of each budget that these samples may use
     value: D at these prices, with the known flips
     last: the last clearing
@@ -87,7 +105,7 @@ class Market:
             lambda shard: shard.first_flips(again, polished=polished, led=led), stage=stage, watch=self.run.watch
         )
         if scaled:
-            self.prices = self.prices * self._contested()
+            self.prices = np.append(self.prices[self.budgets] * self._contested(), self.prices[self.budgets.stop :])
         self.value = self.dual(self.prices)
         self._note("first flips")
 
@@ -110,19 +128,20 @@ class Market:
 
     def tried(self) -> Tried:
         """Minimise D by cutting planes, for linear models. Returns the best prices and all others tried."""
-        traded, amounts = self.traded, self.amounts[self.traded]
+        priced, units = self.priced, self.units[self.priced]
+        right = self.right[priced]
 
         def at(q: Floats) -> Floats:
-            prices = np.zeros(len(traded))
-            prices[traded] = q / amounts
+            prices = np.zeros(len(priced))
+            prices[priced] = q / units
             return prices
 
         def evaluate(q: Floats) -> tuple[float, Floats]:
             parts = self.held.ask(lambda shard: shard.gain_and_draws(at(q)))
-            drawn = np.sum([drawn for _, drawn in parts], axis=0)[traded]
-            return float(q.sum()) + math.fsum(gain for gain, _ in parts), 1.0 - drawn / amounts
+            drawn = np.sum([drawn for _, drawn in parts], axis=0)[priced]
+            return float((right * q).sum()) + math.fsum(gain for gain, _ in parts), right - drawn / units
 
-        start = np.maximum(self.prices[traded] * amounts, CLEARING.lowest * self.typical_worth)
+        start = np.maximum(self.prices[priced] * units, CLEARING.lowest * self.typical_worth)
         worths, shares = bundle.minimise(evaluate, start)
         theta = bundle.weights(shares, worths[0])
         return Tried(np.array([at(q) for q in worths]), theta)
@@ -147,7 +166,7 @@ class Market:
                 promised = self.value - cleared.value > MARKET.enough * self.value
                 if cleared.value < 0 or (self.rounds and not promised):
                     return
-            ratio = np.where(self.traded, cleared.prices / np.where(self.traded, here, 1.0), 0.0)
+            ratio = np.where(self.priced, cleared.prices / np.where(self.priced, here, 1.0), 0.0)
             length = 0.0 if self.visit(here * ratio**length) else length * MARKET.shorter
 
     def visit(self, prices: Floats, reach: float = MARKET.reach, steps: int = SHARD.descents) -> bool:
@@ -162,6 +181,28 @@ class Market:
             self.prices, self.value = prices, value
         self._note("prices")
         return better
+
+    @property
+    def budgets(self) -> slice:
+        """The rows that are budgets."""
+        return slice(len(self.amounts))
+
+    @cached_property
+    def priced(self) -> NDArray[np.bool_]:
+        """(m + Q,): rows that have a price: traded budgets, and all quotas"""
+        return np.append(self.traded, np.ones(len(self.problem.quotas), dtype=bool))
+
+    @cached_property
+    def units(self) -> Floats:
+        """(m + Q,): prices are compared as those of so much: of a whole budget, or of a quota for all samples"""
+        size = float(sum(self.held.ask(lambda shard: len(shard.rows))))
+        return np.append(self.amounts, np.full(len(self.problem.quotas), size))
+
+    @cached_property
+    def right(self) -> Floats:
+        """(m + Q,): right sides of the rows, in these units"""
+        own = self.part * self.problem.quotas.amounts
+        return np.append(np.ones(len(self.amounts)), own / self.units[self.budgets.stop :])
 
     @cached_property
     def amounts(self) -> Floats:
@@ -212,8 +253,7 @@ class Market:
 
     @cached_property
     def typical_worth(self) -> float:
-        worth = self.problem.worth[self.problem.worth > 0]
-        return float(np.median(worth)) if len(worth) else 1.0
+        return typical_worth(self.problem)
 
     def follow(self) -> None:
         """Try the directions of picked samples' flips, for all samples."""
@@ -254,7 +294,7 @@ class Market:
     def costs(self) -> Floats:
         """(n,): C_j at the present prices, with all known flips; inf without one"""
         costs, prices = np.full(len(self.problem), np.inf), self.prices
-        for rows, own in self.held.ask(lambda shard: (shard.rows, shard.costs(prices))):
+        for rows, own in self.held.ask(lambda shard: (shard.rows, shard.costs(prices[self.budgets]))):
             costs[rows] = own
         return costs
 
@@ -264,7 +304,7 @@ class Market:
         self._note("end")
 
     def scarce_prices(self, left: Floats, won: float) -> Floats:
-        """(m,): the prices, set to 0 for budgets that do not limit the plan.
+        """(m + Q,): the prices, set to 0 for budgets and quotas that do not limit the plan.
 
         If D is nearly flat in a price, rounds end before the price reaches 0. So prices are set to 0 for as many
         budgets as possible, those with the largest unused share first, as long as D, minimised over the other prices,
@@ -273,11 +313,12 @@ class Market:
         left (m,): what the plan leaves of each budget   won: its worth
         """
         prices = self.prices.copy()
-        prices[self.traded] *= self._counts
+        prices[self.priced] *= self._counts
         if prices.any() and self.value > self.most:  # smoothing overprices count budgets
             sharper = self._cleared_from(prices)
             prices = sharper.prices if sharper.value < self.value else prices
-        share = np.where(prices > 0, left / np.where(prices > 0, self.amounts, 1.0), 0.0)
+        own = prices[self.budgets]
+        share = np.where(own > 0, left / np.where(own > 0, self.amounts, 1.0), 0.0)
         emptied = np.argsort(-share, kind="stable")[: int((share > MARKET.left).sum())]
         enough = max(won + self.least_worth * (1 - 1e-6), self.value + MARKET.flat * self.typical_worth)
         low, high = 0, len(emptied)
@@ -295,20 +336,19 @@ class Market:
     def _cleared_from(self, prices: Floats) -> Cleared:
         """Clear from these prices; prices of 0 stay 0."""
         if prices.any():
-            return clear(
-                self._evaluate,
-                MARKET.offered * self.amounts,
-                prices,
-                self.typical_worth,
-                CLEARING.sharp,
-                patience=CLEARING.steps,
-            )
+            return self._clear(prices, CLEARING.sharp, CLEARING.steps)
         return Cleared(prices, self._evaluate(prices, 0.0).value, np.zeros((len(prices), len(prices))))
+
+    def _clear(self, start: Floats, softness: tuple[float, ...], patience: int = CLEARING.small_gains) -> Cleared:
+        """Clear the market; slightly less than each budget is offered."""
+        units = self.units.copy()
+        units[self.budgets] *= MARKET.offered
+        return clear(self._evaluate, units, start, self.typical_worth, softness, patience, right=self.right)
 
     @property
     def _counts(self) -> NDArray[np.bool_]:
-        """Of the traded budgets: whether the price is clearly above the lower limit of `clear`."""
-        worth_all = self.prices[self.traded] * self.amounts[self.traded]
+        """Of the rows that have a price: whether it is clearly above the lower limit of `clear`."""
+        worth_all = self.prices[self.priced] * self.units[self.priced]
         return np.asarray(worth_all > CLEARING.low * CLEARING.lowest * self.typical_worth)
 
     def ranges(self) -> dict[str, tuple[float, float]]:
@@ -319,11 +359,11 @@ class Market:
         if self.last is None or not np.isfinite(self.last.curvature).all():
             return {}
         names = self.problem.ledger.names
-        free = self.traded.copy()
+        free = self.priced.copy()
         free[free] = self._counts
         found = {}
         inverse = np.linalg.pinv(self.last.curvature[np.ix_(free, free)]) if free.any() else np.empty((0, 0))
-        for place, r in enumerate(np.flatnonzero(free)):
+        for place, r in enumerate(np.flatnonzero(free[self.budgets])):
             steady, slope = MARKET.steady * float(self.prices[r]), float(inverse[place, place])
             amount = float(self.problem.ledger.amounts[r])
             if steady > slope * amount:
@@ -334,7 +374,7 @@ class Market:
 
     def dual(self, prices: Floats) -> float:
         """D(prices), with the known flips"""
-        spent = float(prices[prices > 0] @ self.amounts[prices > 0])
+        spent = float(prices[prices > 0] @ (self.right * self.units)[prices > 0])
         return spent + math.fsum(self.held.ask(lambda shard: shard.value(prices)))
 
     def ceiling(self) -> Ceiling:
@@ -346,7 +386,7 @@ class Market:
         """
         found = self._ceiling_at(self.prices)
         without = self.prices.copy()
-        without[self.traded] *= self._counts
+        without[self.priced] *= self._counts
         if not found.proved or np.array_equal(without, self.prices):
             return found
         amounts = {name: budget.amount for name, budget in self.problem.budgets.items()}
@@ -354,7 +394,8 @@ class Market:
         return min(found, other, key=lambda ceiling: most_allowed([ceiling], amounts, self.problem.worth))
 
     def _ceiling_at(self, prices: Floats) -> Ceiling:
-        problem = self.problem
+        problem, of_quotas = self.problem, prices[self.budgets.stop :]
+        paid = (of_quotas * problem.quotas.amounts).tolist()  # for what the quotas allow, whatever the budgets are
         shares = self.held.ask(lambda shard: (shard.rows, shard.proved_gains(prices)))
         gains = [(rows, own) for rows, own in shares if own is not None]
         if gains:
@@ -362,21 +403,22 @@ class Market:
             parts = [
                 *chain.from_iterable(
                     (own if with_levers is None else np.maximum(own, with_levers[rows])).tolist() for rows, own in gains
-                )
+                ),
+                *paid,
             ]
             # Each part has its own rounding error; fsum adds none.
-            rest = math.fsum(parts) + ROUNDING * math.fsum(map(abs, parts))
+            rest = math.fsum(parts) + ROUNDING * math.fsum(map(abs, parts)) + rounding_of(problem, of_quotas)
         else:
-            rest = math.fsum(self.held.ask(lambda shard: shard.value(prices)))
+            rest = math.fsum([*self.held.ask(lambda shard: shard.value(prices)), *paid])
         closed = frozenset(name for name, budget in problem.budgets.items() if budget.amount == 0)
-        return Ceiling(dict(zip(problem.ledger.names, prices.tolist(), strict=True)), rest, bool(gains), closed)
+        of_budgets = dict(zip(problem.ledger.names, prices[self.budgets].tolist(), strict=True))
+        return Ceiling(of_budgets, rest, bool(gains), closed)
 
     def _evaluate(self, prices: Floats, softness: float) -> DualPart:
         return DualPart.total(self.held.ask(lambda shard: shard.dual_part(prices, softness)), len(prices))
 
     def _cleared(self, first: tuple[float, ...] = CLEARING.annealed) -> Cleared:
-        softness = first if self.last is None else CLEARING.warm
-        self.last = clear(self._evaluate, MARKET.offered * self.amounts, self.prices, self.typical_worth, softness)
+        self.last = self._clear(self.prices, first if self.last is None else CLEARING.warm)
         return self.last
 
     def _contested(self) -> float:

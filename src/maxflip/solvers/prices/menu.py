@@ -1,6 +1,8 @@
 """Prices on a menu: all flips by levers are known, so the linear program over them gives the prices and a proved bound.
 
 OPT <= D(lambda) = sum_r lambda_r B_r + sum_j max(0, v_j - C_j(lambda)),   C_j(lambda): the cheapest of all flips of j
+
+Quotas are rows of it too, whose prices change what samples are worth (`solver`).
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from maxflip.search.menu import MenuFlips, as_changes, menu_flips
 from maxflip.select.choose import in_order_of_appearance, unit_of
 from maxflip.select.relaxation import Candidates, relaxed
 from maxflip.solvers.base import Proposal, Run
-from maxflip.solvers.prices.market import traded
+from maxflip.solvers.prices.market import rounding_of, traded
 from maxflip.solvers.prices.settings import MENU
 
 
@@ -33,10 +35,10 @@ def propose(problem: Problem, run: Run) -> Proposal:
     )
     flips = MenuFlips.all(parts) if parts else menu_flips(problem, rows)
     draws = problem.bill(flips.rows, flips.changes(problem)).consumption
-    prices = _prices(problem, flips.rows, draws)
-    gain = problem.worth[flips.rows] - draws @ prices
+    prices, of_quotas = _prices(problem, flips.rows, draws)
+    gain = problem.quotas.worth(problem.worth, of_quotas)[flips.rows] - draws @ prices
     offered = flips.sure & _near(problem, flips.rows, gain)
-    ceiling = _ceiling(problem, flips.rows, gain, prices)
+    ceiling = _ceiling(problem, flips.rows, gain, prices, of_quotas)
     amounts = {name: budget.amount for name, budget in problem.budgets.items()}
     return Proposal(
         rows=flips.rows[offered],
@@ -44,6 +46,7 @@ def propose(problem: Problem, run: Run) -> Proposal:
         known=np.unique(flips.rows[flips.sure]),
         unreachable=np.setdiff1d(rows, flips.rows),
         prices=dict(zip(problem.ledger.names, prices.tolist(), strict=True)),
+        quota_prices=of_quotas,
         bound=most_allowed([ceiling], amounts, problem.worth),
         ceilings=(ceiling,),
         trace={
@@ -56,38 +59,43 @@ def propose(problem: Problem, run: Run) -> Proposal:
     )
 
 
-def _prices(problem: Problem, rows: Rows, draws: Floats) -> Floats:
-    """(m,): dual prices of the linear program over all flips; 0 for budgets without a limit"""
-    prices = np.zeros(len(problem.ledger.names))
-    sold = traded(problem)
-    if not sold.any() or not len(rows):
-        return prices
+def _prices(problem: Problem, rows: Rows, draws: Floats) -> tuple[Floats, Floats]:
+    """(m,) of budgets, (Q,) of quotas: dual prices of the linear program over all flips; 0 for unlimited budgets"""
+    prices, quotas = np.zeros(len(problem.ledger.names)), problem.quotas
+    sold, of_quotas = traded(problem), np.zeros(len(quotas))
+    if not (sold.any() or len(quotas)) or not len(rows):
+        return prices, of_quotas
     amounts, worth = problem.ledger.amounts[sold], problem.worth[rows]
     unit, must = unit_of(worth), np.isin(rows, problem.include)
-    kept = (worth > 0) | must
+    kept = (worth > 0) | must | np.asarray((quotas.coefficients < 0).any(axis=0))[rows]
     sample = in_order_of_appearance(rows[kept])
-    best = relaxed(Candidates(worth[kept] / unit, draws[kept][:, sold] / amounts, sample, must[kept]))
-    if best is not None:  # None: those that must be picked do not fit, which `choose` refuses
-        prices[sold] = unit * best.prices / amounts
-    return prices
+    share = np.hstack([draws[kept][:, sold] / amounts, quotas.coefficients[:, rows[kept]].T])
+    both = {"quotas": quotas.amounts, "steps": quotas.steps}
+    best = relaxed(Candidates(worth[kept] / unit, share, sample, must[kept], **both))
+    if best is not None:  # None: those that must be picked, or whom quotas ask for, do not fit, which `choose` refuses
+        prices[sold] = unit * best.prices[: sold.sum()] / amounts
+        of_quotas = unit * best.prices[sold.sum() :]
+    return prices, of_quotas
 
 
 def _near(problem: Problem, rows: Rows, gain: Floats) -> Mask:
-    """Flips that the best selection may need: those about as good as the sample's best, if it may be picked at all."""
+    """Flips that the best selection may need: those about as good as the sample's best, if it may be picked at all.
+    Anybody may be needed to keep a quota."""
     best = np.full(len(problem), -np.inf)
     np.maximum.at(best, rows, gain)
     band = MENU.band * problem.worth[rows]
-    wanted = (best[rows] >= -band) | np.isin(rows, problem.include)
+    wanted = (best[rows] >= -band) | np.isin(rows, problem.include) | bool(problem.quotas.asked)
     return np.asarray(wanted & (gain >= best[rows] - band))
 
 
-def _ceiling(problem: Problem, rows: Rows, gain: Floats, prices: Floats) -> Ceiling:
+def _ceiling(problem: Problem, rows: Rows, gain: Floats, prices: Floats, of_quotas: Floats) -> Ceiling:
     """D as a function of the budgets. Proved, because all flips are known."""
     best = np.full(len(problem), -np.inf)
     np.maximum.at(best, rows, gain)
     must = np.zeros(len(problem), dtype=bool)
     must[problem.include] = True
     parts = np.where(np.isneginf(best), 0.0, np.where(must, best, np.maximum(best, 0.0))).tolist()
-    rest = math.fsum(parts) + ROUNDING * math.fsum(problem.worth[rows].tolist())
+    parts += (of_quotas * problem.quotas.amounts).tolist()
+    rest = math.fsum(parts) + ROUNDING * math.fsum(problem.worth[rows].tolist()) + rounding_of(problem, of_quotas)
     closed = frozenset(name for name, budget in problem.budgets.items() if budget.amount == 0)
     return Ceiling(dict(zip(problem.ledger.names, prices.tolist(), strict=True)), rest, proved=True, closed=closed)

@@ -132,8 +132,10 @@ class Clearing:
     halvings: int = 12
     # Largest change of a log price in a step. (not tuned)
     longest_step: float = 2.0
-    # x typical worth: least value of a whole budget. (not tuned)
+    # x typical worth: least value of a whole budget, or of a quota for all samples. (not tuned)
     lowest: float = 1e-7
+    # x typical worth: price of a quota to begin with. (not tuned)
+    first_quota: float = 1e-2
     # A value below this multiple of the least one counts as a price of 0. (not tuned)
     low: float = 10.0
 

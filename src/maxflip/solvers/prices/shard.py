@@ -2,6 +2,9 @@
 
 The plane g . d = r approximates the sample's surface near its flip. It predicts the cheapest flip at any prices, its
 draw on the budgets and the derivative of the draw in the prices, without calling the classifier.
+
+Prices are (m + Q,): of the budgets, then of the quotas; (m,) if those of the quotas are 0. The price of a quota changes
+what a sample is worth: v_j - sum_q price_q c_qj. Its cheapest flips stay the same.
 """
 
 from __future__ import annotations
@@ -79,12 +82,14 @@ class Shard:
     def __init__(self, problem: Problem, rows: Rows, prices: Floats) -> None:
         self.problem, self.rows = problem, rows
         self.forms = problem.linear if linear.applies(problem.linear, problem.goal) else None  # None if not exact
-        self.surface = Surface(problem, rows, FeaturePrices.at(problem, prices, rows))
+        self.budgets = slice(len(problem.ledger.names))
+        self.surface = Surface(problem, rows, FeaturePrices.at(problem, prices[self.budgets], rows))
         self.weights, self.flats = problem.weights(rows), problem.ledger.flats(rows)
         self.bent, self.has_kinks = _kinks(problem, self.weights), has_kinks(problem)
         device = self.surface.low.device
         self.worth = torch.tensor(problem.worth[rows], device=device)
         self.must = torch.tensor(np.isin(rows, problem.include), device=device)
+        self.quotas = torch.tensor(problem.quotas.coefficients[:, rows].T, device=device)  # (B, Q)
         self.draws = Draws.of(self.weights, self.flats, device)
         self.bend = Draws.of(self.bent, self.flats, device)
         self.change = torch.zeros_like(self.surface.low)
@@ -225,10 +230,11 @@ class Shard:
         return self._as_flips([self.rows[at.cpu().numpy()]], [exact.change[at]])
 
     def gain_and_draws(self, prices: Floats) -> tuple[float, Floats]:
-        """sum_j max(0, v_j - C_j) over these samples, and the draw of those with v_j > C_j, (m,)."""
+        """sum_j max(0, v_j - C_j) over these samples, and what those with v_j > C_j add to each row, (m + Q,)."""
         flips, gain, picked = self._picked_at(prices)
-        drawn = flips.of(picked).bill(self.problem).consumption
-        return float(gain[picked].sum()), drawn.sum(axis=0)
+        drawn = flips.of(picked).bill(self.problem).consumption.sum(axis=0)
+        counted = self.problem.quotas.coefficients[:, flips.rows[picked]].sum(axis=1)
+        return float(gain[picked].sum()), np.concatenate([drawn, counted])
 
     def average_at(self, tried: Floats, weights: Floats) -> FlipSet:
         """Each sample's average flip at those of the prices tried (K, m) at which it is picked, with weights (K,); at
@@ -249,7 +255,8 @@ class Shard:
         """The cheapest flips, what each gains (b,), and which gain anything or must be picked (b,). The prices are
         straight: flips that are cheapest at bent prices cost more, and D would be too low."""
         flips = self._exact_flips(self._at(prices, softness=0.0))
-        gain = self.problem.worth[flips.rows] - flips.bill(self.problem).consumption @ prices
+        worth = self.problem.quotas.worth(self.problem.worth, prices[self.budgets.stop :])[flips.rows]
+        gain = worth - flips.bill(self.problem).consumption @ prices[self.budgets]
         return flips, gain, (gain > 0) | np.isin(flips.rows, self.problem.include)
 
     def follow(self, prices: Floats, reach: float) -> None:
@@ -265,7 +272,8 @@ class Shard:
             self._keep(surface, best, at)
             return
         at = torch.nonzero(best.found).flatten()
-        worth = torch.where(self.must, torch.inf, self.worth - self._flat_cost(prices)).clamp_min(0.0)
+        own = self._worth_at(prices) - self._flat_cost(prices)
+        worth = torch.where(self.must, torch.inf, own).clamp_min(0.0)
         some = at if len(at) < SHARD.many else at[:: len(at) // SHARD.some]
         before = best.cost.clone()
         gradient.follow(surface, best, some, among, worth)
@@ -290,6 +298,11 @@ class Shard:
     def _worth_at_least(self) -> torch.Tensor:
         return self.worth.clamp_min(1e-300)
 
+    def _worth_at(self, prices: Floats) -> torch.Tensor:
+        """(B,): what each is worth at the prices of the quotas"""
+        own = prices[self.budgets.stop :]
+        return self.worth - self.quotas @ torch.as_tensor(own, device=self.worth.device) if len(own) else self.worth
+
     def _known(self, prices: Floats, reach: float) -> tuple[Surface, gradient.Best, torch.Tensor]:
         surface = self._at(prices)
         best = self._best(surface)
@@ -301,8 +314,10 @@ class Shard:
         weighed = self.draws.bent(self.bend, SHARD.bend * softness)
         flip = self._onto_planes(surface)
         taken = self.found & flip.reachable & (self.g != 0).any(dim=1)
-        gain = torch.where(taken, self.worth - self._charged(surface.rates.cost(flip.change), prices), -torch.inf)
-        draws = weighed.drawn(flip.change)  # (B, m)
+        gain = torch.where(
+            taken, self._worth_at(prices) - self._charged(surface.rates.cost(flip.change), prices), -torch.inf
+        )
+        draws = torch.cat([weighed.drawn(flip.change), self.quotas], dim=1)  # (B, m + Q)
         sure = self.must & taken
         if softness == 0:
             p = ((gain > 0) | sure).to(gain)
@@ -314,7 +329,8 @@ class Shard:
         value = torch.where(sure, gain, soft).sum()
         turn = torch.where(sure, 0.0, p * (1 - p) / width)
         rates = surface.rates.along(flip.change)
-        hessian = draws.T @ (turn[:, None] * draws) + self._bend(p, flip.change, rates.squared, weighed)
+        hessian = draws.T @ (turn[:, None] * draws)
+        hessian[self.budgets, self.budgets] += self._bend(p, flip.change, rates.squared, weighed)
         return DualPart(float(value), -(p @ draws).cpu().numpy(), hessian.cpu().numpy())
 
     def _onto_planes(self, surface: Surface) -> HalfspaceFlip:
@@ -349,10 +365,10 @@ class Shard:
 
     def gains(self, prices: Floats) -> Floats:
         """(B,): v_j - C_j at these prices, with all known flips; -inf without one"""
-        return self.problem.worth[self.rows] - self.costs(prices)
+        return self._worth_at(prices).cpu().numpy() - self.costs(prices[self.budgets])
 
     def costs(self, prices: Floats) -> Floats:
-        """(B,): C_j at these prices, with all known flips; inf without one
+        """(B,): C_j at these prices of the budgets, with all known flips; inf without one
 
         Free features cost nothing here. (Searches give them a tiny price, so that changes stay finite.)
         """
@@ -366,8 +382,8 @@ class Shard:
         return float(np.where(must, gain, np.maximum(gain, 0.0)).sum())
 
     def relative_costs(self, prices: Floats) -> Floats:
-        """C_j / v_j of the samples with a flip and a positive worth"""
-        costs, worth = self.costs(prices), self.problem.worth[self.rows]
+        """C_j / v_j of the samples with a flip and a positive worth, without quotas"""
+        costs, worth = self.costs(prices[self.budgets]), self.problem.worth[self.rows]
         some = np.isfinite(costs) & (worth > 0)
         return costs[some] / worth[some]
 
@@ -380,14 +396,15 @@ class Shard:
         lower = torch.full_like(self.worth, torch.inf)
         lower[at] = linear.lower_bounds(surface, self.forms, at)
         # Searches give a feature with price 0 a tiny one instead: subtract the cost that this adds.
-        free, rates = FeaturePrices.of(self.weights, prices).free, (surface.rates.up, surface.rates.down)
+        free = FeaturePrices.of(self.weights, prices[self.budgets]).free
+        rates = surface.rates
         furthest = [
             torch.where(self._tensor(one), rate.squared * end**2, 0.0)
-            for one, rate, end in zip(free, rates, (surface.high, surface.low), strict=True)
+            for one, rate, end in zip(free, (rates.up, rates.down), (surface.high, surface.low), strict=True)
         ]
         saved = torch.maximum(*furthest).sum(dim=1)
         lower = torch.where(torch.isinf(lower), lower, (lower - saved).clamp_min(0.0))
-        gain = self.worth - lower * (1 - 1e-12) - self._flat_cost(prices)
+        gain = self._worth_at(prices) - lower * (1 - 1e-12) - self._flat_cost(prices)
         gain = torch.where(self.must & torch.isfinite(gain), gain, gain.clamp_min(0.0))
         return np.asarray(gain.cpu().numpy())
 
@@ -405,20 +422,21 @@ class Shard:
         return np.asarray(self.rows[(self.surface.broken & ~self.found).cpu().numpy()])
 
     def offered(
-        self, prices: Floats, band: float, most: float, latest: int = SHARD.latest, dearest: float = np.inf
+        self, prices: Floats, band: float, most: float, latest: int = SHARD.latest, dearest: float | None = np.inf
     ) -> FlipSet:
         """Candidates at these prices: each sample's cheapest flip; its cheapest at bent prices, whose total draw is
         what the market cleared; and alternatives from the first and the latest searches.
 
         Alternatives are kept for samples whose net gain lies in [-band, most] x worth. They cost at most band x worth
-        more than the cheapest flip. Samples whose net gain is below -dearest x worth offer nothing.
+        more than the cheapest flip. Samples whose net gain is below -dearest x worth offer nothing. If `dearest` is
+        None, all offer something, also those that are worth nothing.
         """
         costs = self._costs(self._at(prices, softness=0.0))
         best = self._cheapest(costs)
         slack = band * self.worth
-        gain = self.worth - self._charged(best.cost, prices)
+        gain = self._worth_at(prices) - self._charged(best.cost, prices)
         near = (gain >= -slack) & (gain <= most * self.worth)
-        offered = best.found & (self.must | (gain >= -dearest * self.worth))
+        offered = best.found if dearest is None else best.found & (self.must | (gain >= -dearest * self.worth))
         rows, changes = [self.rows[offered.cpu().numpy()]], [best.change[offered]]
         if self.has_kinks:
             bent = self._best(self._at(prices)).change
@@ -450,8 +468,9 @@ class Shard:
         Flips are searched at bent prices too, so that their total draw is what the market cleared. At straight prices
         all samples would move only the cheapest feature.
         """
-        plain = FeaturePrices.of(self.weights, prices).floored(self.problem.spread)
-        return self.surface.repriced(plain.bent(FeaturePrices.of(self.bent, prices), SHARD.bend * softness))
+        own = prices[self.budgets]
+        plain = FeaturePrices.of(self.weights, own).floored(self.problem.spread)
+        return self.surface.repriced(plain.bent(FeaturePrices.of(self.bent, own), SHARD.bend * softness))
 
     def _cost(self, surface: Surface) -> torch.Tensor:
         return surface.rates.cost(self.change)
@@ -484,26 +503,26 @@ class Shard:
         return best
 
     def _competitive(self, price: torch.Tensor, prices: Floats, reach: float) -> torch.Tensor:
-        affordable = self._charged(price, prices) <= reach * self.worth
+        affordable = self._charged(price, prices) <= reach * self._worth_at(prices)
         return torch.nonzero(self.found & (self.must | affordable)).flatten()
 
     def _contested(self, price: torch.Tensor, prices: Floats) -> torch.Tensor:
         """Samples for which a cheaper flip may matter: those whose flip is neither very cheap nor much dearer than
         their worth."""
-        charged = self._charged(price, prices)
+        charged, worth = self._charged(price, prices), self._worth_at(prices)
         dear = SHARD.dear_later if self.followed > 1 else SHARD.dear
-        some = (charged >= SHARD.cheap * self.worth) & (charged <= dear * self.worth)
+        some = (charged >= SHARD.cheap * worth) & (charged <= dear * worth)
         return torch.nonzero(self.found & (self.must | some)).flatten()
 
     def _charged(self, price: torch.Tensor, prices: Floats) -> torch.Tensor:
         """Cost of flips with this price, count budgets included. If all features are free, the price is only the tiny
         one of searches, and is not charged."""
-        is_free = self._tensor(FeaturePrices.of(self.weights, prices).all_free)
+        is_free = self._tensor(FeaturePrices.of(self.weights, prices[self.budgets]).all_free)
         return torch.where(is_free & torch.isfinite(price), 0.0, price) + self._flat_cost(prices)
 
     def _flat_cost(self, prices: Floats) -> torch.Tensor:
         """(), or (B,): what a picked sample pays whatever its change, such as for its place in a count budget"""
-        return self._tensor(self.flats @ prices)
+        return self._tensor(self.flats @ prices[self.budgets])
 
     def _tensor(self, values: Any) -> torch.Tensor:
         return torch.as_tensor(values, device=self.worth.device)

@@ -2,7 +2,11 @@
 
     OPT <= D(lambda) = sum_r lambda_r B_r + sum_j max(0, v_j - C_j(lambda))        for every lambda >= 0
 
-C_j(lambda) is the cost of the cheapest flip of sample j at these prices. Each round searches flips at the present
+C_j(lambda) is the cost of the cheapest flip of sample j at these prices. Quotas have prices mu >= 0 too:
+
+    OPT <= D(lambda, mu) = sum_r lambda_r B_r + sum_q mu_q b_q + sum_j max(0, v_j - mu . c_j - C_j(lambda))
+
+so that the price of a quota acts like another worth. Each round searches flips at the present
 prices, approximates each surface by its tangent plane, minimises the D that the planes predict, and moves there.
 """
 
@@ -29,7 +33,7 @@ from maxflip.solvers.base import Proposal, Run
 from maxflip.solvers.prices import menu
 from maxflip.solvers.prices.column_generation import ColumnGeneration
 from maxflip.solvers.prices.levers import LeverSearch
-from maxflip.solvers.prices.market import Market, Tried, per_budget, prices_of_nearest, traded
+from maxflip.solvers.prices.market import Market, Tried, first_prices, per_budget, prices_of_nearest, traded
 from maxflip.solvers.prices.settings import COLUMNS, MENU, STAGES
 from maxflip.solvers.prices.shard import FlipSet, Shard, has_kinks
 
@@ -53,25 +57,26 @@ class Trade:
         if not len(problem.actionable) or not len(rows) or nobody:
             return _nothing_to_trade(problem, rows)
         sold = traded(problem)
-        start = per_budget(problem)
+        start = first_prices(problem, per_budget(problem))
+        some_price = bool(sold.any()) or len(problem.quotas) > 0
         earlier = _earlier_prices(problem, run, sold)
         if earlier is not None:
-            start = earlier
+            start = first_prices(problem, earlier)
         exact = linear.applies(problem.linear, problem.goal)
         known = earlier is not None
         more: list[FlipSet] = []
         if earlier is not None and run.pool is not None and _is_near(problem, run, rows, run.pool):
             market, flips = self._reopened(problem, run, rows, run.pool, start)
             generation = ColumnGeneration(market, added=[flips])
-            if market.traded.any() and market.is_open:
+            if some_price and market.is_open:
                 self._renew(market, generation)
         else:
             spent = 0.0
-            jumping = bool(sold.any()) and _jumps(problem, exact=exact) and len(rows) > COLUMNS.few
+            jumping = some_price and _jumps(problem, exact=exact) and len(rows) > COLUMNS.few
             if jumping:
                 tried = self._tried_on_some(problem, run, rows, start, scaled=not known)
                 start, known = tried.prices[0], True
-            elif sold.any() and not exact and len(rows) > (STAGES.many_kinked if has_kinks(problem) else STAGES.many):
+            elif some_price and not exact and len(rows) > (STAGES.many_kinked if has_kinks(problem) else STAGES.many):
                 start, spent = self._prices_of_some(problem, run, rows, start, scaled=not known)
                 known = True
             market = self._opened(problem, run, rows, start, scaled=not known, spent=spent)
@@ -82,7 +87,7 @@ class Trade:
                 generation.fill(STAGES.fills)
             else:
                 self._search(market, generation, exact=exact)
-                if sold.any() and _jumps(problem, exact=exact) and generation.gap >= market.least_worth:
+                if some_price and _jumps(problem, exact=exact) and generation.gap >= market.least_worth:
                     self._cut(market, generation)
             if problem.menu.levers is not None:
                 self._pull_levers(market, generation, rows)
@@ -100,7 +105,8 @@ class Trade:
             known=found,
             unreachable=market.rows_unreachable(),
             unusable=np.concatenate([rows[:0], *market.held.ask(lambda shard: shard.rows_unusable())]),
-            prices=dict(zip(problem.ledger.names, prices.tolist(), strict=True)),
+            prices=dict(zip(problem.ledger.names, prices[market.budgets].tolist(), strict=True)),
+            quota_prices=prices[market.budgets.stop :],
             price_ranges=market.ranges(),
             bound=most if ceiling.proved else None,
             estimate=most if not ceiling.proved and len(found) else None,  # without a flip nothing is known
@@ -113,7 +119,7 @@ class Trade:
 
     def _search(self, market: Market, generation: ColumnGeneration, *, exact: bool) -> None:
         """Search flips and prices without an earlier plan."""
-        if not market.traded.any():
+        if not market.priced.any():
             return
         market.equilibrate(self.options.rounds)
         if market.is_capped:
