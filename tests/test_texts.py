@@ -18,7 +18,7 @@ import torch
 from typer.testing import CliRunner
 
 import maxflip_verify
-from maxflip import Budget, Cohort, InputError, Plan, Problem, ProblemError, TorchClassifier, solve
+from maxflip import Budget, Cohort, InputError, Plan, Problem, ProblemError, Quota, TorchClassifier, solve
 from maxflip.cli.main import app
 from maxflip.io.job.read import read_job
 from maxflip_verify import inputs
@@ -222,13 +222,16 @@ def test_a_job_takes_texts_and_its_plan_is_audited(tmp_path: Path, file: str) ->
 
 def test_a_saved_plan_has_its_codes_as_numbers(tmp_path: Path) -> None:
     cohort = Cohort.table(FRAMES["pandas"], id="id", one_hot=ONE_HOT)
-    problem = asked(cohort, budgets={"plan": 30.0, "bmi": Budget(4.0, only=("plan", "basic"))})
+    problem = asked(
+        cohort, budgets={"plan": 30.0, "bmi": Budget(4.0, only=("plan", "basic"))},
+        quotas=[Quota(("plan", "basic"), at_least=2), Quota(("site", 1), at_least=2)],
+    )  # fmt: skip
     plan = solve(problem)
     (tmp_path / "model.pt2").write_bytes(export(net(), torch.zeros(2, 7, dtype=torch.float64)))
     plan.save(tmp_path / "plan", problem=problem, model=tmp_path / "model.pt2")
     names = pq.read_schema(tmp_path / "plan" / "cohort.parquet").names
     assert set(FEATURES) < set(names)
-    assert "plan" not in names  # beside the code, texts would contradict it
+    assert not {"plan", "site"} & set(names)  # beside the code, texts would contradict it
     assert maxflip_verify.audit(tmp_path / "plan").passed
     assert same(solve(problem_of(tmp_path / "plan" / "job.toml")), plan)
 

@@ -115,8 +115,8 @@ def save_asked(
         )
     check_target(target, overwrite=overwrite)
     with staged(target, overwrite=overwrite) as stage:
-        files, budgets = write_job(problem, plan, file, stage)
-        write_plan(replace(plan, budgets=budgets), stage, _origins(files), insight, people, pool=pool)
+        files, as_in_job = write_job(problem, plan, file, stage)
+        write_plan(as_in_job, stage, _origins(files), insight, people, pool=pool)
         _audited(stage)
 
 

@@ -71,13 +71,18 @@ class CohortFiles:
             self.steps["steps_column"] = self.cohort.add("may_change", may_change, pa.bool_(), beside)
 
     def add_groups(self, problem: Problem) -> None:
-        """Add the columns of the groups of quotas, but for those that are there already."""
+        """Add the columns of the groups of quotas, but for those that are there already. The texts of a category get
+        another name: beside its code, a column of the category's name would be a contradiction."""
         for name in problem.quotas.columns:
             cells = self.people.column(name)
             if cells is not None and name not in self.samples.arrays:
                 is_text = any(isinstance(cell, str) for cell in cells)
-                self.samples.arrays[name] = pa.array(cells, pa.string() if is_text else pa.float64())
-                self.groups[name, str if is_text else float] = name
+                kind = pa.string() if is_text else pa.float64()
+                if name in problem.menu.one_hot:
+                    called = self.samples.add(name, cells, kind, problem.quotas.columns)
+                else:
+                    called, self.samples.arrays[name] = name, pa.array(cells, kind)
+                self.groups[name, str if is_text else float] = called
 
     @property
     def has_static(self) -> bool:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,8 @@ from maxflip.io.cohort.write import CohortFiles
 from maxflip.io.job.named import named
 from maxflip.io.own_columns import budget_table
 from maxflip.models import SklearnClassifier, TorchClassifier
+from maxflip.plan.kept import KeptQuota
 from maxflip.plan.plan import Plan
-from maxflip.problem.budgets import Budget
 from maxflip.problem.must_hold import as_table
 from maxflip.problem.own import Part
 from maxflip.problem.problem import Problem
@@ -29,9 +30,9 @@ from maxflip.problem.problem import Problem
 _DIRECTIONS = {1: "up", -1: "down"}
 
 
-def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> tuple[dict[str, Path], dict[str, Budget]]:
-    """Write job.toml and the cohort's files into the folder; return the paths of the plan's inputs, and the budgets as
-    the job has them."""
+def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> tuple[dict[str, Path], Plan]:
+    """Write job.toml and the cohort's files into the folder; return the paths of the plan's inputs, and the plan with
+    budgets and quotas as the job has them."""
     if not isinstance(problem.classifier, TorchClassifier):
         raise InputError(
             "model: a job cannot have an Ensemble or a Tempered classifier. Save the plan without `model`."
@@ -39,6 +40,7 @@ def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> tuple[
     files = CohortFiles(problem)
     menu = problem.menu
     files.add_groups(problem)
+    quotas = tuple(_kept(kept, files) for kept in plan.quotas)
     budgets = named({name: menu.without_actions(name, b) for name, b in problem.budgets.items()}, files)
     goal, limits = _goal(problem, files), _limits(problem, files)
     tables: dict[str, dict[str, Any]] = {
@@ -59,7 +61,7 @@ def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> tuple[
         tables[f"limits.{_key(name)}"] = limit
     tables |= _menu(problem)
     headed = [(f"[{name}]", table) for name, table in tables.items()]
-    headed += [("[[quotas]]", quota.as_table()) for quota in problem.quotas.asked]
+    headed += [("[[quotas]]", kept.quota.as_table()) for kept in quotas]
     text = f"# Written by maxflip from Python.\n{_unsaid(plan)}format = 1\n"
     for head, table in headed:
         text += f"\n{head}\n" + "".join(f"{_key(key)} = {_toml(value)}\n" for key, value in table.items())
@@ -69,7 +71,18 @@ def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> tuple[
     if files.has_static:
         found["static"] = folder / "static.parquet"
         put_bytes(found["static"], files.samples.parquet())
-    return found, {name: menu.with_actions(name, b) for name, b in budgets.items()}
+    whole = {name: menu.with_actions(name, b) for name, b in budgets.items()}
+    return found, replace(plan, budgets=whole, quotas=quotas)
+
+
+def _kept(kept: KeptQuota, files: CohortFiles) -> KeptQuota:
+    """With the name that the files give the column of its group."""
+    group = kept.quota.group
+    if not isinstance(group, tuple):
+        return kept
+    column, value = group
+    called = {name: own for (name, _), own in files.groups.items()}
+    return replace(kept, quota=replace(kept.quota, group=(called.get(str(column), str(column)), value)))
 
 
 def _menu(problem: Problem) -> dict[str, dict[str, Any]]:
