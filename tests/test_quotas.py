@@ -301,6 +301,17 @@ def test_at_most_so_many_of_everybody_is_a_count_budget(seed: int) -> None:
     assert by_quota.bound == pytest.approx(by_budget.bound, rel=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(20 if LONG else 3))
+def test_exactly_half_and_half(seed: int) -> None:
+    """Two rows that are each other's opposite: only the difference of their prices counts."""
+    x = np.random.default_rng(seed).normal(size=(60, 2)) - 0.3
+    half = [Quota([str(j) for j in range(0, 60, 3)], at_least=0.5, at_most=0.5)]
+    plan = solve(linear_problem([1.0, 1.0], x, {"x0": 3.0, "x1": 4.0}, quotas=half))
+    assert 2 * plan.quotas[0].count == plan.count > 0
+    assert plan.bound is not None
+    assert plan.bound - plan.worth <= 2
+
+
 def test_quotas_go_with_include_exclude_counts_and_thrift() -> None:
     rng = np.random.default_rng(3)
     x = rng.normal(size=(60, 2)) - 0.5
