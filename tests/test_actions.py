@@ -214,6 +214,20 @@ def test_trees_serve_with_actions_and_the_plan_is_proved() -> None:
     assert again.count >= plan.count
 
 
+def test_the_bound_of_a_warm_start_counts_levers() -> None:
+    x = np.random.default_rng(2).normal(size=(30, 3))
+    problem = Problem(
+        classifier=TorchClassifier(linear_net([1.0, 1.0, 2.0], -2.0), output="logits"), cohort=x, target=1, margin=0.1,
+        budgets={"x0": 4.0, "hours": 6.0}, actions=[Action("coaching", {"x1": 1.5}, {"hours": 1.0})],
+    )  # fmt: skip
+    cold = solve(problem.changed(budgets={"x0": 6.0, "hours": 9.0}))
+    warm = resolve(problem, solve(problem), budgets={"x0": 6.0, "hours": 9.0})
+    assert warm.bound is not None
+    assert cold.bound is not None
+    assert warm.bound >= max(warm.worth, cold.worth)
+    assert cold.bound >= max(warm.worth, cold.worth)
+
+
 def test_free_changes_of_a_black_box_are_refused() -> None:
     model = BlackBoxClassifier(lambda rows: np.stack([1 - rows[:, 0], rows[:, 0]], axis=1))
     with pytest.raises(ProblemError, match="no gradients, so 'x1' cannot change by any amount"):

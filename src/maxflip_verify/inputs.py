@@ -14,7 +14,7 @@ from maxflip_verify.exact import Floats
 from maxflip_verify.forms import FORMS, misfits
 from maxflip_verify.levers import Formula, Levers, check_menu, read_levers, uses_of
 from maxflip_verify.networks import Network
-from maxflip_verify.tables import Source, read_table
+from maxflip_verify.tables import Source, read_table, with_codes
 from maxflip_wall import Broken, Loaded, Unreadable, reading
 
 Columns = dict[str, NDArray[Any]]
@@ -238,7 +238,8 @@ def read_case(job: dict[str, Any], data: dict[str, bytes], names: dict[str, str]
     named += [one["who"]["column"] for one in job.get("actions", {}).values() if "column" in one.get("who", {})]
     named += [quota["column"] for quota in job.get("quotas", []) if "column" in quota]
     of_steps = [asked[column] for column in ("time", "steps_column") if column in asked]
-    rows = Source(name, read_table(data["cohort"], name, (key, *features, *named, *of_steps)))
+    table = read_table(data["cohort"], name, (key, *features, *named, *of_steps, *job.get("one_hot", {})))
+    rows = Source(name, table if is_long else with_codes(table, name, job.get("one_hot", {}), key))
     texts = rows.texts(key)
     start = np.column_stack([rows.numbers(feature, gaps=is_long) for feature in features])
     time = rows.numbers(asked["time"]) if is_long else np.zeros(len(texts))

@@ -11,6 +11,8 @@ from pyarrow import csv, parquet
 from maxflip_verify.exact import Floats
 from maxflip_wall import Unreadable, reading
 
+TEXTUAL = {"string", "large_string", "string_view", "bool"}  # types of columns that name a value of a category
+
 
 def read_table(data: bytes, name: str, texts: tuple[str, ...] = ()) -> pa.Table:
     """A Parquet or CSV file; in a CSV, the columns `texts` are read as text."""
@@ -40,6 +42,31 @@ def numbers(cells: pa.ChunkedArray) -> Floats:
         if (digits := str(cell).lstrip("+-0")).isdigit() and int(digits) != abs(value):
             raise Unreadable(f"{cell} is not exactly representable in float64")
     return values
+
+
+def with_codes(table: pa.Table, name: str, one_hot: dict[str, list[str]], key: str) -> pa.Table:
+    """The table with the columns of one-hot codes, 1 and 0, where it has the category as a column of texts instead.
+
+    "plan_pro" stands for the text "pro" of the category "plan", and so does "pro".   key: the column of ids
+    """
+    held = set(table.column_names) - {key}
+    for category, codes in one_hot.items():
+        if category not in held:
+            continue
+        with reading(f"{name}: column {category!r}"):
+            if table.column_names.count(category) != 1 or held & set(codes):
+                raise Unreadable(f"wanted once, and none of {sorted(held & set(codes))!r:.300} beside it")
+            cells = table[category].combine_chunks()
+            cells = cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
+            if not (pa.types.is_integer(cells.type) or str(cells.type) in TEXTUAL):
+                raise Unreadable(f"has the type {cells.type}; wanted texts, whole numbers or true and false")
+            words = cells.cast("string").to_pylist()
+            values = [code[len(category) + 1 :] if code.startswith(f"{category}_") else code for code in codes]
+            if len(set(values)) < len(values) or not set(words) <= set(values):
+                raise Unreadable(f"holds {sorted(map(str, set(words)))!r:.300}; wanted one of {values!r:.300} each")
+            for code, value in zip(codes, values, strict=True):
+                table = table.append_column(code, pa.array([float(word == value) for word in words]))
+    return table
 
 
 @dataclass(frozen=True)

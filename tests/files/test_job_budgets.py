@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from maxflip import InputError, Plan, ProblemError, TorchClassifier, Ways, solve
+from maxflip import InputError, Nearest, Plan, ProblemError, TorchClassifier, Ways, solve
 from maxflip._util.events import silent
 from maxflip.cli.run_job import run_job
 from maxflip.io.job.read import read_job
@@ -119,12 +119,12 @@ def test_columns_of_sequences_come_from_the_static_file(tmp_path: Path) -> None:
     assert hours.fee == Own(np.array([beside["age"][k] for k in place], dtype=float))
     assert hours.weights["bp"] == Own(np.array([beside["value"][k] for k in place], dtype=float))
     assert bp.only == Part(("wish", "stable"), np.array([beside["wish"][k] == "stable" for k in place]))
-    plan = solve(problem)
+    plan = solve(problem, Nearest())
     assert plan.count > 0
     run_job(path, tmp_path / "plan", overwrite=False, watch=silent)
     saved = Plan.load(tmp_path / "plan")
     assert saved.spend == plan.spend
     assert saved.budgets == plan.budgets
     wrong = (('static = "static.parquet"\nstatic_features = ["age"]\n', ""), changes[1])
-    with pytest.raises(InputError, match=r"budgets\.bp: of sequences, what there is one of per id stands in a file"):
+    with pytest.raises(InputError, match=r"budgets\.bp: for sequences, a column with one value per id must be in"):
         read_job(write_stays(tmp_path, edited(*wrong)))

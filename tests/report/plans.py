@@ -189,7 +189,7 @@ def make(changes: Any = ((-3.3, 0.0), (-1.1, 12.0)), *, others: dict[Fate, int] 
     )
     if "spend" in given:
         return plan
-    spend = dict(zip(budgets, plan.ledger.spent(change).tolist(), strict=True))
+    spend = dict(zip(budgets, plan.ledger.spent(change, rows=plan.selected).tolist(), strict=True))
     return dataclasses.replace(plan, spend=spend)
 
 

@@ -19,10 +19,13 @@ from maxflip.plan.bracket import Ceiling
 from maxflip.plan.holds import Holds, Judged
 from maxflip.plan.plan import Fate, Plan, Status
 from maxflip.plan.used import SolverUsed
-from maxflip.problem.budgets import Budget
+from maxflip.problem.budgets import Budget, Ways
+from maxflip.problem.own import Own, Part
 from maxflip.problem.question import Question
 from maxflip.report import render
 from maxflip.report.answer import headline
+from maxflip.report.budgets import budgets as budgets_of
+from maxflip.report.people import people
 from maxflip.study.insight import QUANTILES, Insight, People, Plausibility
 from tests.report.plans import ATTRIBUTES, HOSTILE, TAGS, Page, following, make, read
 
@@ -354,6 +357,58 @@ def test_a_budget_does_not_hold_back_a_plan_that_uses_up_its_places() -> None:
     text = read(make(budgets=budgets, prices={"bp": 0.091, "people": 1.0}))
     assert "The limiting budget is people. More of bp alone would not help." in text
     assert "(36.0%)nothing more" in text
+
+
+def test_what_differs_between_people_is_in_words() -> None:
+    """Fees, weights of each one's own, both ways, and whose changes a budget pays for."""
+    own, inside = Own(np.arange(5.0) + 1, "hours"), np.array([True, False, True, True, False])
+    budgets = {
+        "visits": Budget(
+            90.0, {"bmi": own, "bp": Ways(2.0, 0.5)}, "absolute", fee=2.5, only=Part(("site", "Oslo"), inside)
+        ),
+        "fees": Budget(9.0, None, "count", fee=own),
+        "places": Budget(4.0, None, "count", only=Part(frozenset(["P-0", "P-3"]), inside)),
+        "bmi": Budget(50.0, {"bmi": 1.0}, fee=0.1),
+    }
+    found = {row.name.striptags(): row for row in budgets_of(make(budgets=budgets)).rows}
+    words = {name: str(row.pays_for.striptags()) for name, row in found.items()}
+    assert words["visits"] == (
+        "changes: each one's own per kg/m² of bmi, 2 up and 0.5 down per mmHg of bp; and 2.5 for each person picked; "
+        "only of site = 'Oslo'"
+    )
+    assert words["fees"] == "a fee of each one's own for each person picked"
+    assert words["places"] == "each person picked; only of 2 people named by id"
+    assert words["bmi"] == "squared changes of this feature; and 0.1 for each person picked"
+    assert [str(row.unit.striptags()) for row in found.values()] == [
+        "",
+        "",
+        "people",
+        "",
+    ]  # fees have no unit of a feature
+    assert [row.spent for row in found.values()] == ["5.8", "3", "1", "12.3"]
+
+
+def test_a_person_pays_the_fee_and_their_own_weight() -> None:
+    """P-0 changes bmi by -3.3 at the weight 1, and P-1 by -1.1 at 2, beside fees of 5 and 1."""
+    budget = Budget(
+        20.0, {"bmi": Own(np.array([1.0, 2.0, 1.0, 1.0, 1.0]))}, "absolute", fee=Own(np.array([5.0, 1.0, 0, 0, 0]))
+    )
+    plan = make([[-3.3, 0.0], [-1.1, 0.0]], budgets={"hours": budget})
+    shown = people(plan, "full")
+    assert shown is not None
+    assert [row.cost for row in shown.rows] == ["41.5%", "16.0%"]
+
+
+def test_what_few_people_pay_is_hidden() -> None:
+    """Of two people picked, one draws on the budget of a site; a count of people tells nothing of anybody."""
+    inside = Part(("site", "Oslo"), np.array([True, False, False, False, False]))
+    budgets = {
+        "site": Budget(9.0, {"bmi": 1.0}, only=inside),
+        "fees": Budget(9.0, None, "count", fee=2.0, only=inside),
+        "places": Budget(4.0, None, "count", only=inside),
+    }
+    assert [row.is_hidden for row in budgets_of(make(budgets=budgets), fewest=2).rows] == [True, True, False]
+    assert not any(row.is_hidden for row in budgets_of(make(budgets=budgets)).rows)
 
 
 def test_features_of_one_unit_share_it_in_their_budget() -> None:

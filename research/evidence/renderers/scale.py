@@ -51,6 +51,28 @@ def choose(results: Results) -> str:
     return made_line(results.made("choose")) + "\n\n" + table(head, lines)
 
 
+@text("actions.menu")
+def actions(results: Results) -> str:
+    lines = [
+        [
+            f"{row['samples']:,}",
+            f"{row['actions']:,}",
+            f"{row['combinations']:,}",
+            f"{row['asked'] / row['samples']:.0f}",
+            f"{row['count']:,}",
+            f"{row['bound']:,.0f}",
+            f"{row['unreachable']:,}",
+            f"{row['seconds']:.0f}",
+            f"{row['processor_seconds']:.0f}",
+            f"{row['peak_gib']:.2f} GiB",
+        ]
+        for row in results.rows("actions")
+    ]
+    head = ["people", "actions", "combinations", "asked per person", "moved", "proved bound", "unreachable"]
+    head += ["seconds", "processor seconds", "peak memory"]
+    return made_line(results.made("actions")) + "\n\n" + table(head, lines)
+
+
 @text("networks.speed")
 def networks(results: Results) -> str:
     """Two sizes side by side, ours alone."""

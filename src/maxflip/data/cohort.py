@@ -6,9 +6,8 @@ import math
 import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -23,8 +22,9 @@ from maxflip.data.layout_of_levers import LeverLayout
 from maxflip.data.layout_of_sequences import SequenceLayout
 from maxflip.data.layout_of_tables import TableLayout
 from maxflip.data.levers import Levers
+from maxflip.data.one_hot import Codes, code_faults, coded, held_as_texts, held_faults, read_codes, with_codes
 from maxflip.data.sequences import Ragged, column_names, read_sequences
-from maxflip.data.tables import Column, columns_of
+from maxflip.data.tables import Column, columns_of, is_listing
 from maxflip.errors import InputError
 
 Text = NDArray[np.object_]  # of str
@@ -53,6 +53,7 @@ class Cohort(Frozen):
     ignored: tuple[str, ...]  # columns of the source that are not features
     source: str  # its name in messages: a file name, or "cohort"
     others: Mapping[str, Any] = field(default_factory=lambda: FrozenMap({}), repr=False)  # cells of columns beside them
+    one_hot: Codes = field(default_factory=lambda: FrozenMap({}))  # as it was made with
 
     @classmethod
     def table(
@@ -64,6 +65,7 @@ class Cohort(Frozen):
         ids: Sequence[object] | None = None,
         units: Mapping[str, str] | None = None,
         source: str = "cohort",
+        one_hot: Mapping[str, Sequence[str]] | None = None,
     ) -> Cohort:
         """One row of finite numbers per sample. Every fault of the data is listed in one InputError.
 
@@ -75,42 +77,24 @@ class Cohort(Frozen):
             numbers.
             units: {feature: unit}, for reports.
             source: what messages call it.
-        """
-        faults = _argument_faults(features, id, ids, units, source)
-        if faults:
-            raise InputError(faults)
-        features = None if features is None else [str(n) for n in features]
-        columns, index = columns_of(data, features, source)
-        is_read = columns is data  # from a file, whose reader keeps what is beside the features
-        names = [c.name for c in columns]
-        faults = name_faults(names, features, id, source)
-        if faults:
-            raise InputError(faults)
-        by_name = {c.name: c for c in columns}
-        wanted = list(features) if features is not None else [n for n in names if n != id]
-        if not wanted:
-            raise InputError(f"{source}: has no feature columns. Name at least one in `features`.")
-        if len(columns[0].cells) == 0:
-            raise InputError(f"{source}: cohort has 0 rows. It needs at least one.")
+            one_hot: {category: [features]}, of which one is 1 and the others are 0; made from a frame's column of texts
+            that is called like the category, such as 1 in plan_pro for "pro" in plan.
 
-        raw_ids = by_name[id].cells if id is not None else ids if ids is not None else index
-        texts, faults = read_ids(raw_ids, len(columns[0].cells), id or "id", source)
-        values, cell_faults = read_values([by_name[n] for n in wanted], texts, source)
-        faults += cell_faults
-        unknown = [n for n in units or {} if n not in wanted]
-        faults += [f"units.{n}: {source} has no feature of that name.{did_you_mean(n, wanted)}" for n in unknown]
-        if faults:
-            raise InputError(faults)
-        return cls(
-            layout=TableLayout(read_only(values)),
-            features=tuple(wanted),
-            units=FrozenMap(units or {}),
-            given_ids=None if texts is None else read_only(texts),
-            whole_features=tuple(n for n in wanted if by_name[n].is_whole),
-            ignored=tuple(n for n in names if n not in wanted and n != id),
-            source=source,
-            others=FrozenMap({n: by_name[n].cells for n in names if n not in wanted and n != id and not is_read}),
-        )
+        Examples:
+            >>> import pandas as pd
+            >>> frame = pd.DataFrame({"plan": ["basic", "pro"], "age": [61.0, 48.0]})
+            >>> cohort = Cohort.table(frame, one_hot={"plan": ["plan_basic", "plan_pro"]})
+            >>> cohort.features, cohort.values.tolist()
+            (('plan_basic', 'plan_pro', 'age'), [[1.0, 0.0, 61.0], [0.0, 1.0, 48.0]])
+        """
+        codes, code_problems = read_codes(one_hot)
+        if code_problems:
+            raise InputError(code_problems)
+        cohort = table_of(data, codes, features=features, id=id, ids=ids, units=units, source=source)
+        code_problems = code_faults(codes, cohort.features, cohort.values, cohort.where)
+        if code_problems:
+            raise InputError(code_problems)
+        return replace(cohort, one_hot=FrozenMap(codes))
 
     @classmethod
     def sequences(
@@ -279,10 +263,81 @@ class Cohort(Frozen):
         return self.layout.measured(column)
 
 
-def as_cohort(data: Any, features: Sequence[str] | None, units: Mapping[str, str] | None) -> Cohort:
-    """The argument `cohort` of Problem, as a Cohort."""
+def table_of(
+    data: Any,
+    codes: Codes,
+    *,
+    features: Sequence[str] | None = None,
+    id: str | None = None,  # noqa: A002  the column's name in every file
+    ids: Sequence[object] | None = None,
+    units: Mapping[str, str] | None = None,
+    source: str = "cohort",
+) -> Cohort:
+    """The arguments of `Cohort.table`, with columns made from texts for those codes whose category is a column."""
+    faults = _argument_faults(features, id, ids, units, source)
+    if faults:
+        raise InputError(faults)
+    features = None if features is None else [str(n) for n in features]
+    columns, index = columns_of(data, features, source)
+    is_read = columns is data  # from a file, whose reader keeps what is beside the features
+    names = [c.name for c in columns]
+    held = held_as_texts(codes, names, id)
+    faults = column_faults(names, held, features, id, source)
+    if faults:
+        raise InputError(faults)
+    wanted = list(features) if features is not None else [n for n in with_codes(names, held) if n != id]
+    if not wanted:
+        raise InputError(f"{source}: has no feature columns. Name at least one in `features`.")
+    if len(columns[0].cells) == 0:
+        raise InputError(f"{source}: cohort has 0 rows. It needs at least one.")
+
+    by_name = {c.name: c for c in columns}
+    raw_ids = by_name[id].cells if id is not None else ids if ids is not None else index
+    texts, faults = read_ids(raw_ids, len(columns[0].cells), id or "id", source)
+    for category, own in held.items():
+        made, wrong = coded(by_name[category], own, partial(whose, texts), source)
+        by_name |= made
+        faults += wrong
+    values, cell_faults = read_values([by_name[n] for n in wanted], texts, source)
+    faults += cell_faults
+    unknown = [n for n in units or {} if n not in wanted]
+    faults += [f"units.{n}: {source} has no feature of that name.{did_you_mean(n, wanted)}" for n in unknown]
+    if faults:
+        raise InputError(faults)
+    beside = [c.name for c in columns if c.name not in wanted and c.name != id]
+    return Cohort(
+        layout=TableLayout(read_only(values)),
+        features=tuple(wanted),
+        units=FrozenMap(units or {}),
+        given_ids=None if texts is None else read_only(texts),
+        whole_features=tuple(n for n in wanted if by_name[n].is_whole),
+        ignored=tuple(n for n in beside if n not in held),
+        source=source,
+        others=FrozenMap({n: by_name[n].cells for n in beside if not is_read}),
+    )
+
+
+def column_faults(
+    columns: Sequence[str], held: Codes, features: Sequence[str] | None, id_: str | None, source: str
+) -> list[str]:
+    """Faults of a table's column names, where those of `held` are texts from which codes are made."""
+    faults = list(held_faults(held, columns, features, source))
+    if held:
+        faults += name_faults(columns, [*held], None, source)
+    return faults or name_faults(with_codes(columns, held), features, id_, source)
+
+
+def whose(ids: Any, row: int) -> str:
+    """The id of a row in words; nothing if it has none.   ids: (n,) or None"""
+    return f" (id {visible(str(ids[row]))})" if ids is not None and ids[row] is not None else ""
+
+
+def as_cohort(
+    data: Any, features: Sequence[str] | None, units: Mapping[str, str] | None, one_hot: Any = None
+) -> Cohort:
+    """The argument `cohort` of Problem, as a Cohort. The Problem lists the faults of `one_hot` with its own."""
     if not isinstance(data, Cohort):
-        return Cohort.table(data, features=features, units=units)
+        return table_of(data, read_codes(one_hot)[0], features=features, units=units)
     faults = _argument_faults(features, None, None, units, data.source)
     if faults:
         raise InputError(faults)
@@ -294,13 +349,6 @@ def as_cohort(data: Any, features: Sequence[str] | None, units: Mapping[str, str
     if units:
         raise InputError("units: the Cohort carries its own. Give `units` when making the Cohort.")
     return data
-
-
-def is_listing(value: Any) -> bool:
-    """Whether the value is an ordered collection: a list, an array, a Series; not a text, a mapping or a set."""
-    if isinstance(value, (str, bytes, Mapping, AbstractSet)) or getattr(value, "ndim", 1) == 0:
-        return False
-    return isinstance(value, Iterable)
 
 
 def _argument_faults(features: Any, id_: Any, ids: Any, units: Any, source: Any) -> list[str]:
@@ -489,7 +537,8 @@ def read_values(columns: list[Column], ids: Text | None, source: str) -> tuple[F
             row = min(wrong)
             faults.append(
                 f"{source}: column {column.name!r} holds no number at all: row {row + 1}: {wrong[row].says}. "
-                "Leave it out by naming the columns to use as features, or code it as numbers, as the model has it."
+                "Leave it out by naming the columns to use as features, code it as numbers, as the model has it, or "
+                "name the columns of its code in one_hot."
             )
             continue
         bad = np.flatnonzero(~np.isfinite(values[:, i])).tolist()
@@ -498,8 +547,7 @@ def read_values(columns: list[Column], ids: Text | None, source: str) -> tuple[F
         place = f"{source}: column {column.name!r}"
 
         def sentence(j: int, what: str, place: str = place) -> str:
-            who = f" (id {visible(ids[j])})" if ids is not None and ids[j] is not None else ""
-            return f"{place}, row {j + 1}{who}: {what}; features must be finite numbers."
+            return f"{place}, row {j + 1}{whose(ids, j)}: {what}; features must be finite numbers."
 
         faults += grouped({j: wrong.get(j, not_finite(values[j, i])) for j in bad}, sentence, place)
     if cells:

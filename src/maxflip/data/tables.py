@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +19,21 @@ _EXACT_INTEGERS = 2**53
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """Cells as an array or list; `is_whole` for integer and boolean types; `unusable` names a type without numbers."""
+    """Cells as an array or list; `is_whole` for integer and boolean types; `unusable` names a type without numbers.
+
+    is_flag: of booleans, which the cells hold as 1 and 0
+    """
 
     name: str
     cells: Any
     is_whole: bool = False
     unusable: str = ""
+    is_flag: bool = False
+
+    def words(self) -> list[str | None]:
+        """The cells as texts, None where empty: integers as they are written, booleans as true and false."""
+        cells = self.cells.tolist() if isinstance(self.cells, np.ndarray) else self.cells
+        return [_word(bool(c) if self.is_flag and c is not None else c) for c in cells]
 
     def numbers(self) -> tuple[Floats, dict[int, BadCell]]:
         """float64 values, NaN where a cell is no number, and for those rows what the cell was."""
@@ -64,8 +74,21 @@ def _holds(number: int) -> bool:
         return False
 
 
+def _word(cell: Any) -> str | None:
+    if cell is None or _is_missing(cell) or (isinstance(cell, float) and np.isnan(cell)):
+        return None
+    return str(cell).lower() if isinstance(cell, (bool, np.bool_)) else str(cell)
+
+
 def _is_missing(cell: object) -> bool:
     return type(cell).__name__ in ("NAType", "NaTType") or cell == ""
+
+
+def is_listing(value: Any) -> bool:
+    """Whether the value is an ordered collection: a list, an array, a Series; not a text, a mapping or a set."""
+    if isinstance(value, (str, bytes, Mapping, AbstractSet)) or getattr(value, "ndim", 1) == 0:
+        return False
+    return isinstance(value, Iterable)
 
 
 def columns_of(data: Any, names: Sequence[str] | None, source: str) -> tuple[list[Column], Any]:
@@ -128,7 +151,7 @@ def _frame_column(name: str, series: Any) -> Column:
         return Column(name, cells, is_whole=True)
     kind = str(dtype)
     if kind == "Boolean":
-        return Column(name, [c if c is None else int(c) for c in series.to_list()], is_whole=True)
+        return Column(name, [c if c is None else int(c) for c in series.to_list()], is_whole=True, is_flag=True)
     if kind in ("String", "Object", "Unknown") or kind.startswith("Decimal"):
         cells = series.to_list()
         return Column(name, [c if c is None else float(c) for c in cells] if kind.startswith("Decimal") else cells)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -25,7 +25,7 @@ class KeptQuota(Frozen):
     """
 
     quota: Quota
-    members: Rows
+    members: Rows = field(repr=False)
     count: int
     price: float | None = None
     cost: float | None = None

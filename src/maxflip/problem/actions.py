@@ -17,9 +17,10 @@ import numpy as np
 from maxflip._util.faults import Fault, Place, about, wrong
 from maxflip._util.frozen import FrozenMap
 from maxflip._util.messages import did_you_mean, shown
-from maxflip.data.cohort import Cohort, is_listing
+from maxflip.data.cohort import Cohort
 from maxflip.data.expressions import BadExpression, Expression
 from maxflip.data.levers import Effect, Way
+from maxflip.data.tables import is_listing
 from maxflip.problem.own import Part, Weight
 from maxflip.problem.read_own import read_number, read_part
 

@@ -14,8 +14,9 @@ from maxflip._util.faults import BadCell, Fault, Kind, about, grouped, within, w
 from maxflip._util.frozen import FrozenMap
 from maxflip._util.messages import counted, did_you_mean, listed, shown
 from maxflip._util.types import Floats, Rows
-from maxflip.data.cohort import Cohort, in_cohort_order, is_listing, is_number, real_numbers
+from maxflip.data.cohort import Cohort, in_cohort_order, is_number, real_numbers
 from maxflip.data.scale import spread_of
+from maxflip.data.tables import is_listing
 from maxflip.errors import ProblemError
 from maxflip.models import Classifier
 from maxflip.problem.budget_functions import ROWS, STEPS, FunctionCost, probe

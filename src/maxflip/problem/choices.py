@@ -17,8 +17,9 @@ from maxflip._util.faults import Fault, about, wrong
 from maxflip._util.frozen import FrozenMap
 from maxflip._util.messages import did_you_mean, listed, shown
 from maxflip._util.types import Mask
-from maxflip.data.cohort import Cohort, is_listing
+from maxflip.data.cohort import Cohort
 from maxflip.data.levers import Effect
+from maxflip.data.one_hot import code_faults, read_codes, values_of
 
 Distances = Mapping[str, float]  # {value: distance from any other value}; "basic -> pro": from this one alone
 ARROW = " -> "
@@ -74,41 +75,16 @@ class Category:
 
 
 def read_one_hot(one_hot: Any, cohort: Cohort) -> tuple[dict[str, tuple[str, ...]], list[Fault]]:
-    """{category: its features}, each of which is 1 for its value and 0 otherwise."""
-    if one_hot is None:
-        return {}, []
-    if not isinstance(one_hot, Mapping):
-        return {}, [about("one_hot", f"got {shown(one_hot)}; wanted {{category: [features]}}.")]
-    found: dict[str, tuple[str, ...]] = {}
-    faults: list[Fault] = []
-    taken: set[str] = set()
-    for name, columns in one_hot.items():
-        place = ("one_hot", str(name))
-        if not is_listing(columns) or len(list(columns)) < 2 or not all(isinstance(c, str) for c in columns):
-            faults.append(wrong(place, columns, "must be a list of at least two features."))
-            continue
-        unknown = [c for c in columns if c not in cohort.features]
-        faults += [about(place, f"no feature is called {c!r}.{did_you_mean(c, cohort.features)}") for c in unknown]
-        twice = sorted({c for c in columns if list(columns).count(c) > 1 or c in taken})
-        faults += [about(place, f"the feature {c!r} is listed twice. Keep it once.") for c in twice]
-        taken |= set(columns)
-        if name in cohort.features:
-            faults.append(about(place, "a feature has this name too. Name the category otherwise."))
-        if not unknown and not twice:
-            faults += _code_faults(str(name), [cohort.features.index(c) for c in columns], cohort)
-        found[str(name)] = tuple(columns)
-    return ({} if faults else found), faults
-
-
-def _code_faults(name: str, columns: Sequence[int], cohort: Cohort) -> list[Fault]:
-    codes = cohort.values[:, columns]
-    bad = np.flatnonzero(~(((codes == 0) | (codes == 1)).all(axis=1) & (codes.sum(axis=1) == 1)))
-    if not len(bad):
-        return []
-    first = int(bad[0])
-    says = f"{cohort.where(first)} has {codes[first].tolist()}; one of them must be 1 and the others 0"
-    more = f", and so in {len(bad) - 1} more rows" if len(bad) > 1 else ""
-    return [about(("one_hot", name), f"{says}{more}.")]
+    """{category: its features}, each of which is 1 for its value and 0 otherwise; those of the Cohort among them."""
+    known = cohort.one_hot
+    given, faults = read_codes(one_hot if not isinstance(one_hot, Mapping) else {**known, **one_hot})
+    codes: dict[str, tuple[str, ...]] = {**known, **given}
+    for name in known:
+        if codes[name] != known[name]:
+            says = f"the Cohort was made with {listed(known[name])}. Leave it out here, or make the Cohort otherwise."
+            faults.append(about(("one_hot", name), says))
+    faults += code_faults(codes, cohort.features, cohort.values, cohort.where)
+    return ({} if faults else codes), faults
 
 
 def read_choices(
@@ -141,8 +117,8 @@ def _category(
         return None, [wrong(place, given, "must be {value: distance} with at least one value.")]
     if name in one_hot:
         features = one_hot[name]
-        short = tuple(f.removeprefix(f"{name}_") for f in features)
-        return Category(str(name), short, tuple(cohort.features.index(f) for f in features)), []
+        columns = tuple(cohort.features.index(f) for f in features)
+        return Category(str(name), values_of(str(name), features), columns), []
     if name not in cohort.features:
         known = [*cohort.features, *one_hot]
         says = f"no feature and no category of one_hot is called {name!r}.{did_you_mean(name, known)}"

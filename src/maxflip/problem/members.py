@@ -11,7 +11,8 @@ import numpy as np
 from maxflip._util.faults import Fault, Place, about
 from maxflip._util.messages import did_you_mean, shown
 from maxflip._util.types import Mask
-from maxflip.data.cohort import Cohort, is_listing, plain_value
+from maxflip.data.cohort import Cohort, plain_value
+from maxflip.data.tables import is_listing
 
 Group = tuple[str, str | float] | frozenset[str]  # (column, value), or ids
 MOST_NAMED = 12  # values of a column that a message lists

@@ -86,7 +86,8 @@ class Problem(Frozen):
         choices: {category: {value: distance}}: a switch to another value, which draws weight x distance from the
             budgets that use the category; "basic -> pro" as the value: a switch from this one alone. A category is a
             feature that holds numbers as codes, or a name of `one_hot`.
-        one_hot: {category: [features]}, of which one is 1 and the others are 0.
+        one_hot: {category: [features]}, of which one is 1 and the others are 0; made from a column of texts as
+            Cohort.table makes them. None: those of the Cohort.
         must_hold: a list of Uptake(share) and Rounded({feature: step}), at most one of each: flips must also pass when
             changes are carried out like that. None: the full change alone counts.
         derived: {feature: expression}, such as {"pulse_pressure": "systolic - diastolic"}: features that follow from
@@ -159,7 +160,7 @@ class Problem(Frozen):
         derived: Mapping[str, str] | None = None,
     ) -> None:
         check_classifier(classifier)
-        people = as_cohort(cohort, features, units)
+        people = as_cohort(cohort, features, units, one_hot)
         classifier.check_features(people.features)
         following, derived_faults = Derived.read(derived, people.features)
         names = derived.keys() if isinstance(derived, Mapping) else ()

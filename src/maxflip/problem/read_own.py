@@ -10,7 +10,8 @@ import numpy as np
 from maxflip._util.faults import BadCell, Fault, Kind, Place, about, bad_value, grouped, wrong
 from maxflip._util.messages import did_you_mean, shown
 from maxflip._util.types import Floats
-from maxflip.data.cohort import Cohort, in_cohort_order, is_listing, is_number, real_numbers
+from maxflip.data.cohort import Cohort, in_cohort_order, is_number, real_numbers
+from maxflip.data.tables import is_listing
 from maxflip.problem.budgets import Ways
 from maxflip.problem.members import read_group
 from maxflip.problem.own import Own, Part, Weight

@@ -11,7 +11,8 @@ import numpy as np
 from maxflip._util.faults import about
 from maxflip._util.messages import counted, shown
 from maxflip._util.types import Floats, Rows
-from maxflip.data.cohort import Cohort, in_cohort_order, is_listing
+from maxflip.data.cohort import Cohort, in_cohort_order
+from maxflip.data.tables import is_listing
 from maxflip.errors import InputError, ProblemError
 from maxflip.plan.pool import Pool
 from maxflip.plan.used import SolverUsed

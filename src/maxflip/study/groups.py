@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from maxflip._util.messages import counted, did_you_mean, shown
 from maxflip._util.types import Floats
-from maxflip.data.cohort import Cohort, in_cohort_order, is_listing
+from maxflip.data.cohort import Cohort, in_cohort_order
+from maxflip.data.tables import is_listing
 from maxflip.errors import InputError
 from maxflip.plan.plan import Fate, Plan
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from maxflip._util.events import Watch
 from maxflip._util.messages import shown
-from maxflip.data.cohort import is_listing
+from maxflip.data.tables import is_listing
 from maxflip.errors import InputError
 from maxflip.plan.plan import Fate, Plan
 from maxflip.problem.budgets import Budget

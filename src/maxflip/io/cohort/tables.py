@@ -10,6 +10,7 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +23,8 @@ from numpy.typing import NDArray
 
 from maxflip._util.faults import grouped
 from maxflip._util.messages import visible
-from maxflip.data.cohort import Cohort, name_faults
+from maxflip.data.cohort import Cohort, column_faults, whose
+from maxflip.data.one_hot import Codes, coded, held_as_texts, read_codes, with_codes
 from maxflip.data.tables import Column
 from maxflip.errors import InputError, ResourceError
 from maxflip.io.cohort.cells import Cells, Extra
@@ -46,27 +48,34 @@ def read_cohort(
     units: Mapping[str, str] | None = None,
     extra_columns: Sequence[Extra] = (),
     source: str | None = None,
+    one_hot: Mapping[str, Sequence[str]] | None = None,
 ) -> Reading:
     """The columns `id`, `features` and `extra_columns` of a .parquet or .csv file.
+
+    Features of `one_hot` that the file has as a column of texts are made from it. What else is wrong with `one_hot` is
+    left to the Problem, which lists it with its other faults.
 
     `source` is the file's name in messages, by default its path. All other columns become the cohort's `ignored`. All
     faults of the file are in one InputError.
     """
     table = file if isinstance(file, Table) else read_table(file, source=source)
     chosen, used = set(features), {e.column for e in extra_columns}
-    beside = sorted(used - chosen - {id})
-    faults = name_faults(table.names, [*features, *beside], id, table.source)
+    held = held_as_texts(read_codes(one_hot)[0], table.names, id)
+    beside = sorted(used - chosen - {id} - held.keys())
+    faults = column_faults(table.names, held, [*features, *beside], id, table.source)
     if faults:
         raise InputError(faults)
-    cells = table.load([id, *features, *beside])
+    made = {feature for own in held.values() for feature in own}
+    cells = table.load([id, *held, *(name for name in (*features, *beside) if name not in made)])
     ids, faults = id_column(cells[id], table.source)
+    faults += _add_codes(cells, held, ids, table.source)
     arrays: dict[Extra, NDArray[Any]] = {}
     extra_faults: list[str] = []
     for extra in extra_columns:
         arrays[extra], wrong = read_extra(extra, cells[extra.column], ids, table.source)
         extra_faults += wrong
     columns = []
-    for name in table.names:
+    for name in with_codes(table.names, held):
         if name == id:
             columns.append(ids)
         elif name in chosen:
@@ -80,6 +89,17 @@ def read_cohort(
     if faults or extra_faults:
         raise InputError(faults + extra_faults)
     return Reading(cohort, arrays)
+
+
+def _add_codes(cells: dict[str, Cells], held: Codes, ids: Column, source: str) -> list[str]:
+    """Add the columns of codes that are made from texts to the cells; return the faults of the texts."""
+    faults = []
+    for category, own in held.items():
+        texts = Column(category, cells[category].names())
+        columns, wrong = coded(texts, own, partial(whose, ids.cells), source)
+        cells |= {name: Cells(name, pa.chunked_array([column.cells]), False) for name, column in columns.items()}
+        faults += wrong
+    return faults
 
 
 def id_column(cells: Cells, source: str) -> tuple[Column, list[str]]:

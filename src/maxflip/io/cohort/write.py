@@ -21,15 +21,16 @@ from maxflip.problem.problem import Problem
 class _Columns:
     """The columns of a file, with unique names."""
 
-    def __init__(self, features: Sequence[str], values: Floats) -> None:
-        """values (rows, F): NaN becomes an empty cell"""
+    def __init__(self, features: Sequence[str], values: Floats, apart: Collection[str] = ()) -> None:
+        """values (rows, F): NaN becomes an empty cell   apart: names that no column may have"""
+        self.apart = apart
         self.arrays = {
             name: pa.array(values[:, i], pa.float64(), mask=np.isnan(values[:, i])) for i, name in enumerate(features)
         }
 
     def add(self, name: str, cells: Any, kind: pa.DataType, beside: Collection[str] = ()) -> str:
         """Add a column; return its name, made different from those of all columns and of `beside`."""
-        taken = {plain_name(other) for other in (*self.arrays, *beside)}
+        taken = {plain_name(other) for other in (*self.arrays, *self.apart, *beside)}
         while plain_name(name) in taken:
             name += "_"
         self.arrays[name] = pa.array(cells, kind)
@@ -48,7 +49,7 @@ class CohortFiles:
         people, ragged = problem.cohort.plain, problem.cohort.ragged
         self.people = people
         groups = problem.quotas.columns  # these keep their names, by which summary.json knows them
-        self.cohort = self.samples = _Columns(people.features, people.values)
+        self.cohort = self.samples = _Columns(people.features, people.values, problem.menu.one_hot)
         self.static_features: tuple[str, ...] = ()
         self.kind: dict[str, Any] = {}  # keys of the job for sequences
         self.steps: dict[str, Any] = {}

@@ -20,6 +20,7 @@ from maxflip._util.frozen import FrozenMap
 from maxflip._util.messages import counted, listed
 from maxflip._util.types import Floats, Scores
 from maxflip.data.cohort import Cohort
+from maxflip.data.one_hot import held_as_texts, read_codes, with_codes
 from maxflip.errors import InputError, MaxflipError, ModelError, ProblemError
 from maxflip.io.cohort.cells import Amount, Category, Extra, Label, Limit
 from maxflip.io.cohort.sequences import Columns, read_sequences, read_static
@@ -189,6 +190,7 @@ class Job:
             features=self.cohort.features,
             units=self.cohort.units,
             extra_columns=extra,
+            one_hot=self.menu.one_hot,
         )
 
     def _open(self, name: str, source: str) -> Table:
@@ -220,7 +222,9 @@ class Job:
         file, asked = self.report.reference, self.cohort
         if file is None:
             return None
-        return read_cohort(self.path.parent / file, id=asked.id, features=asked.features, source=file).cohort
+        return read_cohort(
+            self.path.parent / file, id=asked.id, features=asked.features, source=file, one_hot=self.menu.one_hot
+        ).cohort
 
     @property
     def _of_columns(self) -> list[Extra]:
@@ -348,7 +352,7 @@ def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -
 
     features = cohort.features if cohort else None
     if cohort and unknown_features(cohort, budgets, limits, following) - menu.names:
-        columns = _columns(folder / cohort.file)
+        columns = _columns(folder / cohort.file, menu)
         misspelt = missing_columns(cohort, columns) if columns else []
         faults += misspelt
         if misspelt:  # the other tables may name the right columns
@@ -395,12 +399,14 @@ def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -
     )
 
 
-def _columns(cohort: Path) -> tuple[str, ...]:
-    """The names of the file's columns; () if it cannot be read, which is reported when the cohort is read."""
+def _columns(cohort: Path, menu: MenuForm) -> list[str]:
+    """The names of the file's columns, those of texts replaced by their codes; [] if it cannot be read, which is
+    reported when the cohort is read."""
     try:
-        return read_table(cohort).names
+        names = read_table(cohort).names
     except MaxflipError:
-        return ()
+        return []
+    return with_codes(names, held_as_texts(read_codes(menu.one_hot)[0], names))
 
 
 def _solver(form: SolverForm, faults: list[str | Fault]) -> Solver | None:

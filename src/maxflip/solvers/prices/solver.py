@@ -89,10 +89,10 @@ class Trade:
                 self._search(market, generation, exact=exact)
                 if some_price and _jumps(problem, exact=exact) and generation.gap >= market.least_worth:
                     self._cut(market, generation)
-            if problem.menu.levers is not None:
-                self._pull_levers(market, generation, rows)
             if exact or len(rows) <= STAGES.compared:
                 more = [market.nearest(prices) for prices in prices_of_nearest(problem)]
+        if problem.menu.levers is not None:  # without them, the bound would not hold
+            self._pull_levers(market, generation, rows)
         candidates = FlipSet.all([generation.candidates(), *more]).once
         market.close()
         prices = market.scarce_prices(*generation.outcome) if generation.picked is not None else market.prices
