@@ -36,6 +36,7 @@ from maxflip.select.choose import choose
 from maxflip.study.outlook import outlook_of
 from tests.conftest import LONG
 from tests.examples import linear_net, linear_problem, net_problem
+from tests.test_actions import after, combinations, shift, some_actions
 from tests.test_prices import fits_together
 
 Floats = NDArray[np.float64]
@@ -301,6 +302,17 @@ def test_at_most_so_many_of_everybody_is_a_count_budget(seed: int) -> None:
     assert by_quota.bound == pytest.approx(by_budget.bound, rel=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(20 if LONG else 3))
+def test_exactly_half_and_half(seed: int) -> None:
+    """Two rows that are each other's opposite: only the difference of their prices counts."""
+    x = np.random.default_rng(seed).normal(size=(60, 2)) - 0.3
+    half = [Quota([str(j) for j in range(0, 60, 3)], at_least=0.5, at_most=0.5)]
+    plan = solve(linear_problem([1.0, 1.0], x, {"x0": 3.0, "x1": 4.0}, quotas=half))
+    assert 2 * plan.quotas[0].count == plan.count > 0
+    assert plan.bound is not None
+    assert plan.bound - plan.worth <= 2
+
+
 def test_quotas_go_with_include_exclude_counts_and_thrift() -> None:
     rng = np.random.default_rng(3)
     x = rng.normal(size=(60, 2)) - 0.5
@@ -314,6 +326,67 @@ def test_quotas_go_with_include_exclude_counts_and_thrift() -> None:
     assert 0 < plan.count <= 14
     assert plan.bound is not None
     assert plan.bound - plan.worth <= 2
+
+
+def best_of_options(options: list[list[Floats]], worth: Floats, amounts: Floats, quotas: list[Quota]) -> float:
+    """The greatest worth over all ways to give each sample nothing or one of its options, (m,) what each draws; -inf if
+    the quotas allow none."""
+    best = -math.inf
+    for picked in itertools.product(*[[None, *own] for own in options]):
+        people = [j for j, drawn in enumerate(picked) if drawn is not None]
+        drawn = sum((d for d in picked if d is not None), np.zeros(len(amounts)))
+        if (drawn <= amounts).all() and kept(quotas, people):
+            best = max(best, float(worth[people].sum()))
+    return best
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_actions_with_quotas_reach_what_trying_everything_finds(beside: bool) -> None:
+    """On a menu alone, and beside changes by amounts, whose cheapest after each combination is known."""
+    refused = bound = 0
+    for seed in range(200 if LONG else 16):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(2, 6))
+        x, w = rng.normal(size=(n, 3)) - 0.3, rng.normal(size=3)
+        classifier = TorchClassifier(linear_net(w.tolist(), -0.5), output="logits")
+        actions, quotas = some_actions(rng, ["hours"], 3), some_quotas(rng, n, 2)
+        budgets: dict[str, Any] = {"hours": Budget(float(rng.integers(2, 7)), fee=0.5)}
+        care = float(rng.uniform(0.5, 4))
+        if beside:
+            budgets["care"] = Budget(care, uses={"x0": 1, "x2": 2})
+        problem = Problem(
+            classifier=classifier,
+            cohort=x,
+            target=1,
+            margin=0.2,
+            budgets=budgets,
+            actions=actions,
+            most_actions=2,
+            quotas=quotas,
+        )
+        lead = 2 * np.arctanh(0.2 + problem.guard)
+        options: list[list[Floats]] = [[] for _ in range(n)]
+        for chosen in combinations(actions, 2)[0 if beside else 1 :]:
+            hours = 0.5 + sum(float(actions[a].draws["hours"]) for a in chosen)
+            for j in range(n):
+                missing = max(0.0, lead - float(after(actions, chosen, x[j]) @ w - 0.5))
+                if shift(classifier, x[j : j + 1])[0] < 0.2 and (beside or not missing):
+                    options[j].append(np.array([hours, missing**2 / (w[0] ** 2 + w[2] ** 2 / 2)]))
+        amounts = np.array([budgets["hours"].amount, care if beside else math.inf])
+        optimum = best_of_options(options, np.ones(n), amounts, quotas)
+        try:
+            plan = solve(problem)
+        except ProblemError:
+            refused += 1
+            assert beside or optimum == -math.inf, seed
+            continue
+        bound += optimum < best_of_options(options, np.ones(n), amounts, [])
+        assert kept(quotas, plan.selected.tolist())
+        assert plan.bound is not None
+        assert plan.bound >= optimum - 1e-9, seed
+        assert optimum - beside <= plan.worth <= optimum, seed
+    assert refused
+    assert bound
 
 
 # Plans

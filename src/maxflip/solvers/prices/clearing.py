@@ -146,7 +146,7 @@ def _newton_step(
     if not np.isfinite(inside).all():
         return None
     direction = np.zeros_like(q)
-    direction[free] = -np.linalg.solve(inside[np.ix_(free, free)], slope[free])
+    direction[free] = -_solution(inside[np.ix_(free, free)], slope[free])
     length = min(1.0, CLEARING.longest_step / max(float(np.abs(direction).max()), 1e-300))
     for halvings in range(CLEARING.halvings):
         there = np.maximum(q * np.exp(length * direction), lowest)
@@ -155,3 +155,11 @@ def _newton_step(
             return there, dual, halvings > 0
         length /= 2
     return None
+
+
+def _solution(matrix: Floats, right: Floats) -> Floats:
+    """Of the linear equations; the shortest one if the matrix is singular, as with a quota of exactly half."""
+    try:
+        return np.asarray(np.linalg.solve(matrix, right))
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.lstsq(matrix, right)[0])
