@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from maxflip import Budget, Problem, ProblemError
-from maxflip.problem.budgets import Ledger
+from maxflip.problem.ledger import Ledger
 from maxflip.select import choose as chooser
 from maxflip.select import milp as programs
 from maxflip.select import relaxation

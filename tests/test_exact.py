@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from maxflip import Budget
 from maxflip._util import parallel as parts
 from maxflip._util.exact import ExactSum, Power
-from maxflip.problem.budgets import Ledger
+from maxflip.problem.ledger import Ledger
 
 finite = st.floats(allow_nan=False, allow_infinity=False, width=64)
 usual = st.floats(min_value=-1e6, max_value=1e6, allow_nan=False)

@@ -14,7 +14,7 @@ from maxflip_verify.exact import Floats
 from maxflip_verify.forms import FORMS, misfits
 from maxflip_verify.levers import Formula, Levers, check_menu, read_levers, uses_of
 from maxflip_verify.networks import Network
-from maxflip_verify.tables import Source, read_table, with_codes
+from maxflip_verify.tables import Source, group_of, read_table, with_codes
 from maxflip_wall import Broken, Loaded, Unreadable, reading
 
 Columns = dict[str, NDArray[Any]]
@@ -154,15 +154,6 @@ def quota_misfits(quota: dict[str, Any]) -> Iterator[str]:
         is_share = type(amount) is float
         if not (0 < amount <= 1 if is_share else amount >= (side == "at_least")):
             yield f"{side}: got {amount!r}, wanted a whole number of people or a share in (0, 1]"
-
-
-def group_of(group: dict[str, Any], people: Source, ids: list[str], place: str) -> NDArray[np.bool_]:
-    """(n,): who has the value in the column, or is one of the ids"""
-    if "ids" not in group:
-        return people.equal(group["column"], group["value"])
-    if unknown := sorted(set(group["ids"]) - set(ids)):
-        raise Unreadable(f"job.toml: {place}: the cohort has no {unknown!r:.200}")
-    return np.isin(np.array(ids, dtype=object), np.array(group["ids"], dtype=object))
 
 
 def columns_of(terms: dict[str, Any]) -> list[str]:
@@ -321,9 +312,8 @@ def read_draw(
     fee = numbers(terms.get("fee", 1.0 if terms.get("cost") == "count" else 0.0), "fee")
     inside = np.ones(len(ids), dtype=bool)
     if "only" in terms:
-        only = terms["only"]
-        inside = np.isin(ids, only["ids"]) if "ids" in only else people.equal(only["column"], only["value"])
+        inside = group_of(terms["only"], people, ids, f"budgets: {name}: only")
         own[f"budget {number}: only"] = inside.astype(float)
-        if not inside.any() or len(set(only.get("ids", [])) - set(ids)):
-            raise Unreadable(f"job.toml: budgets: {name}: only: is nobody, or an id that is not in the cohort")
+        if not inside.any():
+            raise Unreadable(f"job.toml: budgets: {name}: only: is nobody")
     return Draw(inside, fee, {i: (up, down) for i, (up, down) in ways.items()}, own)

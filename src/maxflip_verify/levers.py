@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from maxflip_verify.exact import Floats
 from maxflip_verify.expressions import parse
-from maxflip_verify.tables import Source
+from maxflip_verify.tables import Source, group_of
 from maxflip_wall import Unreadable
 
 SHORT = re.compile(r"\s*([\d.]+(?:[eE][-+]?\d+)?) +([A-Za-z_]\w*)\s*")  # "0.1 premium"
@@ -212,8 +212,6 @@ def _has(start: Floats, told: tuple[int, float]) -> NDArray[np.bool_]:
 def who_may(who: Any, people: Source, ids: list[str]) -> Any:
     if who is None:
         return True
-    if who.keys() == {"column", "value"}:
-        return people.equal(who["column"], who["value"])
-    if who.keys() != {"ids"} or set(who["ids"]) - set(ids):
-        raise Unreadable("job.toml: actions: who: wanted column and value, or ids of the cohort")
-    return np.isin(np.array(ids, dtype=object), np.array(who["ids"], dtype=object))
+    if who.keys() not in ({"column", "value"}, {"ids"}):
+        raise Unreadable("job.toml: actions: who: wanted column and value, or ids")
+    return group_of(who, people, ids, "actions: who")

@@ -1,6 +1,7 @@
 """The auditor's own readers of Parquet and CSV: whole files, and columns of a cohort."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -108,3 +109,12 @@ class Source:
 
     def _ordered(self, values: Floats) -> Floats:
         return values if self.order is None else values[self.order]
+
+
+def group_of(group: dict[str, Any], people: Source, ids: list[str], place: str) -> NDArray[np.bool_]:
+    """(n,): who has the value in the column, or is one of the ids"""
+    if "ids" not in group:
+        return people.equal(group["column"], group["value"])
+    if unknown := sorted(set(group["ids"]) - set(ids)):
+        raise Unreadable(f"job.toml: {place}: the cohort has no {unknown!r:.200}")
+    return np.isin(np.array(ids, dtype=object), np.array(group["ids"], dtype=object))

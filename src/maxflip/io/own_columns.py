@@ -9,6 +9,7 @@ import numpy as np
 
 from maxflip._util.types import Floats
 from maxflip.problem.budgets import Budget, Ways
+from maxflip.problem.members import group_from_table, group_table
 from maxflip.problem.own import Own, Part
 
 
@@ -35,9 +36,7 @@ def budget_table(budget: Budget) -> dict[str, Any]:
     if budget.fee is not None:
         table["fee"] = _stated(budget.fee)
     if isinstance(budget.only, Part):
-        group = budget.only.group
-        pair = {"column": group[0], "value": group[1]} if isinstance(group, tuple) else None
-        table["only"] = {"ids": sorted(group)} if pair is None else pair
+        table["only"] = group_table(budget.only.group)
     return table
 
 
@@ -63,8 +62,7 @@ def read_budget(r: int, table: Mapping[str, Any], columns: Mapping[str, Floats])
         return number(stated, f"of {feature}")
 
     def part(stated: Mapping[str, Any]) -> Part:
-        group: Any = (stated["column"], stated["value"]) if "column" in stated else frozenset(stated["ids"])
-        return Part(group, columns[f"budget {r}: only"] == 1)
+        return Part(group_from_table(stated), columns[f"budget {r}: only"] == 1)
 
     uses = {feature: weight(stated, feature) for feature, stated in table["uses"].items()}
     fee = number(table["fee"], "fee") if "fee" in table else None

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from maxflip._util.frozen import FrozenMap, read_only
 from maxflip._util.parallel import rows_of
 from maxflip._util.types import Floats, Rows
-from maxflip.problem.budgets import Ledger
+from maxflip.problem.ledger import Ledger
 from maxflip.problem.quotas import Quotas, keeping
 
 ROUNDING = 1e-15  # relative: exceeds the rounding error of a sum whose terms were rounded once or twice

@@ -25,7 +25,8 @@ from maxflip.plan.implied import Implied
 from maxflip.plan.kept import KeptQuota, quotas_of
 from maxflip.plan.pool import Pool, no_rows
 from maxflip.plan.used import SolverUsed
-from maxflip.problem.budgets import Budget, Ledger
+from maxflip.problem.budgets import Budget
+from maxflip.problem.ledger import Ledger
 from maxflip.problem.menu import levers_in_words
 from maxflip.problem.must_hold import Requirement
 from maxflip.problem.question import Question

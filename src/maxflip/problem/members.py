@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy as np
 
 from maxflip._util.faults import Fault, Place, about
-from maxflip._util.messages import did_you_mean, shown
+from maxflip._util.messages import counted, did_you_mean, shown
 from maxflip._util.types import Mask
 from maxflip.data.cohort import Cohort, plain_value
 from maxflip.data.tables import is_listing
 
 Group = tuple[str, str | float] | frozenset[str]  # (column, value), or ids
 MOST_NAMED = 12  # values of a column that a message lists
+
+
+def group_name(group: Any) -> str:
+    """In words.
+
+    >>> group_name(("sex", "F")), group_name(("tier", 2.0)), group_name(["P-1"])
+    ("sex = 'F'", 'tier = 2', '1 person named by id')
+    """
+    if isinstance(group, tuple):
+        column, value = group
+        return f"{column} = {value!r}" if isinstance(value, str) else f"{column} = {value:.15g}"
+    return f"{counted(len(group), 'person', 'people')} named by id"
+
+
+def group_table(group: Any) -> dict[str, Any]:
+    """As jobs and summary.json have it: `column` and `value`, or `ids`"""
+    return {"column": group[0], "value": group[1]} if isinstance(group, tuple) else {"ids": sorted(group)}
+
+
+def group_from_table(table: Mapping[str, Any]) -> Group:
+    """The other way"""
+    return (table["column"], table["value"]) if "column" in table else frozenset(table["ids"])
 
 
 def read_group(place: Place, group: Any, cohort: Cohort) -> tuple[Group, Mask, list[Fault]]:

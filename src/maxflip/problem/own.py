@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from maxflip._util.frozen import Frozen, FrozenMap, freeze, read_only
-from maxflip._util.messages import counted
 from maxflip._util.types import Floats, Mask, Rows
-from maxflip.problem.members import Group
+from maxflip.problem.members import Group, group_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,10 +50,7 @@ class Part(Frozen):
     @property
     def name(self) -> str:
         """In words: "site = 'Oslo'", "3 people named by id"."""
-        if isinstance(self.group, tuple):
-            column, value = self.group
-            return f"{column} = {value!r}" if isinstance(value, str) else f"{column} = {value:.15g}"
-        return f"{counted(len(self.group), 'person', 'people')} named by id"
+        return group_name(self.group)
 
 
 Weight = float | Own

@@ -35,12 +35,14 @@ from maxflip.problem.arguments import (
     rows_to_try,
     spread_for,
 )
+from maxflip.problem.bill import Bill
 from maxflip.problem.budget_functions import FunctionCost, as_squares
-from maxflip.problem.budgets import Bill, Budget, Ledger, Weights
+from maxflip.problem.budgets import Budget
 from maxflip.problem.describe import html_of
 from maxflip.problem.facts import Facts
 from maxflip.problem.goal import Goal
 from maxflip.problem.grid import Grid
+from maxflip.problem.ledger import Ledger, Weights
 from maxflip.problem.limit import Limit, are_observed
 from maxflip.problem.limits import Limits, read_limits
 from maxflip.problem.menu import Menu, read_menu

@@ -25,7 +25,7 @@ from maxflip._util.frozen import Frozen, read_only
 from maxflip._util.messages import counted, shown
 from maxflip._util.types import Floats, Mask, Rows
 from maxflip.data.cohort import Cohort
-from maxflip.problem.members import read_group
+from maxflip.problem.members import group_from_table, group_name, group_table, read_group
 
 Amount = int | float
 
@@ -51,10 +51,7 @@ class Quota:
     @property
     def name(self) -> str:
         """The group in words: "sex = 'F'", "3 people named by id"."""
-        if isinstance(self.group, tuple):
-            column, value = self.group
-            return f"{column} = {value!r}" if isinstance(value, str) else f"{column} = {value:.15g}"
-        return f"{counted(len(self.group), 'person', 'people')} named by id"
+        return group_name(self.group)
 
     @property
     def in_words(self) -> str:
@@ -62,16 +59,13 @@ class Quota:
 
     def as_table(self) -> dict[str, Any]:
         """As a job and summary.json have it."""
-        group = self.group
-        said = {"column": group[0], "value": group[1]} if isinstance(group, tuple) else {"ids": sorted(group)}
         sides = {"at_least": self.at_least, "at_most": self.at_most}
-        return {**said, **{side: amount for side, amount in sides.items() if amount is not None}}
+        return {**group_table(self.group), **{side: amount for side, amount in sides.items() if amount is not None}}
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Quota:
         """The other way."""
-        group = (table["column"], table["value"]) if "column" in table else frozenset(table["ids"])
-        return cls(group, table.get("at_least"), table.get("at_most"))
+        return cls(group_from_table(table), table.get("at_least"), table.get("at_most"))
 
     @property
     def bounds(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from maxflip._util.types import Floats
-from maxflip.problem.budgets import Pair, Weights
+from maxflip.problem.ledger import Pair, Weights
 
 
 @dataclass(frozen=True, eq=False)

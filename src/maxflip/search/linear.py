@@ -32,8 +32,8 @@ import torch
 
 from maxflip._util.types import Floats
 from maxflip.models import LinearForm
-from maxflip.problem.budgets import Pair
 from maxflip.problem.goal import Goal
+from maxflip.problem.ledger import Pair
 from maxflip.search import halfspace
 from maxflip.search.convex import cheapest_into_convex
 from maxflip.search.grid import onto_grid

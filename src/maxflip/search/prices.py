@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from maxflip._util.types import Floats, Mask, Rows
-from maxflip.problem.budgets import Pair, Weights
+from maxflip.problem.ledger import Pair, Weights
 from maxflip.problem.problem import Problem
 from maxflip.search.settings import PRICING
 

@@ -28,7 +28,7 @@ from maxflip._util.parallel import filled, lowest, rows_of
 from maxflip._util.types import Floats, Mask, Rows
 from maxflip.errors import ProblemError
 from maxflip.plan.pool import first_of_each
-from maxflip.problem.budgets import Bill
+from maxflip.problem.bill import Bill
 from maxflip.problem.problem import Problem
 from maxflip.problem.quotas import Quotas
 from maxflip.select.local_search import exchanged, tabu_search, taken_whole

@@ -18,7 +18,8 @@ import torch
 from maxflip._util.parallel import filled, joined
 from maxflip._util.types import Floats, Mask, Rows
 from maxflip.plan.pool import first_of_each
-from maxflip.problem.budgets import Bill, Pair, Weights
+from maxflip.problem.bill import Bill
+from maxflip.problem.ledger import Pair, Weights
 from maxflip.problem.problem import Problem
 from maxflip.search import gradient, linear, trust
 from maxflip.search.draws import Draws
