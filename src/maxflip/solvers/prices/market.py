@@ -353,12 +353,20 @@ class Market:
         other = self._ceiling_at(without)
         return min(found, other, key=lambda ceiling: most_allowed([ceiling], amounts, self.problem.worth))
 
-    def _ceiling_at(self, prices: Floats) -> Ceiling:
+    def ceiling_of_any_budgets(self, ceiling: Ceiling) -> Ceiling:
+        """The same at other budgets, which may pay for levers that these do not pay for."""
+        if not ceiling.proved or self.levers is None or self.levers.all_payable:
+            return ceiling
+        return self._ceiling_at(
+            np.array([ceiling.prices[name] for name in self.problem.ledger.names]), any_budgets=True
+        )
+
+    def _ceiling_at(self, prices: Floats, *, any_budgets: bool = False) -> Ceiling:
         problem = self.problem
         shares = self.held.ask(lambda shard: (shard.rows, shard.proved_gains(prices)))
         gains = [(rows, own) for rows, own in shares if own is not None]
         if gains:
-            with_levers = None if self.levers is None else self.levers.proved_gains(prices)
+            with_levers = None if self.levers is None else self.levers.proved_gains(prices, any_budgets=any_budgets)
             parts = [
                 *chain.from_iterable(
                     (own if with_levers is None else np.maximum(own, with_levers[rows])).tolist() for rows, own in gains

@@ -13,7 +13,7 @@ import numpy as np
 from maxflip._util.types import Floats, Mask, Rows
 from maxflip.plan.bracket import ROUNDING, Ceiling, most_allowed
 from maxflip.problem.problem import Problem
-from maxflip.search.menu import MenuFlips, as_changes, menu_flips
+from maxflip.search.menu import MenuFlips, as_changes, menu_flips, payable
 from maxflip.select.choose import in_order_of_appearance, unit_of
 from maxflip.select.relaxation import Candidates, relaxed
 from maxflip.solvers.base import Proposal, Run
@@ -32,20 +32,21 @@ def propose(problem: Problem, run: Run) -> Proposal:
         watch=run.watch,
     )
     flips = MenuFlips.all(parts) if parts else menu_flips(problem, rows)
-    draws = problem.bill(flips.rows, flips.changes(problem)).consumption
-    prices = _prices(problem, flips.rows, draws)
+    changes = flips.changes(problem)
+    draws, paid = problem.bill(flips.rows, changes).consumption, payable(problem, flips.rows, changes)
+    prices = _prices(problem, flips.rows[paid], draws[paid])
     gain = problem.worth[flips.rows] - draws @ prices
-    offered = flips.sure & _near(problem, flips.rows, gain)
-    ceiling = _ceiling(problem, flips.rows, gain, prices)
+    offered = flips.sure & paid & _near(problem, flips.rows, np.where(paid, gain, -np.inf))
+    ceiling = _ceiling(problem, flips.rows[paid], gain[paid], prices)
     amounts = {name: budget.amount for name, budget in problem.budgets.items()}
     return Proposal(
         rows=flips.rows[offered],
         changes=as_changes(problem, flips.switches[offered]),
-        known=np.unique(flips.rows[flips.sure]),
-        unreachable=np.setdiff1d(rows, flips.rows),
+        known=np.unique(flips.rows[flips.sure & paid]),
+        unreachable=np.setdiff1d(rows, flips.rows[paid]),
         prices=dict(zip(problem.ledger.names, prices.tolist(), strict=True)),
         bound=most_allowed([ceiling], amounts, problem.worth),
-        ceilings=(ceiling,),
+        ceilings=(_ceiling(problem, flips.rows, gain, prices),),  # at larger budgets, all flips may be paid for
         trace={
             "step": ["actions"],
             "searched": [len(rows)],
@@ -65,6 +66,8 @@ def _prices(problem: Problem, rows: Rows, draws: Floats) -> Floats:
     amounts, worth = problem.ledger.amounts[sold], problem.worth[rows]
     unit, must = unit_of(worth), np.isin(rows, problem.include)
     kept = (worth > 0) | must
+    if not kept.any():
+        return prices
     sample = in_order_of_appearance(rows[kept])
     best = relaxed(Candidates(worth[kept] / unit, draws[kept][:, sold] / amounts, sample, must[kept]))
     if best is not None:  # None: those that must be picked do not fit, which `choose` refuses

@@ -65,6 +65,8 @@ class Trade:
             generation = ColumnGeneration(market, added=[flips])
             if market.traded.any() and market.is_open:
                 self._renew(market, generation)
+            if problem.menu.levers is not None:  # flips with them count in the bound, whatever was found earlier
+                self._pull_levers(market, generation, rows)
         else:
             spent = 0.0
             jumping = bool(sold.any()) and _jumps(problem, exact=exact) and len(rows) > COLUMNS.few
@@ -92,6 +94,7 @@ class Trade:
         market.close()
         prices = market.scarce_prices(*generation.outcome) if generation.picked is not None else market.prices
         ceiling = market.ceiling()
+        lasting = market.ceiling_of_any_budgets(ceiling)
         most = most_allowed([ceiling], {name: b.amount for name, b in problem.budgets.items()}, problem.worth)
         found = np.concatenate([rows[:0], *market.held.ask(lambda shard: shard.rows_found())])
         return Proposal(
@@ -104,7 +107,7 @@ class Trade:
             price_ranges=market.ranges(),
             bound=most if ceiling.proved else None,
             estimate=most if not ceiling.proved and len(found) else None,  # without a flip nothing is known
-            ceilings=(ceiling,) if ceiling.proved or len(found) else (),
+            ceilings=(lasting,) if ceiling.proved or len(found) else (),
             picked=None
             if generation.picked is None
             else Pool.of(problem, generation.picked.rows, generation.picked.changes),
