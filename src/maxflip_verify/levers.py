@@ -130,9 +130,11 @@ def plain(job: dict[str, Any], category: str, value: str) -> str:
     if category in job.get("one_hot", {}):
         return value
     try:
-        return f"{float(value):g}"
+        number = float(value)
     except ValueError:
         raise Unreadable(f"job.toml: choices: {category}: got {value!r}, wanted a number") from None
+    short = f"{number:g}"
+    return short if float(short) == number else f"{number:.17g}" if number == int(number) else repr(number)
 
 
 def uses_of(job: dict[str, Any], budget: str) -> dict[str, Any]:

@@ -124,7 +124,7 @@ def derived_rules(case: Case, said: dict[str, Any]) -> Iterator[Check]:
 def implied_rules(case: Case, plan: Columns, on: Any, base: Any, follows: Columns) -> Iterator[Check]:
     """implied.parquet has what follows from the changes, all of it and nothing else.   on, base: as in plan_rules"""
     free = plan["known"] & ~plan["lever"]
-    end, changed = base.copy(), (plan["row"][free], plan["place"][free])
+    end, changed = base + 0.0, (plan["row"][free], plan["place"][free])
     with np.errstate(all="ignore"):
         end[changed] += plan["change"][free]
     touched = np.zeros(case.start.shape, dtype=bool) if case.is_long else case.levers.touched(on, len(case.features))

@@ -220,8 +220,9 @@ def _read_pool(place: Path, summary: Mapping[str, Any]) -> pa.Table | None:
 
 
 def _read_implied(place: Path, summary: Mapping[str, Any]) -> pa.Table | None:
-    """The table of a plan with derived features"""
-    if not summary.get("question", {}).get("derived"):
+    """The table of a plan with derived features, actions or choices"""
+    question = summary.get("question", {})
+    if not question.get("derived") and not question.get("menu"):
         return None
     if not (place / IMPLIED).is_file():
         raise InputError(f"{place}: has no {IMPLIED}, though features follow from others. Solve the job again.")

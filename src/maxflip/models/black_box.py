@@ -13,6 +13,7 @@ import torch
 from maxflip._util.messages import counted, first_line, listed, shown
 from maxflip._util.types import Floats, Scores
 from maxflip.data.inputs import Given
+from maxflip.data.tables import is_listing
 from maxflip.errors import InputError, ModelError, ResourceError
 from maxflip.models.base import LinearForm
 from maxflip.models.snapshot import ModuleSnapshot
@@ -56,10 +57,10 @@ class BlackBoxClassifier:
         faults = []
         if not callable(predict_proba):
             faults.append(f"predict_proba: got {shown(predict_proba)}; wanted a function, such as model.predict_proba.")
-        names = None if classes is None or isinstance(classes, str) else [str(name) for name in classes]
+        names = [str(name) for name in classes] if is_listing(classes) else None  # type: ignore[union-attr]
         if classes is not None and (names is None or len(set(names)) != len(names)):
             faults.append(f"classes: got {shown(classes)}; wanted different names, one per output column.")
-        if features is not None and (isinstance(features, str) or not all(isinstance(f, str) for f in features)):
+        if features is not None and (not is_listing(features) or not all(isinstance(f, str) for f in features)):
             faults.append(f"features: got {shown(features)}; wanted a list of names of columns.")
         if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
             faults.append(f"batch_size = {shown(batch_size)}: must be a whole number >= 1.")

@@ -322,13 +322,17 @@ class Plan:
     def at_most(self, amounts: Mapping[str, float]) -> float:
         """The bound for these amounts of the budgets; the estimate if there is no bound."""
         most = most_allowed(self.ceilings, amounts, self.worths)
-        thawed = any(budget.amount == 0 < amounts[name] for name, budget in self.budgets.items())
+        # A feature that a budget of 0 froze may change if this grows; an action may need a larger budget.
+        thawed = any(
+            amounts[name] > budget.amount and (budget.amount == 0 or bool(self.levers))
+            for name, budget in self.budgets.items()
+        )
         return max(0.0, min(most, self._worth_within_caps(amounts, everyone=thawed)))
 
     def _worth_within_caps(self, amounts: Mapping[str, float], *, everyone: bool) -> float:
         """Total worth of the samples that can be flipped, limited to what fees and count budgets allow.
 
-        everyone: include samples unreachable at the plan's budgets, because a budget of 0 that froze features grows
+        everyone: include samples unreachable at the plan's budgets, which larger ones may reach
         """
         lost = self.fates == Fate.ALREADY
         if not everyone:

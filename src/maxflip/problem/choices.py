@@ -58,7 +58,7 @@ class Category:
     def named(self, value: Any) -> str:
         """How a value that was given is called here."""
         code = None if self.is_one_hot else _code(value)
-        return str(value).removeprefix(f"{self.name}_") if code is None else f"{code:g}"
+        return str(value).removeprefix(f"{self.name}_") if code is None else name_of(code)
 
     def has(self, value: str, cohort: Cohort) -> Mask:
         """(n,): who has this value at the start"""
@@ -129,7 +129,17 @@ def _category(
         says = f"the feature holds numbers, and {listed(none)} is none. Name numbers, or declare one_hot."
         return None, [about(place, says)]
     codes = sorted({code for value in values if (code := _code(value)) is not None})
-    return Category(str(name), tuple(f"{c:g}" for c in codes), (cohort.features.index(name),), tuple(codes)), []
+    return Category(str(name), tuple(map(name_of, codes)), (cohort.features.index(name),), tuple(codes)), []
+
+
+def name_of(code: float) -> str:
+    """A code as it is written: with six digits, or with all that it needs.
+
+    >>> name_of(2.0), name_of(0.5), name_of(1234567.0)
+    ('2', '0.5', '1234567')
+    """
+    short = f"{code:g}"
+    return short if float(short) == code else f"{code:.17g}" if code == int(code) else repr(code)
 
 
 def _code(value: Any) -> float | None:
@@ -156,6 +166,8 @@ def _distances(category: Category, given: Mapping[Any, Any]) -> tuple[dict[str, 
         if len(values) > 2 or not is_number or not 0 <= distance < math.inf:
             faults.append(wrong((*place, str(key)), distance, "must be a distance: a finite number >= 0."))
             continue
+        if ARROW.join(values) in found:
+            faults.append(about((*place, str(key)), "the value is named twice. Keep it once."))
         found[ARROW.join(values)] = float(distance)
     return found, faults
 

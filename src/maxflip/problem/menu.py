@@ -134,9 +134,9 @@ def read_menu(
     if not cohort.layout.can_have_levers:
         where = "actions" if given else "choices"
         return menu, [about(where, "actions and choices are for tables; this cohort has sequences.")]
-    levers = _levers(menu, cohort)
-    number = len(levers.alternatives())
-    if number > MOST_ALTERNATIVES:
+    is_long = len(given) + len(switches) > MOST_ALTERNATIVES
+    levers = None if is_long else _levers(menu, cohort)
+    if levers is None or len(levers.alternatives()) > MOST_ALTERNATIVES:
         says = (
             f"more than {MOST_ALTERNATIVES:,} combinations of actions and choices. Lower most_actions, or name fewer."
         )
@@ -156,6 +156,19 @@ def _one_by_one_faults(
         for feature in one.effects
         if feature in category
     ]
+    for name, given in budgets.items() if isinstance(budgets, Mapping) else ():
+        if getattr(given, "cost", None) == "count":
+            continue
+        uses = getattr(given, "uses", None)
+        weights: Mapping[str, Any] = uses if isinstance(uses, Mapping) else dict.fromkeys(uses or [name], 1.0)
+        for feature, weight in weights.items():
+            place = ("budgets", name) if not uses else ("budgets", name, "uses", str(feature))
+            if feature in category and category[feature] in one_hot:
+                faults.append(about(place, f"{feature!r} belongs to the category {category[feature]!r}: use choices."))
+            if feature in choices and isinstance(weight, (str, Ways)):
+                faults.append(wrong(place, weight, "must be a number: a category draws weight x distance."))
+            if feature in choices and callable(getattr(given, "cost", None)):
+                faults.append(about(place, "the budget is a function; no category draws on it."))
     for one in actions:
         for name in one.draws:
             cost = getattr(budgets[name], "cost", "squared")

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from maxflip import judge
-from maxflip._util.types import Floats, Rows
+from maxflip._util.types import Floats, Mask, Rows
 from maxflip.problem.problem import Problem
 from maxflip.search import FeaturePrices, Flips, cheapest_flips
-from maxflip.search.menu import as_changes, menu_flips
+from maxflip.search.menu import as_changes, menu_flips, payable
 from maxflip.search.surface import Evaluations
 
 
@@ -23,12 +23,14 @@ class Switched:
 
     changes (K,): with it and nothing else   problem: the same question after it
     rows (b,): samples that may get it   draws (b, m): what it draws for each, without fees
+    payable (b,): whether the whole budgets pay for it; others count in bounds at larger budgets
     """
 
     changes: Floats
     problem: Problem
     rows: Rows
     draws: Floats
+    payable: Mask
 
     def with_it(self, changes: Floats) -> Floats:
         """Changes (c, K) of features, with the levers."""
@@ -41,12 +43,10 @@ def switched(problem: Problem, rows: Rows) -> Iterator[Switched]:
     for change in () if levers is None else as_changes(problem, levers.alternatives()[1:]):
         each = np.broadcast_to(change, (len(rows), len(change)))
         lawful = judge.lawful(problem, rows, each)
-        drawn = problem.bill(rows[lawful], each[lawful]).consumption
-        payable = (drawn <= problem.ledger.amounts).all(axis=1)
-        may = rows[lawful][payable]
+        may = rows[lawful]
         if len(may):
-            draws = drawn[payable] - problem.ledger.flats(may)
-            yield Switched(change, problem.after_levers(change), may, draws)
+            draws = problem.bill(may, each[lawful]).consumption - problem.ledger.flats(may)
+            yield Switched(change, problem.after_levers(change), may, draws, payable(problem, may, each[lawful]))
 
 
 def cheapest_of_all(problem: Problem, rows: Rows, prices: Floats) -> Flips:
@@ -60,10 +60,14 @@ def cheapest_of_all(problem: Problem, rows: Rows, prices: Floats) -> Flips:
     place = np.full(len(problem), -1)
     place[rows] = np.arange(len(rows))
     alone = menu_flips(problem, rows)
-    ways = [(alone.rows[alone.sure], as_changes(problem, alone.switches[alone.sure]))]
-    unreachable[place[alone.rows]] = False
+    switches = alone.changes(problem)
+    paid = payable(problem, alone.rows, switches)
+    ways = [(alone.rows[alone.sure & paid], switches[alone.sure & paid])]
+    unreachable[place[alone.rows[paid]]] = False
     for one in switched(problem, rows) if problem.has_free_changes else ():
-        flips, moved = cheapest_with(one, one.rows, prices)
+        if not one.payable.any():
+            continue
+        flips, moved = cheapest_with(one, one.rows[one.payable], prices)
         unreachable[place[flips.rows[~flips.unreachable]]] = False
         ways.append((flips.rows[flips.found], problem.settle(flips.rows, moved)[flips.found]))
     for whose, moved in ways:

@@ -6,13 +6,17 @@ combination that already flips the sample is not needed: the model is not asked 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from maxflip import judge
 from maxflip._util.types import Floats, Mask, Rows
 from maxflip.problem.problem import Problem
+
+GENEROUS = 1 + 1e-9  # what is drawn is rounded, and decided exactly later on
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +25,8 @@ class MenuFlips:
 
     rows (c,): the sample of each   switches (c, L)   sure (c,): whether it passes by the guard; others pass by less,
     and count in bounds alone   asked: how often the model was asked about a sample
+
+    Flips that no budget pays for are among them: they count in bounds at larger budgets.
     """
 
     rows: Rows
@@ -47,6 +53,11 @@ def as_changes(problem: Problem, switches: Mask) -> Floats:
     changes = np.zeros((len(switches), problem.width))
     changes[:, problem.is_lever] = switches
     return changes
+
+
+def payable(problem: Problem, rows: Rows, changes: Floats) -> Mask:
+    """(c,): changes (c, K) that the whole budgets pay for; rounding leaves out none of them"""
+    return np.asarray((problem.bill(rows, changes).consumption <= problem.ledger.amounts * GENEROUS).all(axis=1))
 
 
 def menu_flips(problem: Problem, rows: Rows) -> MenuFlips:
@@ -84,22 +95,18 @@ class _Ordered:
         if levers is None:
             raise ValueError("the problem has no levers")
         switches = levers.alternatives()[1:]
+        switches = switches[(switches <= problem.may_move[problem.is_lever]).all(axis=1)]
         draws, own = _drawn_by_all(problem, switches), _of_own_weight(problem)
-        # What only a part of the cohort draws on may be too dear for them, and free for the others.
-        limits = np.where(
-            np.isin(np.arange(draws.shape[1]), sorted(problem.ledger.own.inside)), np.inf, problem.ledger.amounts
-        )
-        payable = (draws <= limits).all(axis=1) & (switches <= problem.may_move[problem.is_lever]).all(axis=1)
-        switches, draws = switches[payable], draws[payable]
+        limits = problem.ledger.amounts
         share = (draws / np.where(limits > 0, limits, 1.0)).sum(axis=1)
         order = np.lexsort((switches.sum(axis=1), draws.sum(axis=1), share))
-        switches, draws = switches[order], draws[order]
+        switches, ranks = switches[order], _ranks(problem, switches[order])
         outdone_by = [
             np.flatnonzero(
-                (draws[:number] <= draws[number]).all(axis=1)
+                (ranks[:number] <= ranks[number]).all(axis=1)
                 & (switches[:number] & own <= switches[number] & own).all(axis=1)
             )
-            for number in range(len(draws))
+            for number in range(len(ranks))
         ]
         return cls(switches, outdone_by)
 
@@ -113,5 +120,20 @@ def _of_own_weight(problem: Problem) -> Mask:
 
 def _drawn_by_all(problem: Problem, switches: Mask) -> Floats:
     """(M, m): what combinations of levers draw, without fees and without the levers of `_of_own_weight`"""
-    ledger, levers = problem.ledger, problem.is_lever
-    return np.asarray(switches.astype(np.float64) @ (ledger.squared + ledger.absolute)[:, levers].T)
+    return np.asarray(switches.astype(np.float64) @ _weights(problem).T)
+
+
+def _weights(problem: Problem) -> Floats:
+    """(m, L)"""
+    return (problem.ledger.squared + problem.ledger.absolute)[:, problem.is_lever]
+
+
+def _ranks(problem: Problem, switches: Mask) -> Rows:
+    """(M, m): the order of what combinations draw, decided exactly: as floats, 0.1 + 0.4 ties with 0.5"""
+    parts = [[Fraction(float(weight)) for weight in row] for row in _weights(problem)]
+    whole = math.lcm(*(part.denominator for row in parts for part in row))
+    numbers = np.array([[int(part * whole) for part in row] for row in parts], dtype=object).reshape(
+        -1, switches.shape[1]
+    )
+    drawn = switches.astype(object) @ numbers.T
+    return np.stack([np.unique(column, return_inverse=True)[1] for column in drawn.T], axis=1)

@@ -260,7 +260,9 @@ def _all_of_them(candidates: Candidates, known: Demand | None) -> Relaxed | None
         return None
     prices = np.zeros(candidates.share.shape[1])
     if cap < candidates.samples:
-        prices[capped] = candidates.worth[taken].min(initial=np.inf) * cap if cap else candidates.worth.max()
+        # What is left of a budget is worth as much by the unit as what is spent: at a lower price all would want some.
+        room = 1.0 / float(candidates.share[:, capped].max())
+        prices[capped] = candidates.worth[taken].min(initial=np.inf) * max(cap, room) if cap else candidates.worth.max()
     return Relaxed(x, most, prices)
 
 

@@ -62,12 +62,11 @@ class Grouped(Solver):
             rows.append(found.rows[chosen])
             changes.append(found.changes[chosen])
             parts.append(replace(proposal, known=np.union1d(found.rows, proposal.known)))
-        low, high = problem.box(wanted)
         return Proposal(
             rows=np.concatenate(rows),
             changes=np.concatenate(changes),
             known=np.concatenate([wanted[:0], *(p.known for p in parts)]),
-            unreachable=wanted[((low == 0) & (high == 0)).all(axis=1)],
+            unreachable=_motionless(problem, wanted),
             unusable=np.concatenate([wanted[:0], *(p.unusable for p in parts)]),
             notices=(
                 f"The budgets were divided among {counted(len(parts), 'group')} in proportion to their sizes.",
@@ -93,6 +92,14 @@ class Grouped(Solver):
         for group in np.unique(groups[wanted]):
             inside = wanted[groups[wanted] == group]
             yield inside, problem.restricted(inside, len(inside) / len(wanted))
+
+
+def _motionless(problem: Problem, rows: Rows) -> Rows:
+    """Samples of which no feature may change; with levers, which change them too, nobody is known to be one."""
+    if problem.is_lever.any():
+        return rows[:0]
+    low, high = problem.box(rows)
+    return np.asarray(rows[((low == 0) & (high == 0)).all(axis=1)])
 
 
 def _too_few(problem: Problem, shares: Floats) -> list[str]:

@@ -13,7 +13,7 @@ import numpy as np
 from maxflip._util.types import Floats, Mask, Rows
 from maxflip.problem.problem import Problem
 from maxflip.search.levers import Switched, cheapest_with, switched
-from maxflip.search.menu import menu_flips
+from maxflip.search.menu import menu_flips, payable
 from maxflip.solvers.prices.settings import MENU
 from maxflip.solvers.prices.shard import FlipSet, Shard
 
@@ -34,7 +34,8 @@ class LeverSearch:
     @classmethod
     def of(cls, problem: Problem, rows: Rows) -> LeverSearch:
         flips = menu_flips(problem, rows)
-        alone = FlipSet(flips.rows, flips.changes(problem)).of(flips.sure)
+        changes = flips.changes(problem)
+        alone = FlipSet(flips.rows, changes).of(flips.sure & payable(problem, flips.rows, changes))
         return cls(problem, rows, list(switched(problem, rows)), alone)
 
     def __post_init__(self) -> None:
@@ -46,30 +47,36 @@ class LeverSearch:
         m, quotas = len(self.problem.ledger.names), self.problem.quotas
         return prices[:m], quotas.worth(self.problem.worth, prices[m:])
 
+    @property
+    def all_payable(self) -> bool:
+        return all(one.payable.all() for one in self.parts)
+
     def flips(self, prices: Floats, costs: Floats) -> FlipSet:
         """Flips that may be cheaper at prices (m + Q,) than the known ones.   costs (n,): of these, inf without any"""
         found, (prices, own) = [self.alone], self._split(prices)
         worth = np.where(np.isin(np.arange(len(costs)), self.problem.include), np.inf, own)
         most = np.where(np.isinf(costs), np.inf, np.minimum(costs, MENU.reach * worth))
         for one in self.parts:
-            for some in one.problem.chunks(one.rows[one.draws @ prices <= most[one.rows]], MENU.chunk):
+            wanted = one.payable & (one.draws @ prices <= most[one.rows])
+            self.possible[one.rows[one.payable & ~wanted]] = True  # not searched, so not ruled out
+            for some in one.problem.chunks(one.rows[wanted], MENU.chunk):
                 flips, changes = cheapest_with(one, some, prices)
                 found.append(FlipSet(flips.rows[flips.found], changes[flips.found]))
                 self.possible[flips.rows[~flips.unreachable]] = True
         every = FlipSet.all(found)
         return FlipSet(every.rows, self.problem.settle(every.rows, every.changes)).once
 
-    def proved_gains(self, prices: Floats) -> Floats:
+    def proved_gains(self, prices: Floats, *, any_budgets: bool) -> Floats:
         """(n,): upper bounds of max(0, v_j - C_j) by flips with levers; of v_j - C_j where a sample must be picked
 
-        prices (m + Q,)
+        prices (m + Q,)   any_budgets: also of levers that these budgets do not pay for
         """
         of_budgets, _ = self._split(prices)
         gains = np.where(np.isin(np.arange(len(self.problem)), self.problem.include), -np.inf, 0.0)
         for one in self.parts:
             paid = np.zeros(len(gains))
             paid[one.rows] = one.draws @ of_budgets * (1 - 1e-12)
-            for some in one.problem.chunks(one.rows, MENU.chunk):
+            for some in one.problem.chunks(one.rows[one.payable | any_budgets], MENU.chunk):
                 own = Shard(one.problem, some, prices).proved_gains(prices)
                 if own is not None:
                     gains[some] = np.maximum(gains[some], own - paid[some])

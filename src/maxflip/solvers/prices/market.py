@@ -377,29 +377,34 @@ class Market:
         spent = float(prices[prices > 0] @ (self.right * self.units)[prices > 0])
         return spent + math.fsum(self.held.ask(lambda shard: shard.value(prices)))
 
-    def ceiling(self) -> Ceiling:
+    def ceilings(self) -> tuple[Ceiling, Ceiling]:
         """D as a function of the budgets, an upper limit of every plan's worth: with proved lower bounds of C_j if
-        there are any, else with the known flips.
+        there are any, else with the known flips. First at these budgets; then at any others too, which may pay for
+        levers that these do not pay for.
 
         Any prices prove a bound. Prices near 0 can make the lower bounds of C_j inaccurate, so the bound is also proved
         with these set to 0, and the lower one is taken.
         """
-        found = self._ceiling_at(self.prices)
-        without = self.prices.copy()
+        prices = self.prices
+        found = self._ceiling_at(prices)
+        without = prices.copy()
         without[self.priced] *= self._counts
-        if not found.proved or np.array_equal(without, self.prices):
-            return found
-        amounts = {name: budget.amount for name, budget in self.problem.budgets.items()}
-        other = self._ceiling_at(without)
-        return min(found, other, key=lambda ceiling: most_allowed([ceiling], amounts, self.problem.worth))
+        if found.proved and not np.array_equal(without, prices):
+            amounts = {name: budget.amount for name, budget in self.problem.budgets.items()}
+            other = self._ceiling_at(without)
+            if most_allowed([other], amounts, self.problem.worth) < most_allowed([found], amounts, self.problem.worth):
+                found, prices = other, without
+        if not found.proved or self.levers is None or self.levers.all_payable:
+            return found, found
+        return found, self._ceiling_at(prices, any_budgets=True)
 
-    def _ceiling_at(self, prices: Floats) -> Ceiling:
+    def _ceiling_at(self, prices: Floats, *, any_budgets: bool = False) -> Ceiling:
         problem, of_quotas = self.problem, prices[self.budgets.stop :]
         paid = (of_quotas * problem.quotas.amounts).tolist()  # for what the quotas allow, whatever the budgets are
         shares = self.held.ask(lambda shard: (shard.rows, shard.proved_gains(prices)))
         gains = [(rows, own) for rows, own in shares if own is not None]
         if gains:
-            with_levers = None if self.levers is None else self.levers.proved_gains(prices)
+            with_levers = None if self.levers is None else self.levers.proved_gains(prices, any_budgets=any_budgets)
             parts = [
                 *chain.from_iterable(
                     (own if with_levers is None else np.maximum(own, with_levers[rows])).tolist() for rows, own in gains

@@ -15,7 +15,7 @@ import numpy as np
 from maxflip._util.types import Floats, Mask, Rows
 from maxflip.plan.bracket import ROUNDING, Ceiling, most_allowed
 from maxflip.problem.problem import Problem
-from maxflip.search.menu import MenuFlips, as_changes, menu_flips
+from maxflip.search.menu import MenuFlips, as_changes, menu_flips, payable
 from maxflip.select.choose import in_order_of_appearance, unit_of
 from maxflip.select.relaxation import Candidates, relaxed
 from maxflip.solvers.base import Proposal, Run
@@ -34,21 +34,24 @@ def propose(problem: Problem, run: Run) -> Proposal:
         watch=run.watch,
     )
     flips = MenuFlips.all(parts) if parts else menu_flips(problem, rows)
-    draws = problem.bill(flips.rows, flips.changes(problem)).consumption
-    prices, of_quotas = _prices(problem, flips.rows, draws)
+    changes = flips.changes(problem)
+    draws, paid = problem.bill(flips.rows, changes).consumption, payable(problem, flips.rows, changes)
+    prices, of_quotas = _prices(problem, flips.rows[paid], draws[paid])
     gain = problem.quotas.worth(problem.worth, of_quotas)[flips.rows] - draws @ prices
-    offered = flips.sure & _near(problem, flips.rows, gain)
-    ceiling = _ceiling(problem, flips.rows, gain, prices, of_quotas)
+    offered = flips.sure & paid & _near(problem, flips.rows, np.where(paid, gain, -np.inf))
+    ceiling = _ceiling(problem, flips.rows[paid], gain[paid], prices, of_quotas)
     amounts = {name: budget.amount for name, budget in problem.budgets.items()}
     return Proposal(
         rows=flips.rows[offered],
         changes=as_changes(problem, flips.switches[offered]),
-        known=np.unique(flips.rows[flips.sure]),
-        unreachable=np.setdiff1d(rows, flips.rows),
+        known=np.unique(flips.rows[flips.sure & paid]),
+        unreachable=np.setdiff1d(rows, flips.rows[paid]),
         prices=dict(zip(problem.ledger.names, prices.tolist(), strict=True)),
         quota_prices=of_quotas,
         bound=most_allowed([ceiling], amounts, problem.worth),
-        ceilings=(ceiling,),
+        ceilings=(
+            _ceiling(problem, flips.rows, gain, prices, of_quotas),
+        ),  # at larger budgets, all flips may be paid for
         trace={
             "step": ["actions"],
             "searched": [len(rows)],
@@ -68,6 +71,8 @@ def _prices(problem: Problem, rows: Rows, draws: Floats) -> tuple[Floats, Floats
     amounts, worth = problem.ledger.amounts[sold], problem.worth[rows]
     unit, must = unit_of(worth), np.isin(rows, problem.include)
     kept = (worth > 0) | must | np.asarray((quotas.coefficients < 0).any(axis=0))[rows]
+    if not kept.any():
+        return prices, of_quotas
     sample = in_order_of_appearance(rows[kept])
     share = np.hstack([draws[kept][:, sold] / amounts, quotas.coefficients[:, rows[kept]].T])
     both = {"quotas": quotas.amounts, "steps": quotas.steps}

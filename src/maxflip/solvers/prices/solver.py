@@ -96,7 +96,7 @@ class Trade:
         candidates = FlipSet.all([generation.candidates(), *more]).once
         market.close()
         prices = market.scarce_prices(*generation.outcome) if generation.picked is not None else market.prices
-        ceiling = market.ceiling()
+        ceiling, lasting = market.ceilings()
         most = most_allowed([ceiling], {name: b.amount for name, b in problem.budgets.items()}, problem.worth)
         found = np.concatenate([rows[:0], *market.held.ask(lambda shard: shard.rows_found())])
         return Proposal(
@@ -110,7 +110,7 @@ class Trade:
             price_ranges=market.ranges(),
             bound=most if ceiling.proved else None,
             estimate=most if not ceiling.proved and len(found) else None,  # without a flip nothing is known
-            ceilings=(ceiling,) if ceiling.proved or len(found) else (),
+            ceilings=(lasting,) if ceiling.proved or len(found) else (),
             picked=None
             if generation.picked is None
             else Pool.of(problem, generation.picked.rows, generation.picked.changes),
