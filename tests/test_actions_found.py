@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import maxflip_verify
 from maxflip import (
@@ -118,7 +119,7 @@ def test_the_auditor_agrees_on_a_zero_without_sign(tmp_path: Path) -> None:
     """-2 x 0 is -0.0; the change of 0.0 that is added makes it 0.0."""
     action = Action("stop", {"x0": "x 0"}, {"hours": 3.0})
     problem = linear_problem([1.0, 0.0], [[-2.0, 0.0]], hours(4.0), b=1.0, actions=[action])
-    export(linear_net([1.0, 0.0], 1.0), tmp_path / "model.pt2", features=2)
+    export(linear_net([1.0, 0.0], 1.0), tmp_path / "model.pt2", features=2, dtype=torch.float64)
     solve(problem).save(tmp_path / "plan", problem=problem, model=tmp_path / "model.pt2")
     assert maxflip_verify.audit(tmp_path / "plan").passed
 
@@ -131,7 +132,7 @@ def test_codes_of_many_digits_are_told_apart(tmp_path: Path) -> None:
     plan = solve(problem)
     assert plan.table()["feature"].to_pylist() == ["x1 = 1234568"]
     assert plan.implied_table()["after"].to_pylist() == [1234568.0]
-    export(linear_net([0.0, 1.0], -1234567.5), tmp_path / "model.pt2", features=2)
+    export(linear_net([0.0, 1.0], -1234567.5), tmp_path / "model.pt2", features=2, dtype=torch.float64)
     plan.save(tmp_path / "plan", problem=problem, model=tmp_path / "model.pt2")
     assert maxflip_verify.audit(tmp_path / "plan").passed
 
