@@ -157,10 +157,10 @@ def _one_by_one_faults(
         if feature in category
     ]
     for name, given in budgets.items() if isinstance(budgets, Mapping) else ():
-        if getattr(given, "cost", None) == "count":
-            continue
         uses = getattr(given, "uses", None)
-        weights: Mapping[str, Any] = uses if isinstance(uses, Mapping) else dict.fromkeys(uses or [name], 1.0)
+        if str(getattr(given, "cost", "")) == "count" or not isinstance(uses, Mapping | None):
+            continue  # features that are only listed, or a type that is told elsewhere
+        weights: Mapping[str, Any] = uses or {name: 1.0}
         for feature, weight in weights.items():
             place = ("budgets", name) if not uses else ("budgets", name, "uses", str(feature))
             if feature in category and category[feature] in one_hot:
