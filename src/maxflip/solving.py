@@ -239,7 +239,7 @@ class _Earlier:
     @classmethod
     def of(cls, problem: Problem, where: judge.Standing, start: Plan) -> _Earlier:
         flips, which = _mapped(problem, start.flips, start)
-        if not problem.grid.is_free:  # budgets count the change on the grid
+        if not problem.is_smooth:  # budgets count the change on the grid
             flips = Pool.of(problem, flips.rows, problem.settle(flips.rows, flips.changes))
         asked = where.open[flips.rows] & ~np.isin(flips.rows, problem.exclude)
         asked[asked] = judge.admissible(problem, flips.rows[asked], flips.changes[asked])

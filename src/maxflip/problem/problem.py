@@ -40,6 +40,7 @@ from maxflip.problem.budget_functions import FunctionCost, as_squares
 from maxflip.problem.budgets import Budget
 from maxflip.problem.describe import html_of
 from maxflip.problem.facts import Facts
+from maxflip.problem.few import Few, most_changes_faults
 from maxflip.problem.goal import Goal
 from maxflip.problem.grid import Grid
 from maxflip.problem.ledger import Ledger, Weights
@@ -90,6 +91,8 @@ class Problem(Frozen):
             feature that holds numbers as codes, or a name of `one_hot`.
         one_hot: {category: [features]}, of which one is 1 and the others are 0; made from a column of texts as
             Cohort.table makes them. None: those of the Cohort.
+        most_changes: features of a sample that may change, at most; None: all of them. A category counts as one and
+            actions do not count. Of sequences, a feature may change in any number of steps.
         must_hold: a list of Uptake(share) and Rounded({feature: step}), at most one of each: flips must also pass when
             changes are carried out like that. None: the full change alone counts.
         derived: {feature: expression}, such as {"pulse_pressure": "systolic - diastolic"}: features that follow from
@@ -99,6 +102,7 @@ class Problem(Frozen):
 
         max sum_j v_j z_j   s.t.  sum_j z_j a_r(d_j) <= B_r,   confidence(x_j + d_j) >= required where z_j = 1,
                                   x_j + d_j inside its limits and on its grid,   z_j in {0, 1}
+                                  d_j changes at most `most_changes` features,
                                   sum_j c_qj z_j <= b_q for every quota q
                                   the same confidence at x_j + c(d_j) for every scenario c of `must_hold`
 
@@ -121,6 +125,7 @@ class Problem(Frozen):
     limits: Limits
     menu: Menu
     grid: Grid  # steps of `limits` and of `must_hold`, and smallest changes
+    few: Few  # most_changes
     observed: bool  # limits are "observed" for all features that draw on a budget, whichever these are
     worth: Floats
     thrift: Mapping[str, float]  # by budget; 1 where it is not named
@@ -154,6 +159,7 @@ class Problem(Frozen):
         include: Iterable[str | int] | None = None,
         exclude: Iterable[str | int] | None = None,
         quotas: Quota | Sequence[Quota] | None = None,
+        most_changes: int | None = None,
         must_hold: Requirement | Sequence[Requirement] | None = None,
         actions: Sequence[Action] | None = None,
         most_actions: int | None = None,
@@ -193,7 +199,8 @@ class Problem(Frozen):
         faults += [*more, *people.layout.classifier_faults(classifier)]
         requirements, more = read_must_hold(must_hold, people.features, changeable, names)
         stepped = {name for name, limit in asked.items() if limit.step is not None}
-        faults += [*more, *twice_stepped(requirements, stepped), *overflow_faults(people, classifier)]
+        faults += [*more, *twice_stepped(requirements, stepped), *most_changes_faults(most_changes)]
+        faults += overflow_faults(people, classifier)
         if faults:
             raise ProblemError(faults)
 
@@ -211,6 +218,7 @@ class Problem(Frozen):
         settle("menu", menu)
         settle("limits", slots.by_slot(boundaries.with_columns(len(people.features) - len(features_only.features))))
         settle("grid", slots.by_slot(_grid(asked, requirements, people.features)))
+        settle("few", Few.of(most_changes, slots, menu))
         settle("observed", are_observed(limits))
         settle("worth", read_only(values))
         settle("include", read_only(picked))
@@ -291,6 +299,7 @@ class Problem(Frozen):
         settle = partial(object.__setattr__, other)
         settle("cohort", cohort)
         settle("slots", self.slots.from_base(base))
+        settle("few", self.few.after(change))
         settle("facts", Facts(self.classifier, cohort, self.derived))
         return other
 
@@ -470,6 +479,29 @@ class Problem(Frozen):
         """Whether every actionable slot of every sample may change by any amount."""
         return self.limits.none and self.slots.are_all_filled and not self.ledger.closes and not self.is_lever.any()
 
+    @cached_property
+    def must_be_few(self) -> bool:
+        """Whether fewer features may change at a time than may change at all."""
+        most = self.few.most
+        return most is not None and most < len(np.unique(self.slots.feature[self.actionable]))
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether changes within the limits need not go by steps, be large or be few."""
+        return self.grid.is_free and not self.must_be_few
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether some changes within the limits are not lawful: by steps, size or number of features."""
+        return self.grid.has_rules or self.must_be_few
+
+    @cached_property
+    def per_spread(self) -> Floats:
+        """(K,): 1 / spread of the slots that may change; inf for levers, 0 for others"""
+        weight = np.where(self.is_lever, np.inf, 0.0)
+        weight[self.actionable] = 1.0 / self.spread
+        return weight
+
     def box(self, rows: Rows) -> tuple[Floats, Floats]:
         """(B, K) smallest and largest change of each slot: 0 for frozen and absent ones, and low <= 0 <= high.
 
@@ -501,14 +533,15 @@ class Problem(Frozen):
         return filled(lambda part: self._settled(rows[part], changes[part]), changes.shape)
 
     def _settled(self, rows: Rows, changes: Floats) -> Floats:
-        if self.is_boundless and self.grid.is_free:
+        if self.is_boundless and self.is_smooth:
             return np.where(self.may_move, changes, 0.0) + 0.0  # -0.0 becomes 0.0
         base = self.slots.base(rows, changes)
         low, high = self._box_from(base, rows)
         inside = self.limits.settle(base, np.clip(changes, low, high), rows)
         if not self.grid.is_free:
             inside = self.grid.settled(base, inside, low, high, lambda d: self.limits.settle(base, d, rows))
-        return np.where(self.is_lever & self.may_move, changes, inside)
+        inside = np.where(self.is_lever & self.may_move, changes, inside)
+        return self.few.settled(inside, self.per_spread)
 
 
 def _grid(limits: Mapping[str, Limit], requirements: Sequence[Requirement], features: Sequence[str]) -> Grid:

@@ -38,9 +38,11 @@ class Switched:
 
 
 def switched(problem: Problem, rows: Rows) -> Iterator[Switched]:
-    """Every combination that changes anything."""
+    """Every combination that changes anything and leaves room for changes of features."""
     levers = problem.menu.levers
     for change in () if levers is None else as_changes(problem, levers.alternatives()[1:]):
+        if problem.few.after(change).most == 0:
+            continue
         each = np.broadcast_to(change, (len(rows), len(change)))
         lawful = judge.lawful(problem, rows, each)
         may = rows[lawful]
