@@ -80,3 +80,7 @@ def most_changes_faults(most: Any) -> list[Fault]:
     if most is None or (is_whole and most >= 1):
         return []
     return [wrong("most_changes", most, "must be a whole number >= 1, the number of features; None for any.")]
+
+
+def tidy_faults(tidy: Any) -> list[Fault]:
+    return [] if isinstance(tidy, bool) else [wrong("tidy", tidy, "must be True or False.")]

@@ -40,7 +40,7 @@ from maxflip.problem.budget_functions import FunctionCost, as_squares
 from maxflip.problem.budgets import Budget
 from maxflip.problem.describe import html_of
 from maxflip.problem.facts import Facts
-from maxflip.problem.few import Few, most_changes_faults
+from maxflip.problem.few import Few, most_changes_faults, tidy_faults
 from maxflip.problem.goal import Goal
 from maxflip.problem.grid import Grid
 from maxflip.problem.ledger import Ledger, Weights
@@ -80,6 +80,7 @@ class Problem(Frozen):
         worth: one number >= 0 per sample, (n,), or {id: number}; None: 1 each.
         thrift: {budget: weight >= 0}: among plans of equal worth, the one with the least sum of weight x share spent is
         sought. The sum is over the finite budgets; budgets that are not named have weight 1.
+        tidy: whether a change is dropped where the flip costs at most 1 % more without it. The count stays the same.
         include: ids that must be picked; those in the wanted class already are left alone.
         exclude: ids that must never be picked.
         quotas: a list of Quota((column, value), at_least=..., at_most=...): how many of those picked belong to a group,
@@ -129,6 +130,7 @@ class Problem(Frozen):
     observed: bool  # limits are "observed" for all features that draw on a budget, whichever these are
     worth: Floats
     thrift: Mapping[str, float]  # by budget; 1 where it is not named
+    tidy: bool
     include: Rows
     exclude: Rows
     quotas: Quotas
@@ -156,6 +158,7 @@ class Problem(Frozen):
         steps: Any = None,
         worth: Any = None,
         thrift: Mapping[str, float] | None = None,
+        tidy: bool = True,
         include: Iterable[str | int] | None = None,
         exclude: Iterable[str | int] | None = None,
         quotas: Quota | Sequence[Quota] | None = None,
@@ -199,7 +202,7 @@ class Problem(Frozen):
         faults += [*more, *people.layout.classifier_faults(classifier)]
         requirements, more = read_must_hold(must_hold, people.features, changeable, names)
         stepped = {name for name, limit in asked.items() if limit.step is not None}
-        faults += [*more, *twice_stepped(requirements, stepped), *most_changes_faults(most_changes)]
+        faults += [*more, *twice_stepped(requirements, stepped), *most_changes_faults(most_changes), *tidy_faults(tidy)]
         faults += overflow_faults(people, classifier)
         if faults:
             raise ProblemError(faults)
@@ -219,6 +222,7 @@ class Problem(Frozen):
         settle("limits", slots.by_slot(boundaries.with_columns(len(people.features) - len(features_only.features))))
         settle("grid", slots.by_slot(_grid(asked, requirements, people.features)))
         settle("few", Few.of(most_changes, slots, menu))
+        settle("tidy", tidy)
         settle("observed", are_observed(limits))
         settle("worth", read_only(values))
         settle("include", read_only(picked))
@@ -358,6 +362,13 @@ class Problem(Frozen):
     def thrift_weights(self) -> Floats:
         """(m,): of the budgets"""
         return np.array([self.thrift.get(name, 1.0) for name in self.ledger.names])
+
+    @property
+    def thrift_prices(self) -> Floats:
+        """(m,): thrift weight / amount, at which a change costs its weighted sum of shares; 0 for budgets without an
+        amount"""
+        has_amount = np.isfinite(self.ledger.amounts) & (self.ledger.amounts > 0)
+        return np.where(has_amount, self.thrift_weights / np.where(has_amount, self.ledger.amounts, 1.0), 0.0)
 
     @cached_property
     def actionable(self) -> NDArray[np.int64]:

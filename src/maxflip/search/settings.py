@@ -210,6 +210,22 @@ class ExchangeSearch:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TidySearch:
+    """`tidy`: flips without trifles."""
+
+    # What a flip with fewer changes may cost more, as a part of its cost: what Problem(tidy=) promises.
+    dearer: float = 0.01
+    # Sets of changes that are tried, at most. (not tuned)
+    turns: int = 6
+    # Steps of the bisection for the shortest flip. (not tuned)
+    halvings: int = 8
+    # Changes become longer by this factor at most. (reach)
+    longest: float = 2.0
+    # Flips of a batch, at most. (not tuned)
+    chunk: int = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
 class LinearSearch:
     """`linear`, `convex`, `halfspace` and `terms`: exact flips and proofs. tests/test_linear_exact.py asks for 1e-9."""
 
@@ -286,6 +302,7 @@ GRID = GridSearch()
 FEW = FewSearch()
 PLANE = PlaneSearch()
 EXCHANGE = ExchangeSearch()
+TIDY = TidySearch()
 LINEAR = LinearSearch()
 INTERIOR = InteriorPoint()
 PRICING = Pricing()

@@ -17,7 +17,7 @@ _MULTILINE = re.compile(r"\"\"\"|'''")
 _ARGUMENTS: Mapping[str, Place] = {
     **{
         name: ("goal", name)
-        for name in ("target", "margin", "threshold", "include", "exclude", "most_actions", "most_changes")
+        for name in ("target", "margin", "threshold", "include", "exclude", "most_actions", "most_changes", "tidy")
     },
     "steps": ("cohort", "steps"),
 }

@@ -287,6 +287,7 @@ class Job:
                 exclude=goal.exclude,
                 quotas=self.quotas,
                 most_changes=goal.most_changes,
+                tidy=goal.tidy,
                 must_hold=self.must_hold,
                 actions=self.menu.as_actions(),
                 most_actions=goal.most_actions,

@@ -216,6 +216,7 @@ class GoalForm(_Form):
     include: list[Text] = Field(default=[])
     exclude: list[Text] = Field(default=[])
     most_changes: Annotated[int | None, PlainValidator(_whole)] = None
+    tidy: bool = True
 
     @property
     def names_classes(self) -> bool:

@@ -152,6 +152,8 @@ def _goal(problem: Problem, files: CohortFiles) -> dict[str, Any]:
             asked[name] = ids[rows].tolist()
     if problem.few.most is not None:
         asked["most_changes"] = problem.few.most
+    if not problem.tidy:
+        asked["tidy"] = False
     return asked
 
 
