@@ -183,6 +183,8 @@ def _tidied(problem: Problem, run: Run, solver: Solver, selection: _Selection, p
     for inside, part in solver.parts(problem, run):
         own = np.isin(rows, inside)
         changes[own] = with_fewer_changes(part, run.engine, rows[own], changes[own], prices)
+    if np.array_equal(changes, selection.changes):
+        return selection
     for _ in range(2):
         judged = _judged(problem, Pool.of(problem, rows, changes))
         failing = ~np.isin(rows, judged.rows)
