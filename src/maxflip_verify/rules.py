@@ -159,7 +159,8 @@ def fate_rules(case: Case, plan: Columns, fates: Columns, guard: float) -> Itera
     yield check("job.toml: include", bool(unknown), unknown, "ids of the cohort")
     odd = [pair for pair in zip_longest(fates["id"], case.ids) if pair[0] != pair[1]][:SHOWN]
     yield check("fates.parquet: ids", bool(odd), [got for got, _ in odd], [wanted for _, wanted in odd])
-    pairs = np.unique(np.stack([plan["sample"], plan["place"]])[:, plan["exists"]], axis=1)
+    counts = plan["exists"] & ~(plan["lever"] & (plan["place"] < len(case.features) + case.levers.actions))
+    pairs = np.unique(np.stack([plan["sample"], plan["place"]])[:, counts], axis=1)
     changed, most = np.bincount(pairs[0], minlength=len(ids)), goal.get("most_changes", len(case.features))
     off = {key: ~(np.abs(fates[f"confidence_{key}"] - fates[key]) <= guard + ROUNDING) for key in ("before", "after")}
     off["before"] &= ~(np.isnan(before) & np.isnan(fates["confidence_before"]))

@@ -220,7 +220,7 @@ class TidySearch:
     # Steps of the bisection for the shortest flip. (not tuned)
     halvings: int = 8
     # Changes become longer by this factor at most. (reach)
-    longest: float = 2.0
+    longest: float = 1e6
     # Flips of a batch, at most. (not tuned)
     chunk: int = 4096
 

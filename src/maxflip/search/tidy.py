@@ -2,7 +2,7 @@
 
 At a flip d with the tangent plane g . d = r and its multiplier nu, a flip without the change of slot i costs more by
 
-    nu |g_i d_i| - cost_i(d_i)
+    nu g_i d_i - cost_i(d_i)
 
 to first order. The changes of which these sums stay within `TIDY.dearer` of the cost are dropped together, and all
 others become longer by one factor. If that makes no flip that costs little enough, only the cheaper half of them is
@@ -29,24 +29,22 @@ def tidied(problem: Problem, rows: Rows, changes: Floats, prices: Floats) -> Flo
 
     prices (m,): of budgets
     """
-    fewer = changes.copy()
-    for own, after in _by_levers(problem, changes):
+    fewer, levers = changes.copy(), np.where(problem.is_lever, changes, 0.0)
+    for own, after in _by_levers(problem, levers):
         free = np.ix_(own, problem.actionable)
         surface = Surface(after, rows[own], FeaturePrices.at(after, prices, rows[own]))
-        d = torch.tensor(changes[free], device=surface.low.device)
-        fewer[free] = _Tidy(surface, d).run().cpu().numpy()
+        d = torch.tensor((changes - levers)[free], device=surface.low.device)
+        fewer[free] = levers[free] + _Tidy(surface, d).run().cpu().numpy()
     return problem.settle(rows, fewer)
 
 
-def _by_levers(problem: Problem, changes: Floats) -> Iterator[tuple[Rows, Problem]]:
-    """For each combination of levers in changes (c, K): which have it, and the problem after it."""
+def _by_levers(problem: Problem, levers: Floats) -> Iterator[tuple[Rows, Problem]]:
+    """For each combination of levers (c, K): which have it, and the problem after it."""
     if not problem.is_lever.any():
-        yield np.arange(len(changes)), problem
+        yield np.arange(len(levers)), problem
         return
-    levers = np.where(problem.is_lever, changes, 0.0)
     for one in np.unique(levers, axis=0):
-        own = np.flatnonzero((levers == one).all(axis=1))
-        yield own, problem.after_levers(one)
+        yield np.flatnonzero((levers == one).all(axis=1)), problem.after_levers(one)
 
 
 class _Tidy:
@@ -59,7 +57,7 @@ class _Tidy:
         self.surface, self.best = surface, d.clone()
         self.at = torch.arange(len(d), device=d.device)
         self.enough = (1 + TIDY.dearer) * surface.cost(d, self.at)
-        self.most = torch.full_like(self.at, d.shape[1])
+        self.most = (d != 0).sum(dim=1) - 1
 
     def run(self) -> torch.Tensor:
         at = self.at
@@ -81,7 +79,7 @@ class _Tidy:
         m, g = self.surface.margin_and_gradient(d, at)
         own = torch.where(d != 0, g, 0.0)
         nu = self.surface.into_halfspace(own, (g * d).sum(dim=1) - m, at).nu
-        more = (nu[:, None] * (g * d).abs() - rates.of_each(d)).clamp_min(0.0)
+        more = (nu[:, None] * g * d - rates.of_each(d)).clamp_min(0.0)
         more, order = torch.where(d != 0, more, torch.inf).sort(dim=1, stable=True)
         few = torch.arange(d.shape[1], device=d.device) < self.most[at][:, None]
         cheap = (more.cumsum(dim=1) <= (self.enough[at] - rates.cost(d))[:, None]) & few
