@@ -202,7 +202,7 @@ def test_more_features_never_flip_fewer(seed: int) -> None:
 
 @pytest.mark.parametrize("most", [0, -1, 1.5, True, "2"])
 def test_what_is_no_number_of_features_is_refused(most: Any) -> None:
-    with pytest.raises(ProblemError, match="most_changes = .*: must be a whole number >= 1"):
+    with pytest.raises(ProblemError, match=r"most_changes = .*: must be a whole number >= 1"):
         linear_problem([1.0], [[0.0]], [1.0], most_changes=most)
 
 
