@@ -89,7 +89,7 @@ def borrowers(data: Path) -> Source:
 
 
 class Scaled(nn.Module):
-    """asinh of distances from the median in quartiles, standardised: money and ratios have long tails."""
+    """sign(z) log(1 + |z|) of distances z from the median in quartiles, standardised: money has long tails."""
 
     def __init__(self, x: Floats) -> None:
         super().__init__()
@@ -102,7 +102,8 @@ class Scaled(nn.Module):
         self.register_buffer("spread", z.std(0).clamp_min(1e-9))
 
     def _bent(self, x: Tensor) -> Tensor:
-        return torch.asinh((x - self.get_buffer("median")) / self.get_buffer("quartile"))
+        z = (x - self.get_buffer("median")) / self.get_buffer("quartile")
+        return torch.log1p(z.clamp_min(0.0)) - torch.log1p((-z).clamp_min(0.0))
 
     def forward(self, x: Tensor) -> Tensor:
         return (self._bent(x) - self.get_buffer("mean")) / self.get_buffer("spread")
