@@ -177,10 +177,7 @@ def _chosen(
 def _tidied(problem: Problem, run: Run, solver: Solver, selection: _Selection, proposal: Proposal) -> _Selection:
     """The same samples, with fewer changes where the budgets pay for that."""
     rows, changes = selection.rows, selection.changes.copy()
-    prices = proposal.search_prices
-    if prices is None and proposal.prices is not None:
-        prices = np.array([proposal.prices[name] for name in problem.ledger.names])
-    for inside, part in solver.parts(problem, run):
+    for (inside, part), prices in zip(solver.parts(problem, run), proposal.sought_at(problem), strict=True):
         own = np.isin(rows, inside)
         changes[own] = with_fewer_changes(part, run.engine, rows[own], changes[own], prices)
     if np.array_equal(changes, selection.changes):

@@ -7,7 +7,7 @@ imported where it proposes.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -60,7 +60,7 @@ class Proposal:
     rows (c,)   changes (c, F)   known: rows with a known flip, also if it is too dear to be offered
     unreachable: rows, proved   unusable: rows whose model output was not finite
     prices: by budget name   quota_prices (Q,): of the rows of `problem.quotas`, if the solver has any
-    search_prices (m,): prices of budgets at which flips are cheap; None: at `prices`, if these are known
+    search_prices: for each of the solver's `parts`, prices (m,) of budgets at which flips are cheap; None: `prices`
     bound: proved for any plan   estimate: not proved
     notices: sentences about the run, for the plan
     ceilings: bound and estimate as functions of the budgets
@@ -75,7 +75,7 @@ class Proposal:
     unusable: Rows = field(default_factory=no_rows)
     prices: Mapping[str, float] | None = None
     quota_prices: Floats | None = None
-    search_prices: Floats | None = None
+    search_prices: Sequence[Floats | None] | None = None
     price_ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     bound: float | None = None
     estimate: float | None = None
@@ -84,6 +84,12 @@ class Proposal:
     pool: Pool | None = None
     picked: Pool | None = None
     trace: Columns = field(default_factory=dict)
+
+    def sought_at(self, problem: Problem) -> Sequence[Floats | None]:
+        """For each of the solver's parts: prices (m,) of budgets at which its flips are cheap"""
+        if self.search_prices is not None:
+            return self.search_prices
+        return (None if self.prices is None else np.array([self.prices[name] for name in problem.ledger.names]),)
 
 
 def check_whole_option(name: str, value: Any) -> None:

@@ -73,6 +73,7 @@ class Grouped(Solver):
                 *_too_few(problem, np.unique(groups[wanted], return_counts=True)[1] / max(1, len(wanted))),
                 *dict.fromkeys(notice for p in parts for notice in p.notices),
             ),
+            search_prices=[p.sought_at(problem)[0] for p in parts],
             trace=_traces([p.trace for p in parts]),
         )
 
