@@ -26,7 +26,7 @@ from tests.examples import linear_problem, missing_score, net_problem
 KINDS = ["squared", "absolute", "mixed", "shared", "count"]
 
 
-def random_linear(seed: int, kind: str = "mixed", most: int = 60 if LONG else 20) -> Problem:
+def random_linear(seed: int, kind: str = "mixed", most: int = 60 if LONG else 30) -> Problem:
     """2 to 4 classes, one or several budgets per feature, limits and worths now and then."""
     rng = np.random.default_rng(seed)
     n, width, classes = int(rng.integers(1, most)), int(rng.integers(1, 6)), int(rng.choice([2, 2, 3, 4]))

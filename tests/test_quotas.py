@@ -224,7 +224,8 @@ def test_plans_of_every_solver_keep_quotas(solver: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("n", "kind"), [(300, "network"), (300, "linear"), (3000, "linear"), (300, "absolute"), *([(3000, "network")] if LONG else [])]
+    ("n", "kind"),
+    [(300, "network"), (300, "linear"), (3000, "linear"), (300, "absolute"), *([(3000, "network")] if LONG else [])],
 )
 def test_quotas_that_bind_come_within_half_a_percent_of_the_dual(n: int, kind: str) -> None:
     rng = np.random.default_rng(n)
