@@ -38,7 +38,7 @@ class Switched:
 
 
 def switched(problem: Problem, rows: Rows) -> Iterator[Switched]:
-    """Every combination that changes anything."""
+    """Each combination of levers but the empty one, with the samples that may have it."""
     levers = problem.menu.levers
     for change in () if levers is None else as_changes(problem, levers.alternatives()[1:]):
         each = np.broadcast_to(change, (len(rows), len(change)))
