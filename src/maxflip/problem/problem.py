@@ -213,27 +213,27 @@ class Problem(Frozen):
         sample = people.layout.trial(slots, people.order, classifier.batch_size)
         probed = probe(classifier, sample, people.where, terms.required)
         wanted, distributions, target_faults = read_target(target, people, probed.classes, classifier.classes)
-        settle = partial(object.__setattr__, self)
-        settle("classifier", classifier)
-        settle("cohort", people)
-        settle("slots", slots)
-        settle("steps", people.layout.steps_in_words(steps))
-        settle("menu", menu)
-        settle("limits", slots.by_slot(boundaries.with_columns(len(people.features) - len(features_only.features))))
-        settle("grid", slots.by_slot(_grid(asked, requirements, people.features)))
-        settle("few", Few.of(most_changes, slots, menu))
-        settle("tidy", tidy)
-        settle("observed", are_observed(limits))
-        settle("worth", read_only(values))
-        settle("include", read_only(picked))
-        settle("exclude", read_only(barred))
-        settle("quotas", groups)
-        settle("scenarios", scenarios_of(requirements, people.features, slots.feature, slots.is_lever))
-        settle("rounding", probed.rounding)
-        settle("derived", following)
-        settle("facts", Facts(classifier, people, following))
-        settle("lasting_notices", (*_notices(self, steps, terms), *probed.notices, *doubts))
-        self._settle_terms(terms, Goal(wanted, 0.0, False, distributions, classifier.is_decision), [*target_faults])
+        set_field = partial(object.__setattr__, self)
+        set_field("classifier", classifier)
+        set_field("cohort", people)
+        set_field("slots", slots)
+        set_field("steps", people.layout.steps_in_words(steps))
+        set_field("menu", menu)
+        set_field("limits", slots.by_slot(boundaries.with_columns(len(people.features) - len(features_only.features))))
+        set_field("grid", slots.by_slot(_grid(asked, requirements, people.features)))
+        set_field("few", Few.of(most_changes, slots, menu))
+        set_field("tidy", tidy)
+        set_field("observed", are_observed(limits))
+        set_field("worth", read_only(values))
+        set_field("include", read_only(picked))
+        set_field("exclude", read_only(barred))
+        set_field("quotas", groups)
+        set_field("scenarios", scenarios_of(requirements, people.features, slots.feature, slots.is_lever))
+        set_field("rounding", probed.rounding)
+        set_field("derived", following)
+        set_field("facts", Facts(classifier, people, following))
+        set_field("lasting_notices", (*_notices(self, steps, terms), *probed.notices, *doubts))
+        self._set_terms(terms, Goal(wanted, 0.0, False, distributions, classifier.is_decision), [*target_faults])
 
     def changed(
         self,
@@ -280,7 +280,7 @@ class Problem(Frozen):
             raise ProblemError(faults)
         other = self._copy()
         object.__setattr__(other, "limits", limits)
-        other._settle_terms(terms, self.goal, [])
+        other._set_terms(terms, self.goal, [])
         return other
 
     def restricted(self, rows: Rows, share: float) -> Problem:
@@ -300,11 +300,11 @@ class Problem(Frozen):
         width = self.cohort.layout.width
         base[:, :width] = self.derived.after(self.cohort.values[:, :width], base[:, :width])
         cohort, other = self.cohort.with_values(base), self._copy()
-        settle = partial(object.__setattr__, other)
-        settle("cohort", cohort)
-        settle("slots", self.slots.from_base(base))
-        settle("few", self.few.after(change))
-        settle("facts", Facts(self.classifier, cohort, self.derived))
+        set_field = partial(object.__setattr__, other)
+        set_field("cohort", cohort)
+        set_field("slots", self.slots.from_base(base))
+        set_field("few", self.few.after(change))
+        set_field("facts", Facts(self.classifier, cohort, self.derived))
         return other
 
     def _copy(self) -> Problem:
@@ -314,7 +314,7 @@ class Problem(Frozen):
             object.__setattr__(other, part.name, getattr(self, part.name))
         return other
 
-    def _settle_terms(self, terms: Terms, goal: Goal, faults: list[str | Fault]) -> None:
+    def _set_terms(self, terms: Terms, goal: Goal, faults: list[str | Fault]) -> None:
         """Set these terms (budgets, thrift, required confidence): the last step of building a problem.
 
         goal: its wanted classes   faults: those known so far; with those found here they become one ProblemError
@@ -327,15 +327,15 @@ class Problem(Frozen):
         if faults:
             raise ProblemError(faults)
         functions = read_functions(terms.budgets, self.cohort, self.limits)
-        settle = partial(object.__setattr__, self)
-        settle("goal", replace(goal, required=terms.required, is_threshold=terms.is_threshold))
-        settle("budgets", terms.budgets)
-        settle("ledger", self.slots.by_slot(Ledger.compile(terms.budgets, self.cohort.features)))
-        settle("functions", functions)
-        settle("thrift", terms.thrift)
-        settle("guard", guard)
+        set_field = partial(object.__setattr__, self)
+        set_field("goal", replace(goal, required=terms.required, is_threshold=terms.is_threshold))
+        set_field("budgets", terms.budgets)
+        set_field("ledger", self.slots.by_slot(Ledger.compile(terms.budgets, self.cohort.features)))
+        set_field("functions", functions)
+        set_field("thrift", terms.thrift)
+        set_field("guard", guard)
         own = _notices_of_changeable(self, terms.drawing), rounding_notices, _function_notices(functions)
-        settle("notices", (*self.lasting_notices, *chain(*own)))
+        set_field("notices", (*self.lasting_notices, *chain(*own)))
 
     def __repr__(self) -> str:
         people = counted(len(self), self.cohort.layout.noun)
@@ -461,9 +461,9 @@ class Problem(Frozen):
             both, ways = np.tile(rows, 2), np.repeat([1.0, -1.0], len(rows))[:, None]
             spread = spread_for(self.functions, self.cohort)
             coarse = np.maximum(np.where(self.grid.is_rule, self.grid.step, 0.0), self.grid.smallest)
-            steps = self.settle(both, ways * np.where(spread > 0, np.maximum(spread, coarse), 0.0))
+            trials = self.settle(both, ways * np.where(spread > 0, np.maximum(spread, coarse), 0.0))
             for r, function in zip(self.ledger.functions, self.functions, strict=True):
-                weights[r] = as_squares(function, self.cohort.values[both], steps)
+                weights[r] = as_squares(function, self.cohort.values[both], trials)
         return weights
 
     def weights(self, rows: Rows | None = None) -> Weights:

@@ -38,7 +38,8 @@ class Switched:
 
 
 def switched(problem: Problem, rows: Rows) -> Iterator[Switched]:
-    """Every combination that changes anything and leaves room for changes of features."""
+    """Each combination of levers but the empty one that leaves room for changes of features, with the samples that may
+    have it."""
     levers = problem.menu.levers
     for change in () if levers is None else as_changes(problem, levers.alternatives()[1:]):
         if problem.few.after(change).most == 0:
