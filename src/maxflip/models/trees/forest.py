@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,13 +96,20 @@ class Forest:
         return self.linked(self.raw(x))
 
     def linked(self, raw: Floats) -> Floats:
-        """(n, K) raw scores -> (n, classes) probabilities, computed in `precision`."""
-        z = raw.astype(self.precision) / np.dtype(self.precision).type(self.divisor)
+        """(n, K) raw scores -> (n, classes) probabilities, rounded to `precision` where the library rounds."""
+        kind = np.dtype(self.precision)
+        z = raw.astype(kind) / kind.type(self.divisor)
         if self.link == "sigmoid":
-            with np.errstate(over="ignore"):  # exp(-z) is infinite for very small z, and p is 0
-                p = 1 / (1 + np.exp(-z))
-            return np.hstack([1 - p, p]).astype(np.float64)
-        if self.link == "softmax":
-            powers = np.exp(z - z.max(axis=1, keepdims=True))
-            return (powers / powers.sum(axis=1, keepdims=True)).astype(np.float64)
-        return z.astype(np.float64)
+            p = 1 / (1 + _exp(-z))
+            z = np.hstack([1 - p, p])
+        elif self.link == "softmax":
+            powers = _exp(z - z.max(axis=1, keepdims=True))
+            z = powers / powers.sum(axis=1, keepdims=True, dtype=np.float64).astype(kind)
+        found: Floats = z.astype(np.float64)
+        return found
+
+
+def _exp(z: NDArray[Any]) -> NDArray[Any]:
+    """e^z, rounded once to the type of z: numpy's own exp of float32 is less exact. Infinite where z is too large."""
+    with np.errstate(over="ignore"):
+        return np.exp(z.astype(np.float64)).astype(z.dtype)

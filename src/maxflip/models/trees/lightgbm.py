@@ -1,0 +1,173 @@
+"""LightGBM: the text of a booster, which its objects give too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxflip._util.messages import shown
+from maxflip.errors import ModelError
+from maxflip.models.trees.build import Categories, Read, Tree, forest_of, reals, whole
+from maxflip.models.trees.forest import LEAF, Link
+
+VERSIONS = ("v3", "v4")
+IS_CATEGORY, DEFAULT_LEFT = 1, 2  # bits of decision_type
+MISSING = {0: "none", 1: "zero", 2: "nan"}  # its bits 2 and 3
+ZERO = float(np.float32(1e-35))  # numbers at most this large count as zero where zero means missing
+SIGMOIDS = {"binary", "cross_entropy", "xentropy"}
+SOFTMAX = "multiclass"
+
+
+def from_object(model: Any) -> Read:
+    """A Booster, or an LGBMClassifier with names of its classes."""
+    booster = getattr(model, "booster_", model)
+    found = from_text(booster.model_to_string().split("\n"))
+    classes = getattr(model, "classes_", None)
+    return Read(
+        found.library, found.forest, found.features, None if classes is None else tuple(str(name) for name in classes)
+    )
+
+
+def from_text(lines: Sequence[str]) -> Read:
+    """The lines of booster.save_model(...)."""
+    header, blocks = _blocks(lines)
+    if header.get("version") not in VERSIONS:
+        raise ModelError(f"LightGBM's format {shown(header.get('version'))} is not known; known are {VERSIONS}")
+    columns = _number(header, "num_tree_per_iteration")
+    link, divisor = _link(header.get("objective", ""), columns)
+    width = _number(header, "max_feature_idx") + 1
+    names = tuple(header.get("feature_names", "").split(" "))
+    if len(names) != width:
+        raise ModelError(f"it names {len(names)} columns and has {width}")
+    trees = [_tree(block, number, number % columns) for number, block in enumerate(blocks)]
+    if len(trees) != len(header.get("tree_sizes", "").split()):
+        raise ModelError(f"it holds {len(trees)} trees, and its head speaks of another number")
+    if "average_output" in header:
+        divisor *= len(trees) // columns
+    forest = forest_of(
+        trees,
+        base=np.zeros(columns),
+        width=width,
+        link=link,
+        divisor=divisor,
+        precision="float64",
+        codes="truncated",
+    )
+    unnamed = names == tuple(f"Column_{i}" for i in range(width))
+    return Read("LightGBM", forest, None if unnamed else names, None)
+
+
+def _blocks(lines: Sequence[str]) -> tuple[dict[str, str], list[dict[str, str]]]:
+    """The entries before the first tree, and those of each tree."""
+    blocks: list[dict[str, str]] = [{}]
+    for line in lines[1:]:
+        key, _, entry = line.rstrip("\r").partition("=")
+        if key == "end of trees":
+            return blocks[0], blocks[1:]
+        if key == "Tree":
+            blocks.append({})
+        elif key:
+            if key in blocks[-1]:
+                raise ModelError(f"{shown(key)} occurs twice")
+            blocks[-1][key] = entry
+    raise ModelError("it is truncated: 'end of trees' is missing")
+
+
+def _link(objective: str, columns: int) -> tuple[Link, float]:
+    """How raw scores become probabilities, and by what they are divided before."""
+    kind, _, rest = objective.partition(" ")
+    options = dict(part.partition(":")[::2] for part in rest.split())
+    if kind in SIGMOIDS and columns == 1:
+        return "sigmoid", 1 / float(options.get("sigmoid", "1"))
+    if kind == SOFTMAX and columns > 1:
+        return "softmax", 1.0
+    why = "gives probabilities that do not sum to 1" if kind == "multiclassova" else "is none of a classifier"
+    raise ModelError(f"its objective {shown(objective or 'of your own')} {why}; known are binary and multiclass")
+
+
+def _tree(block: Mapping[str, str], number: int, output: int) -> Tree:
+    where = f"tree {number}"
+    if block.get("is_linear", "0") != "0":
+        raise ModelError(f"{where} has linear models in its leaves, which are not read. Train with linear_tree=False")
+    leaves = _number(block, "num_leaves")
+    inner = leaves - 1
+    value = reals(_split(block, "leaf_value"), f"{where}: leaf_value", leaves)
+    if not inner:
+        none, nowhere = np.zeros(1), np.zeros(1, np.int64)
+        return Tree(nowhere + LEAF, none, nowhere, nowhere, none > 0, value, output)
+
+    def integers(key: str) -> Any:
+        return whole(_split(block, key), f"{where}: {key}", inner)
+
+    def children(key: str) -> Any:
+        """Inner nodes first, then leaves: ~leaf stands for them in the text."""
+        child = integers(key)
+        return np.concatenate([np.where(child < 0, inner + ~child, child), np.zeros(leaves, np.int64)])
+
+    kind, threshold = integers("decision_type"), reals(_split(block, "threshold"), f"{where}: threshold", inner)
+    column = integers("split_feature")
+    missing_left = _missing_left(kind, threshold, where)
+    pad = np.zeros(leaves)
+    return Tree(
+        feature=np.concatenate([column, np.full(leaves, LEAF)]),
+        threshold=np.concatenate([np.where(kind & IS_CATEGORY, 0.0, threshold), pad]),
+        left=children("left_child"),
+        right=children("right_child"),
+        missing_left=np.concatenate([missing_left, pad > 0]),
+        value=np.concatenate([np.zeros(inner), value]),
+        output=output,
+        categories=dict(_categories(block, kind, threshold, where)),
+    )
+
+
+def _missing_left(kind: Any, threshold: Any, where: str) -> Any:
+    """Where NaN goes. It is read as 0 unless NaN means missing; at a category it goes right.
+
+    Where zero means missing, numbers next to 0 go the default way. That must be the way of the threshold too: it is in
+    trees of LightGBM's own, but for those whose threshold lies far from 0.
+    """
+    numeric = (kind & IS_CATEGORY) == 0
+    default = (kind & DEFAULT_LEFT) > 0
+    missing = (kind >> 2) & 3
+    if (missing > max(MISSING)).any():
+        raise ModelError(f"{where}: decision_type {kind.max()} is not known")
+    zero_left = threshold >= 0
+    if (numeric & (missing == 1) & ((default != (threshold >= ZERO)) | (default != (threshold >= -ZERO)))).any():
+        raise ModelError(
+            f"{where}: 0 counts as missing and leaves the order of numbers there (zero_as_missing). Train without it"
+        )
+    return numeric & np.where(missing == 0, zero_left, default)
+
+
+def _categories(block: Mapping[str, str], kind: Any, threshold: Any, where: str) -> Iterator[tuple[int, Categories]]:
+    """The codes that go left, from sets of bits: entry i of cat_boundaries begins the i-th set."""
+    nodes = np.flatnonzero(kind & IS_CATEGORY)
+    if not len(nodes):
+        return
+    bounds = whole(_split(block, "cat_boundaries"), f"{where}: cat_boundaries")
+    words = whole(_split(block, "cat_threshold"), f"{where}: cat_threshold")
+    for node in nodes:
+        place = int(threshold[node]) if 0 <= threshold[node] < len(bounds) - 1 else -1
+        begin, end = (int(bounds[place]), int(bounds[place + 1])) if place >= 0 else (-1, -1)
+        if not 0 <= begin <= end <= len(words) or (words[begin:end] < 0).any():
+            raise ModelError(f"{where}: the categories of node {node} are damaged")
+        bits = (words[begin:end, None] >> np.arange(32)) & 1
+        yield int(node), Categories(np.flatnonzero(bits).astype(np.float64))
+
+
+def _number(entries: Mapping[str, str], key: str) -> int:
+    number = int(whole(_split(entries, key), key, 1)[0])
+    if number < 0 or (number == 0 and key != "max_feature_idx"):
+        raise ModelError(f"{key} = {number} makes no sense")
+    return number
+
+
+def _split(entries: Mapping[str, str], key: str) -> list[float]:
+    if key not in entries:
+        raise ModelError(f"{key} is missing")
+    try:
+        return [float(number) for number in entries[key].split()]
+    except ValueError as error:
+        raise ModelError(f"{key}: {error}") from error

@@ -1,0 +1,60 @@
+"""Recognises and parses the files of tree libraries. They hold numbers and names alone, and nothing here runs them.
+
+LightGBM's text, XGBoost's .json and .ubj, and CatBoost's .json. What the content means is for the readers to say.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from maxflip_wall.files import Unreadable, reading, unique_keys
+from maxflip_wall.ubjson import parse_ubjson
+
+LARGEST = 256 << 20  # bytes; parsed, a file takes up to ten times as much memory
+LIGHTGBM, CATBOOST_BINARY, XGBOOST_BINARY = b"tree\n", b"CBM1", b"binf"
+REMEDY = (
+    ". Trees are read from LightGBM's booster.save_model('model.txt'), XGBoost's save_model('model.json') or "
+    "('model.ubj') and CatBoost's save_model('model.json', format='json')"
+)
+
+
+@dataclass(frozen=True)
+class TreeFile:
+    """The content of a file of trees: lines of text (LightGBM) or tables (the others), not yet checked."""
+
+    library: Literal["lightgbm", "xgboost", "catboost"]
+    content: Any
+
+
+def is_tree_file(data: bytes) -> bool:
+    """Whether `data` begins as a file of trees does, whatever it is called."""
+    return data.startswith((LIGHTGBM, CATBOOST_BINARY, XGBOOST_BINARY)) or data.lstrip(b" \r\n\t").startswith(b"{")
+
+
+def parse_trees(data: bytes, name: str) -> TreeFile:
+    """The content of a file of trees. Raises Unreadable; `name` is used in messages."""
+    with reading(name, REMEDY):
+        if len(data) > LARGEST:
+            raise Unreadable(f"has {len(data)} bytes; a file of trees may have {LARGEST}")
+        if data.startswith(CATBOOST_BINARY):
+            raise Unreadable("is a .cbm of CatBoost, which is not read; save it as .json")
+        if data.startswith(XGBOOST_BINARY):
+            raise Unreadable("is in XGBoost's old binary format, which is not read; save it as .json or .ubj")
+        if data.startswith(LIGHTGBM):
+            return TreeFile("lightgbm", data.decode("utf-8").split("\n"))
+        return _of_table(_table(data))
+
+
+def _table(data: bytes) -> Any:
+    """UBJSON has the mark of a size behind the brace, JSON a quote."""
+    if data.lstrip(b" \r\n\t")[1:].lstrip(b" \r\n\t")[:1] in (b'"', b"}"):
+        return json.loads(data, object_pairs_hook=unique_keys)
+    return parse_ubjson(data)
+
+
+def _of_table(content: Any) -> TreeFile:
+    if isinstance(content, dict) and "learner" in content:
+        return TreeFile("xgboost", content)
+    if isinstance(content, dict) and ("oblivious_trees" in content or "trees" in content):
+        return TreeFile("catboost", content)
+    raise Unreadable("is JSON, but no model of XGBoost ('learner') or CatBoost ('oblivious_trees')")
