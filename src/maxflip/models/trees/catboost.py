@@ -1,4 +1,4 @@
-"""CatBoost: the tables of its .json export, which its objects give too. x is cast to float32 and goes left if x <= border."""
+"""CatBoost: the tables of its .json export, which its objects give too. Left goes what is float32(x) <= border."""
 
 from __future__ import annotations
 

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from maxflip._util.messages import shown
+from maxflip._util.types import Floats, Mask
 from maxflip.errors import ModelError
 from maxflip.models.trees.build import Categories, Read, Tree, forest_of, reals, whole
 from maxflip.models.trees.forest import LEAF, Link
 
 VERSIONS = ("v3", "v4")
 IS_CATEGORY, DEFAULT_LEFT = 1, 2  # bits of decision_type
-MISSING = {0: "none", 1: "zero", 2: "nan"}  # its bits 2 and 3
-ZERO = float(np.float32(1e-35))  # numbers at most this large count as zero where zero means missing
+ZERO_IS_MISSING, NAN_IS_MISSING = 1, 2  # its bits 2 and 3; 0: nothing is
+ZERO = float(np.float32(1e-35))  # numbers at most this large are read as 0
 SIGMOIDS = {"binary", "cross_entropy", "xentropy"}
 SOFTMAX = "multiclass"
 
@@ -106,13 +107,14 @@ def _tree(block: Mapping[str, str], number: int, output: int) -> Tree:
         child = integers(key)
         return np.concatenate([np.where(child < 0, inner + ~child, child), np.zeros(leaves, np.int64)])
 
-    kind, threshold = integers("decision_type"), reals(_split(block, "threshold"), f"{where}: threshold", inner)
+    kind = integers("decision_type")
+    threshold = reals(_split(block, "threshold"), f"{where}: threshold", inner)
     column = integers("split_feature")
-    missing_left = _missing_left(kind, threshold, where)
+    exact, missing_left = _rule(kind, threshold, where)
     pad = np.zeros(leaves)
     return Tree(
         feature=np.concatenate([column, np.full(leaves, LEAF)]),
-        threshold=np.concatenate([np.where(kind & IS_CATEGORY, 0.0, threshold), pad]),
+        threshold=np.concatenate([exact, pad]),
         left=children("left_child"),
         right=children("right_child"),
         missing_left=np.concatenate([missing_left, pad > 0]),
@@ -122,23 +124,26 @@ def _tree(block: Mapping[str, str], number: int, output: int) -> Tree:
     )
 
 
-def _missing_left(kind: Any, threshold: Any, where: str) -> Any:
-    """Where NaN goes. It is read as 0 unless NaN means missing; at a category it goes right.
+def _rule(kind: Any, threshold: Floats, where: str) -> tuple[Floats, Mask]:
+    """Thresholds, and where NaN goes, of numeric nodes.
 
-    Where zero means missing, numbers next to 0 go the default way. That must be the way of the threshold too: it is in
-    trees of LightGBM's own, but for those whose threshold lies far from 0.
+    Numbers next to 0 are read as 0. NaN is read as 0 unless it counts as missing; where 0 counts as missing, it goes
+    the default way, which is then that of its threshold too or cannot be told by one threshold.
     """
-    numeric = (kind & IS_CATEGORY) == 0
-    default = (kind & DEFAULT_LEFT) > 0
-    missing = (kind >> 2) & 3
-    if (missing > max(MISSING)).any():
+    numeric, default, missing = (kind & IS_CATEGORY) == 0, (kind & DEFAULT_LEFT) > 0, (kind >> 2) & 3
+    if (missing > NAN_IS_MISSING).any():
         raise ModelError(f"{where}: decision_type {kind.max()} is not known")
-    zero_left = threshold >= 0
-    if (numeric & (missing == 1) & ((default != (threshold >= ZERO)) | (default != (threshold >= -ZERO)))).any():
+    by_default = missing == ZERO_IS_MISSING
+    zero_left = np.where(by_default, default, threshold >= 0)
+    at_zero = np.abs(threshold) <= ZERO
+    if (numeric & by_default & ~at_zero & (default != (threshold >= 0))).any():
         raise ModelError(
-            f"{where}: 0 counts as missing and leaves the order of numbers there (zero_as_missing). Train without it"
+            f"{where}: 0 counts as missing and goes another way than the numbers around it. Train it without "
+            "zero_as_missing"
         )
-    return numeric & np.where(missing == 0, zero_left, default)
+    next_to_zero = np.where(zero_left, ZERO, np.nextafter(-ZERO, -np.inf))
+    exact = np.where(numeric, np.where(at_zero, next_to_zero, threshold), 0.0)
+    return exact, numeric & np.where(missing == NAN_IS_MISSING, default, zero_left)
 
 
 def _categories(block: Mapping[str, str], kind: Any, threshold: Any, where: str) -> Iterator[tuple[int, Categories]]:

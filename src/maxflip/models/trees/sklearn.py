@@ -1,4 +1,4 @@
-"""scikit-learn's forests, extremely randomised trees, single trees and both kinds of gradient boosting, from objects."""
+"""scikit-learn: random forests and extra trees, single trees, and both kinds of gradient boosting, from objects."""
 
 from __future__ import annotations
 
