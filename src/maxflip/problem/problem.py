@@ -52,6 +52,7 @@ from maxflip.problem.quotas import Quota, Quotas, read_quotas
 from maxflip.problem.relations import notices_of
 from maxflip.problem.sanity import input_notices
 from maxflip.problem.terms import Terms, read_terms, with_replaced
+from maxflip.problem.through_trees import faults_of_trees
 
 SAFE_RATIO = 1e8  # beyond this, columns of such different size make gradient steps ill-conditioned
 
@@ -204,6 +205,7 @@ class Problem(Frozen):
         stepped = {name for name, limit in asked.items() if limit.step is not None}
         faults += [*more, *twice_stepped(requirements, stepped), *most_changes_faults(most_changes), *tidy_faults(tidy)]
         faults += overflow_faults(people, classifier)
+        faults += faults_of_trees(classifier, people.features, terms.drawing - menu.names, names, requirements)
         if faults:
             raise ProblemError(faults)
 

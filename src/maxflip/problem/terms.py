@@ -16,6 +16,7 @@ from maxflip.problem.arguments import features_that_draw, read_budgets, read_thr
 from maxflip.problem.budgets import Budget
 from maxflip.problem.menu import Menu
 from maxflip.problem.target import requirement_faults
+from maxflip.problem.through_trees import faults_of_amounts
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +58,7 @@ def read_terms(
     faults += faults_of_budgets({name: budget.drawing for name, budget in found.items()}, derived)
     faults += classifier.frozen_faults(cohort.features, drawing)
     faults += size_faults(cohort, drawing)
-    if not classifier.has_gradients and not drawing <= menu.names:
-        name = sorted(drawing - menu.names)[0]
-        says = f"the model has no gradients, so {name!r} cannot change by any amount. Use actions or choices alone."
-        faults.append(about("budgets", says))
+    faults += faults_of_amounts(classifier, drawing - menu.names)
     if not budget_faults and not drawing and menu.levers is None:
         faults.append(
             about("budgets", "no feature draws on a budget, so nothing can change. Give at least one feature a budget.")

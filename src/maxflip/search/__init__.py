@@ -1,4 +1,5 @@
-"""The cheapest flip of each sample at given prices: exact for linear models, a gradient search for others."""
+"""The cheapest flip of each sample at given prices: exact for linear models, through cells for trees, a gradient search
+for others."""
 
 from __future__ import annotations
 
@@ -9,8 +10,9 @@ import torch
 
 from maxflip._util.types import Floats, Mask, Rows
 from maxflip.judge import is_flip
+from maxflip.models.trees.known import forests_of
 from maxflip.problem.problem import Problem
-from maxflip.search import gradient, linear
+from maxflip.search import gradient, linear, trees
 from maxflip.search.lawful import lawful_flips
 from maxflip.search.prices import FeaturePrices
 from maxflip.search.surface import Evaluations, Surface
@@ -40,6 +42,9 @@ def cheapest_flips(problem: Problem, rows: Rows, prices: FeaturePrices) -> Flips
     if problem.linear is not None and linear.applies(problem.linear, problem.goal):
         exact, unreachable = linear.search_and_prove(surface, problem.linear)
         change, found = exact.change, exact.found
+    elif forests_of(problem.classifier):
+        through = trees.search(surface)
+        change, found, unreachable = through.change, through.found, through.unreachable
     else:
         best = gradient.search(surface)
         change, found, unreachable = best.change, best.found, torch.zeros_like(best.found)
