@@ -42,6 +42,8 @@ def parse_trees(data: bytes, name: str) -> TreeFile:
             raise Unreadable("is in XGBoost's old binary format, which is not read; save it as .json or .ubj")
         if data.startswith(LIGHTGBM):
             return TreeFile("lightgbm", data.decode("utf-8").split("\n"))
+        if not is_tree_file(data):
+            raise Unreadable("is no file of trees")
         return _of_table(_table(data))
 
 
