@@ -11,6 +11,8 @@ from maxflip_wall.files import Unreadable, reading, unique_keys
 from maxflip_wall.ubjson import parse_ubjson
 
 LARGEST = 256 << 20  # bytes; parsed, a file takes up to ten times as much memory
+SPACES = b" \r\n\t"
+TABLES = (b'{"', b"{}", b"{i", b"{U", b"{I", b"{l", b"{L", b"{#")  # JSON has a quote behind the brace, UBJSON a size
 LIGHTGBM, CATBOOST_BINARY, XGBOOST_BINARY = b"tree\n", b"CBM1", b"binf"
 REMEDY = (
     ". Trees are read from LightGBM's booster.save_model('model.txt'), XGBoost's save_model('model.json') or "
@@ -28,7 +30,8 @@ class TreeFile:
 
 def is_tree_file(data: bytes) -> bool:
     """Whether `data` begins as a file of trees does, whatever it is called."""
-    return data.startswith((LIGHTGBM, CATBOOST_BINARY, XGBOOST_BINARY)) or data.lstrip(b" \r\n\t").startswith(b"{")
+    start = data[:100].translate(None, SPACES)[:2]
+    return data.startswith((LIGHTGBM, CATBOOST_BINARY, XGBOOST_BINARY)) or start in TABLES
 
 
 def parse_trees(data: bytes, name: str) -> TreeFile:
@@ -44,14 +47,8 @@ def parse_trees(data: bytes, name: str) -> TreeFile:
             return TreeFile("lightgbm", data.decode("utf-8").split("\n"))
         if not is_tree_file(data):
             raise Unreadable("is no file of trees")
-        return _of_table(_table(data))
-
-
-def _table(data: bytes) -> Any:
-    """UBJSON has the mark of a size behind the brace, JSON a quote."""
-    if data.lstrip(b" \r\n\t")[1:].lstrip(b" \r\n\t")[:1] in (b'"', b"}"):
-        return json.loads(data, object_pairs_hook=unique_keys)
-    return parse_ubjson(data)
+        is_json = data[:100].translate(None, SPACES)[:2] in TABLES[:2]
+        return _of_table(json.loads(data, object_pairs_hook=unique_keys) if is_json else parse_ubjson(data))
 
 
 def _of_table(content: Any) -> TreeFile:

@@ -46,6 +46,7 @@ def _how(kind: str) -> dict[str, Any]:
 
 def _unfitted(kind: str) -> Any:
     library, _, variant = kind.partition(", ")
+    settings: dict[str, Any]
     if library == "lightgbm":
         settings = {"n_estimators": 6, "num_leaves": 8, "min_child_samples": 3, "verbose": -1, "n_jobs": 1}
         if variant == "averaged":
