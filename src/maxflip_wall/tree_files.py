@@ -13,6 +13,7 @@ from maxflip_wall.ubjson import parse_ubjson
 LARGEST = 256 << 20  # bytes; parsed, a file takes up to ten times as much memory
 SPACES = b" \r\n\t"
 TABLES = (b'{"', b"{}", b"{i", b"{U", b"{I", b"{l", b"{L", b"{#")  # JSON has a quote behind the brace, UBJSON a size
+WORDS = (b"learner", b"oblivious_trees", b'"trees"')  # keys of XGBoost and CatBoost
 LIGHTGBM, CATBOOST_BINARY, XGBOOST_BINARY = b"tree\n", b"CBM1", b"binf"
 REMEDY = (
     ". Trees are read from LightGBM's booster.save_model('model.txt'), XGBoost's save_model('model.json') or "
@@ -31,7 +32,8 @@ class TreeFile:
 def is_tree_file(data: bytes) -> bool:
     """Whether `data` begins as a file of trees does, whatever it is called."""
     start = data[:100].translate(None, SPACES)[:2]
-    return data.startswith((LIGHTGBM, CATBOOST_BINARY, XGBOOST_BINARY)) or start in TABLES
+    is_table = start in TABLES and any(word in data for word in WORDS)
+    return is_table or data.startswith((LIGHTGBM, CATBOOST_BINARY, XGBOOST_BINARY))
 
 
 def parse_trees(data: bytes, name: str) -> TreeFile:
@@ -56,4 +58,4 @@ def _of_table(content: Any) -> TreeFile:
         return TreeFile("xgboost", content)
     if isinstance(content, dict) and ("oblivious_trees" in content or "trees" in content):
         return TreeFile("catboost", content)
-    raise Unreadable("is JSON, but no model of XGBoost ('learner') or CatBoost ('oblivious_trees')")
+    raise Unreadable("is a table, but no model of XGBoost ('learner') or CatBoost ('oblivious_trees')")

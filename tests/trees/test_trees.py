@@ -77,7 +77,7 @@ def test_both_ways_to_walk_give_the_same_bits(kind: str) -> None:
 def test_files_equal_objects(kind: str, name: str, classes: int, tmp_path: Path) -> None:
     model = TreeClassifier(trained(kind, classes))
     file = TreeClassifier(saved(kind, classes, tmp_path / name))
-    assert file.classes == model.classes
+    assert file.classes == (model.classes if kind.startswith("catboost") else None)  # the others do not keep them
     assert file.library == model.library
     for field, found in vars(model.forest).items():
         assert np.array_equal(found, getattr(file.forest, field)), field

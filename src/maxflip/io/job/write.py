@@ -35,7 +35,7 @@ def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> tuple[
     budgets and quotas as the job has them."""
     if not isinstance(problem.classifier, TorchClassifier | TreeClassifier):
         raise InputError(
-            "model: a job cannot have an Ensemble, a Tempered or a BlackBoxClassifier. Save the plan without `model`."
+            "model: a job cannot have an Ensemble, a BlackBoxClassifier or a Tempered classifier. Save the plan without `model`."
         )
     files = CohortFiles(problem)
     menu = problem.menu
