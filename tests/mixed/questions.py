@@ -147,8 +147,8 @@ def one_of(rng: Random, *values: Any) -> Any:
 
 def _people(rng: Random, seed: int) -> Question:
     """People, what is derived, and a model that wants something else of most of them."""
-    sort = str(rng.choice(SORTS, p=[0.25, 0.45, 0.3]))
-    n, numbers = int(rng.integers(2, 7)), int(rng.integers(2, 4))
+    sort = str(rng.choice(SORTS, p=[0.2, 0.45, 0.35]))
+    n, numbers = int(rng.integers(3, 7)), int(rng.integers(2, 4))
     is_decimal = sort != "menu" and chance(rng, 0.15)
     unit = 0.1 if is_decimal else 0.25
     columns = {f"x{i}": np.rint(rng.normal(size=n) * 1.5 / unit) * unit for i in range(numbers)}
@@ -292,9 +292,9 @@ def _limit(rng: Random, question: Question, name: str) -> Limit:
         low, high = (None, None) if chance(rng, 0.5) else (float(x.min()) - 2.0, float(x.max()) + 2.0)
         return Limit(low, high, direction, smallest=smallest)
     step = one_of(rng, 0.1, 0.3, 0.5) if question.is_decimal else one_of(rng, 0.25, 0.5, 1.0)
-    reach = 4 * step
+    middle, reach = float(x.mean() // 1), 5 * step
     smallest = 2 * step if chance(rng, 0.25) else None
-    return Limit(float(x.mean() // 1) - reach, float(x.mean() // 1) + reach, direction, step, smallest)
+    return Limit(middle - reach, middle + reach, direction, step, smallest)
 
 
 def _weight(rng: Random, n: int) -> Any:
@@ -347,6 +347,7 @@ def _with_amounts(rng: Random, question: Question) -> Question:
     amounts = {}
     for b, (name, budget) in enumerate(question.budgets.items()):
         total = sum(float(draws[int(rng.integers(len(draws))), b]) for draws in each if len(draws))
-        amounts[name] = budget if budget.cost == "count" else replace(budget, amount=max(np.ceil(4 * total * rng.uniform(0.2, 0.8)) / 4, 0.25))
+        amount = max(float(np.ceil(4 * total * rng.uniform(0.2, 0.8))) / 4, 0.25)
+        amounts[name] = budget if budget.cost == "count" else replace(budget, amount=amount)
     return replace(question, budgets=amounts)
 
