@@ -32,7 +32,9 @@ def main() -> int:
         for one in pool.map(outcome, seeds, chunksize=AT_A_TIME):
             done.append(one)
             if one.failures or (one.ratio is not None and one.ratio < 1):
-                out.write(f"seed {one.question.seed}, {one.kind}: {one.worth} of {one.optimum.at_least}; {one.failures}\n")
+                out.write(
+                    f"seed {one.question.seed}, {one.kind}: {one.worth} of {one.optimum.at_least}; {one.failures}\n"
+                )
                 out.write(f"    {one.question}\n")
                 out.flush()
             if len(done) % 100 == 0:

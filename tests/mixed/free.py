@@ -25,7 +25,7 @@ from maxflip import Quota
 from tests.mixed.levers import is_frozen, is_inside
 from tests.mixed.models import Floats
 from tests.mixed.questions import Question
-from tests.mixed.reference import Optimum, alternatives, amounts_of, bounds, is_open, weight_of
+from tests.mixed.reference import Optimum, alternatives, amounts_of, bounds, followed, is_open, weight_of
 
 SLACK = 1e-5  # of what free features draw: they draw so much more or less in the program, which HiGHS solves by 1e-6
 BEYOND = 1e-6  # of a score: flips this close to the one required may be told otherwise by another arithmetic
@@ -36,9 +36,10 @@ EXACT = 1e-6  # sums of quarters are the same if they are this close
 
 @dataclass(frozen=True, eq=False)
 class Way:
-    """An alternative of a person.   base (m,): what it draws without the changes of the free features that `moves` lists
+    """An alternative of a person, and which free features move beside it.
 
-    lack: of the score   slope, least, room (f,): of each of these, in the direction that helps   weights (m, f)
+    base (m,): what it draws without these   lack: of the score   weights (m, f): of these
+    slope, least, room (f,): of each of these, in the direction that helps
     """
 
     row: int
@@ -63,8 +64,6 @@ def score(question: Question, x: Floats) -> Floats:
 
 def slopes(question: Question) -> Floats:
     """(F,): of the score in each feature, with what follows from it"""
-    from tests.mixed.reference import followed
-
     start = question.values[:1]
     moved = followed(question, start[0], np.vstack([start, start + np.eye(start.shape[1])]))
     found = score(question, moved)
@@ -116,7 +115,10 @@ def _room(limit: tuple[float, float, int], start: float, slope: float) -> float:
 def _weights(question: Question, row: int, names: tuple[str, ...], slope: Floats) -> Floats:
     budgets = question.budgets.values()
     found = [
-        [float(weight_of(budget, name, row, way)) * is_inside(question, budget.only, row) for name, way in zip(names, slope, strict=True)]
+        [
+            float(weight_of(budget, name, row, way)) * is_inside(question, budget.only, row)
+            for name, way in zip(names, slope, strict=True)
+        ]
         for budget in budgets
     ]
     return np.array(found).reshape(len(found), len(names))
@@ -198,7 +200,7 @@ class Program:
     def drawn(self, x: Floats) -> Floats:
         """(m,): what a solution draws truly"""
         total = np.zeros(len(self.amounts))
-        for y in np.flatnonzero(x[: len(self.ways)] > 0.5):
+        for y in np.flatnonzero(x[: len(self.ways)] > 0.5).tolist():
             way, u = self.ways[y], self.changes(x, y)
             total += way.base + np.where(way.squared[:, None], way.weights * u**2, way.weights * u).sum(axis=1)
         return total
@@ -229,7 +231,7 @@ def _best(question: Question, sign: int) -> float:
             return -math.inf
         if (program.drawn(x) <= amounts * (1 + EXACT) + EXACT).all():
             return program.worth(x)
-        for y in np.flatnonzero(x[: len(ways)] > 0.5):
+        for y in np.flatnonzero(x[: len(ways)] > 0.5).tolist():
             for i, at in enumerate(program.changes(x, y)):
                 program.touch(y, i, float(at))
     raise AssertionError(f"seed {question.seed}: the tangents did not suffice")

@@ -95,7 +95,12 @@ def _of_nearest(problem: Problem, plan: Plan) -> Iterator[str]:
 def _of_the_auditor(question: Question, problem: Problem, plan: Plan) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        export(question.network.module(), folder / "model.pt2", features=len(question.features), dtype=problem.classifier.dtype)
+        export(
+            question.network.module(),
+            folder / "model.pt2",
+            features=len(question.features),
+            dtype=problem.classifier.dtype,
+        )
         plan.save(folder / "plan", problem=problem, model=folder / "model.pt2")
         audit = maxflip_verify.audit(folder / "plan")
     if not audit.passed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,11 +54,11 @@ def combinations(question: Question, levers: list[Lever], row: int) -> Iterator[
             yield (*chosen, *(a for one in others for a in one))
 
 
-def is_inside(question: Question, group: object, row: int) -> bool:
+def is_inside(question: Question, group: Any, row: int) -> bool:
     """Whether a person belongs to a part of the cohort: (column, value), ids, or None for everybody"""
     if isinstance(group, tuple):
-        return question.sites[row] == group[1]
-    return group is None or question.ids[row] in group  # type: ignore[operator]
+        return bool(question.sites[row] == group[1])
+    return group is None or bool(question.ids[row] in group)
 
 
 def number_of(given: object, row: int) -> float:
@@ -81,7 +82,7 @@ def _of_action(question: Question, action: Action) -> Lever:
     for r, name in enumerate(question.budgets):
         given = action.draws.get(name, 0.0)
         if isinstance(given, str):
-            given = eval(given, {"max": np.maximum}, columns)  # noqa: S307  a text of questions.py
+            given = eval(given, {"max": np.maximum}, columns)
         draws[:, r] = given
     allowed = np.array([is_inside(question, action.who, row) for row in range(len(question))])
     effects = [(question.features.index(name), given) for name, given in action.effects.items()]
@@ -109,5 +110,3 @@ def _switches(question: Question, category: str, given: object) -> Iterator[Leve
 
 def _weight(budget: Budget, name: str) -> float:
     return float(budget.weights.get(name, 0.0))
-
-

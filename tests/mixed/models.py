@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,7 +55,7 @@ def some_network(rng: Random, sizes: Floats, classes: int, *, linear: bool) -> N
     """sizes (F,): how large a usual change of each feature is"""
     widths = [len(sizes), classes] if linear else [len(sizes), 6, 6, classes]
     layers = []
-    for wide, out in zip(widths[:-1], widths[1:], strict=True):
+    for wide, out in itertools.pairwise(widths):
         scale = 0.8 if linear else 1.6 / np.sqrt(wide)
         layers.append((rng.normal(size=(out, wide)) * scale, rng.normal(size=out) * 0.3))
     layers[0] = (layers[0][0] / sizes, layers[0][1])

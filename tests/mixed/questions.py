@@ -162,7 +162,7 @@ def _people(rng: Random, seed: int) -> Question:
         plans = tuple(texts) if chance(rng, 0.5) else None
     derived = _derived(rng, sort == "free", numbers)
     for name, text in derived.items():
-        columns[name] = eval(text, {"max": np.maximum, "min": np.minimum}, columns)  # noqa: S307  a text of this file
+        columns[name] = eval(text, {"max": np.maximum, "min": np.minimum}, columns)
     values = np.column_stack(list(columns.values()))
     classes = 2 if sort == "free" else int(rng.integers(2, 4))
     network = some_network(
@@ -271,16 +271,16 @@ def _with_budgets(rng: Random, question: Question) -> Question:
         uses = {name: _weight(rng, len(question)) for name in movable if b == 0 or chance(rng, 0.5)}
         uses |= {name: _half(rng, 0, 2) or 1.0 for name in question.choices if b == 0 or chance(rng, 0.4)}
         cost = str(one_of(rng, "squared", "absolute"))
-        budgets[f"b{b}"] = Budget(1e9, uses=uses or None, cost=cost, fee=_fee(rng, len(question)), only=_part(rng, question))
+        budgets[f"b{b}"] = Budget(
+            1e9, uses=uses or None, cost=cost, fee=_fee(rng, len(question)), only=_part(rng, question)
+        )
     actions = [replace(action, draws=_draws(rng, list(budgets), names)) for action in question.actions]
     if not movable and not question.choices:
         actions[0] = replace(actions[0], draws={**actions[0].draws, "b0": 1.0})
     drawn = {name for action in actions for name in action.draws}
     kept = {name: budget for name, budget in budgets.items() if budget.weights or name in drawn}
     if chance(rng, 0.3):
-        kept["people"] = Budget(
-            float(rng.integers(1, len(question) + 1)), cost="count", only=_part(rng, question)
-        )
+        kept["people"] = Budget(float(rng.integers(1, len(question) + 1)), cost="count", only=_part(rng, question))
     return replace(question, limits=limits, budgets=kept, actions=tuple(actions))
 
 
@@ -350,4 +350,3 @@ def _with_amounts(rng: Random, question: Question) -> Question:
         amount = max(float(np.ceil(4 * total * rng.uniform(0.2, 0.8))) / 4, 0.25)
         amounts[name] = budget if budget.cost == "count" else replace(budget, amount=amount)
     return replace(question, budgets=amounts)
-

@@ -51,7 +51,9 @@ class Optimum:
 def alternatives(question: Question, row: int) -> Alternatives:
     """All that a person may get, flip or not; features that change by any amount stay where levers put them."""
     levers, x = levers_of(question), question.values[row]
-    every = [one for chosen in combinations(question, levers, row) for one in _with_levers(question, levers, chosen, row)]
+    every = [
+        one for chosen in combinations(question, levers, row) for one in _with_levers(question, levers, chosen, row)
+    ]
     on = np.zeros((len(every), len(levers)), dtype=bool)
     for place, (chosen, _, _) in enumerate(every):
         on[place, list(chosen)] = True
@@ -63,7 +65,7 @@ def alternatives(question: Question, row: int) -> Alternatives:
 
 def _few_enough(question: Question, given: Alternatives) -> NDArray[np.bool_]:
     most = question.most_changes
-    return (given.changes != 0).sum(axis=1) <= (len(question.features) if most is None else most)
+    return np.asarray((given.changes != 0).sum(axis=1) <= (len(question.features) if most is None else most))
 
 
 def _with_levers(
@@ -126,9 +128,7 @@ def followed(question: Question, x: Floats, moved: Floats) -> Floats:
     after, place = moved.copy(), {name: i for i, name in enumerate(question.features)}
     for name, text in question.derived.items():
         parts = [part for part in place if part != name and part in text.replace("max", "").replace("min", "")]
-        computed = eval(  # noqa: S307  a text of questions.py
-            text, {"max": np.maximum, "min": np.minimum}, {part: after[:, place[part]] for part in parts}
-        )
+        computed = eval(text, {"max": np.maximum, "min": np.minimum}, {part: after[:, place[part]] for part in parts})
         changes = np.any([after[:, place[part]] != x[place[part]] for part in parts], axis=0)
         after[:, place[name]] = np.where(changes, computed, after[:, place[name]])
     return after
@@ -235,8 +235,8 @@ def _best(question: Question, ways: list[Floats], amounts: Floats) -> float:
 
 
 def _can_be_paid(ways: list[Floats], amounts: Floats) -> bool:
-    """Whether one way (., m) of each sums up to at most the amounts (m,): over all sums of the first few, of which those
-    are left out that the others' least draws do not leave room for, or that another sum undercuts."""
+    """Whether one way (., m) of each sums up to at most the amounts (m,): over all sums of the first few, without those
+    that leave no room for the least that the others draw, or that another sum undercuts."""
     ways = sorted(ways, key=len)
     least = np.array([own.min(axis=0) for own in ways]).reshape(len(ways), len(amounts))
     sums = np.zeros((1, len(amounts)))
