@@ -38,9 +38,9 @@ class Outcome:
 
     @property
     def ratio(self) -> float | None:
-        """Of the optimum; None where nobody can be won"""
+        """Of what is surely the optimum; None where nobody can be won"""
         best = self.optimum.at_least
-        return None if self.worth is None or best <= 0 else self.worth / best
+        return None if self.worth is None or best <= 0 else min(self.worth / best, 1.0)
 
 
 def outcome(seed: int) -> Outcome:

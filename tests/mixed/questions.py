@@ -219,9 +219,13 @@ def _with_levers(rng: Random, question: Question) -> Question:
         actions[0] = replace(actions[0], excludes=["act1"])
     who = [one_of(rng, None, None, None, ("site", question.sites[0]), question.ids[::2]) for _ in actions]
     actions = [replace(action, who=group) for action, group in zip(actions, who, strict=True)]
-    few = int(rng.integers(1, 3)) if CAN_BE_FEW and chance(rng, 0.25) else None
+    is_few, few = chance(rng, 0.25), int(rng.integers(1, 3))
     return replace(
-        question, actions=tuple(actions), most_actions=int(rng.integers(1, 4)), choices=choices, most_changes=few
+        question,
+        actions=tuple(actions),
+        most_actions=int(rng.integers(1, 4)),
+        choices=choices,
+        most_changes=few if is_few and CAN_BE_FEW else None,
     )
 
 
