@@ -25,7 +25,17 @@ from maxflip import Quota
 from tests.mixed.levers import is_frozen, is_inside
 from tests.mixed.models import Floats
 from tests.mixed.questions import Question
-from tests.mixed.reference import Optimum, alternatives, amounts_of, bounds, followed, is_open, weight_of
+from tests.mixed.reference import (
+    Optimum,
+    alternatives,
+    amounts_of,
+    bounds,
+    changed,
+    followed,
+    is_open,
+    most_changes,
+    weight_of,
+)
 
 SLACK = 1e-5  # of what free features draw: they draw so much more or less in the program, which HiGHS solves by 1e-6
 BEYOND = 1e-6  # of a score: flips this close to the one required may be told otherwise by another arithmetic
@@ -75,11 +85,10 @@ def ways_of(question: Question, row: int, close: float) -> list[Way]:
     every, slope = alternatives(question, row), slopes(question)
     lacks = lead_of(question) + close - score(question, every.after)
     before = every.after  # without free changes, after those by steps
+    more = most_changes(question) - changed(question, every.on, every.changes)
     found = []
     for place in range(len(every)):
-        moved = int((every.changes[place] != 0).sum())
-        most = len(question.features) if question.most_changes is None else question.most_changes - moved
-        for names in _modes(question, row, lacks[place], most):
+        for names in _modes(question, row, lacks[place], int(more[place])):
             columns = [question.features.index(name) for name in names]
             limits = [bounds(question.limit(name)) for name in names]
             room = [_room(limit, float(before[place, i]), slope[i]) for limit, i in zip(limits, columns, strict=True)]

@@ -11,7 +11,17 @@ from maxflip import Plan
 from tests.mixed.levers import is_frozen, is_inside, levers_of
 from tests.mixed.models import Floats
 from tests.mixed.questions import Question
-from tests.mixed.reference import alternatives, bounds, fee_of, followed, is_open, keeps, weight_of
+from tests.mixed.reference import (
+    alternatives,
+    bounds,
+    changed,
+    fee_of,
+    followed,
+    is_open,
+    keeps,
+    most_changes,
+    weight_of,
+)
 
 
 def faults(question: Question, plan: Plan) -> Iterator[str]:
@@ -53,7 +63,7 @@ def _of_one(question: Question, row: int, on: Floats, d: Floats) -> Iterator[str
         base = lever.done(base) if taken else base
     for name, i in zip(question.free, free, strict=True):
         yield from _of_free(question, name, row, float(base[i]), float(d[i]))
-    if question.most_changes is not None and np.count_nonzero(d) > question.most_changes:
+    if changed(question, on[None], d[None])[0] > most_changes(question):
         yield "changes too many features"
     after = followed(question, question.values[row], (base + d)[None])
     if question.confidence(after)[0] < question.required:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,12 +61,17 @@ def alternatives(question: Question, row: int) -> Alternatives:
     changes, bases = (np.array([one[i] for one in every]) for i in (1, 2))
     after = followed(question, x, bases + changes)
     found = Alternatives(on, changes, after, draws_of(question, levers, row, on, changes))
-    return found.at(_few_enough(question, found))
+    return found.at(changed(question, on, changes) <= most_changes(question))
 
 
-def _few_enough(question: Question, given: Alternatives) -> NDArray[np.bool_]:
-    most = question.most_changes
-    return np.asarray((given.changes != 0).sum(axis=1) <= (len(question.features) if most is None else most))
+def changed(question: Question, on: NDArray[Any], changes: Floats) -> NDArray[np.int64]:
+    """(c,): how many features change, a category among them as one"""
+    switches = [a for a, lever in enumerate(levers_of(question)) if lever.category is not None]
+    return np.asarray((changes != 0).sum(axis=1) + (on[:, switches] != 0).sum(axis=1))
+
+
+def most_changes(question: Question) -> int:
+    return len(question.features) if question.most_changes is None else question.most_changes
 
 
 def _with_levers(
