@@ -246,6 +246,15 @@ def test_rounded_and_steps_of_one_feature_are_one_too_many() -> None:
     ]
 
 
+@pytest.mark.parametrize("start", [-0.5, -1.25])
+def test_a_smallest_change_that_is_exceeded_anyway_costs_nothing(start: float) -> None:
+    """The exact flip was missed by the last bit of its margin, and 3 % were added."""
+    limits = {"x0": Limit(smallest=0.5)}
+    problem = linear_problem([2.5], [[start]], [100.0], b=-1.0, limits=limits, must_hold=Uptake(0.8))
+    needed = missing_score([2.5], [[start]], -1.0)[0] / 2.5 / 0.8
+    assert solve(problem).changes[0, 0] == pytest.approx(needed, rel=1e-6)
+
+
 def test_rounded_values_may_have_a_smallest_change() -> None:
     """From 70.2 the whole numbers are 71, 72, 73, ...; 72 would pass, and is too near."""
     problem = one_feature(70.2, -71.3, limits={"x0": Limit(smallest=2.0)}, must_hold=Rounded({"x0": 1.0}))

@@ -10,7 +10,7 @@ without them.
 3. While the sample passes with m > 0, lower the cost: of all values that are not coarse together, and of the one coarse
    value that saves most.
 
-Only changes with m >= 0 are kept. A cheaper flip on the grid may exist.
+Only changes with m >= 0, but for the rounding of m, are kept. A cheaper flip on the grid may exist.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ def onto_grid(surface: Surface, d: torch.Tensor, at: torch.Tensor) -> tuple[torc
     found = torch.zeros_like(open_, dtype=torch.bool)
     for _ in range(GRID.raises):
         m, g = surface.margin_and_gradient(point[open_], at[open_])
-        found[open_[m >= 0]] = True
-        open_, m, g = open_[m < 0], m[m < 0], g[m < 0]
+        passes = m >= -GRID.rounding
+        found[open_[passes]] = True
+        open_, m, g = open_[~passes], m[~passes], g[~passes]
         if not len(open_):
             break
         moved = grid.raised(point[open_], open_, m, g)
