@@ -11,7 +11,7 @@ from maxflip._util.types import Floats, Mask, Rows
 from maxflip.judge import is_flip
 from maxflip.problem.problem import Problem
 from maxflip.search import gradient, linear
-from maxflip.search.grid import onto_grid
+from maxflip.search.lawful import lawful_flips
 from maxflip.search.prices import FeaturePrices
 from maxflip.search.surface import Evaluations, Surface
 
@@ -43,9 +43,9 @@ def cheapest_flips(problem: Problem, rows: Rows, prices: FeaturePrices) -> Flips
     else:
         best = gradient.search(surface)
         change, found, unreachable = best.change, best.found, torch.zeros_like(best.found)
-        if not problem.grid.is_free:
+        if not problem.is_smooth:
             at = torch.nonzero(found).flatten()
-            change[at], found[at] = onto_grid(surface, change[at], at)
+            change[at], found[at] = lawful_flips(surface, change[at], at)
     changes = np.zeros((len(rows), problem.width))
     changes[:, problem.actionable] = torch.where(found[:, None], change, 0.0).cpu().numpy()
     changes = problem.settle(rows, changes)

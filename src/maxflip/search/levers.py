@@ -38,9 +38,12 @@ class Switched:
 
 
 def switched(problem: Problem, rows: Rows) -> Iterator[Switched]:
-    """Every combination that changes anything."""
+    """Each combination of levers but the empty one that leaves room for changes of features, with the samples that may
+    have it."""
     levers = problem.menu.levers
     for change in () if levers is None else as_changes(problem, levers.alternatives()[1:]):
+        if problem.few.after(change).most == 0:
+            continue
         each = np.broadcast_to(change, (len(rows), len(change)))
         lawful = judge.lawful(problem, rows, each)
         may = rows[lawful]

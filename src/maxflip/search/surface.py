@@ -84,6 +84,19 @@ class Surface:
         low, high = self.low[at] if low is None else low, self.high[at] if high is None else high
         return cheapest_into_halfspace(g, r, *self.rates.of(at).along(g), low, high)
 
+    @property
+    def neutral(self) -> Surface:
+        """The same at prices 1 / spread^2, which depend on no budget."""
+        return self.repriced(FeaturePrices.neutral(self.problem))
+
+    def within(self, at: torch.Tensor, free: torch.Tensor) -> Surface:
+        """The same surface where of the samples `at` only the features free (b, A) may change."""
+        other = copy(self)
+        other.low, other.high = self.low.clone(), self.high.clone()
+        other.low[at], other.high[at] = torch.where(free, self.low[at], 0.0), torch.where(free, self.high[at], 0.0)
+        other.pinned = (other.low == 0) & (other.high == 0)
+        return other
+
     def metric(self, around: torch.Tensor, at: torch.Tensor, typical_cost: torch.Tensor | None = None) -> torch.Tensor:
         """Weights (b, A) with |weight d|^2 = cost(d) at d = around (b, A).
 
