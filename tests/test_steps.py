@@ -15,13 +15,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from maxflip import Cohort, Fate, Limit, Nearest, Prices, Problem, ProblemError, Rounded, TorchClassifier, judge, solve
+from maxflip import (
+    Cohort,
+    Fate,
+    Limit,
+    Nearest,
+    Prices,
+    Problem,
+    ProblemError,
+    Rounded,
+    TorchClassifier,
+    Uptake,
+    judge,
+    solve,
+)
 from maxflip.problem.describe import asked
 from maxflip.problem.grid import Grid
 from maxflip.problem.question import Question
 from tests.conftest import LONG
 from tests.contract import SOLVERS
-from tests.examples import linear_net, linear_problem, net_problem, small_net
+from tests.examples import linear_net, linear_problem, missing_score, net_problem, small_net
 
 Floats = NDArray[np.float64]
 DECIMAL, BINARY = (0.1, 0.01, 0.05, 0.3, 1.7), (1.0, 2.0, 0.25, 100.0)

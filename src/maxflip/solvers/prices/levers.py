@@ -22,12 +22,16 @@ from maxflip.solvers.prices.shard import FlipSet, Shard
 class LeverSearch:
     """Flips with levers of the samples `rows`.
 
-    parts: the combinations   possible (n,): whether a flip with levers was not ruled out   alone: flips by levers alone
+    parts: the combinations beside which features may change   possible (n,): whether a flip with levers was not ruled
+    out   every: flips by levers alone, also such as pass by less than the guard   paid: of these, what the whole budgets
+    pay for   alone: those of `every` that are flips, and paid
     """
 
     problem: Problem
     rows: Rows
     parts: list[Switched]
+    every: FlipSet
+    paid: Mask
     alone: FlipSet
     possible: Mask = field(init=False)
 
@@ -35,12 +39,12 @@ class LeverSearch:
     def of(cls, problem: Problem, rows: Rows) -> LeverSearch:
         flips = menu_flips(problem, rows)
         changes = flips.changes(problem)
-        alone = FlipSet(flips.rows, changes).of(flips.sure & payable(problem, flips.rows, changes))
-        return cls(problem, rows, list(switched(problem, rows)), alone)
+        every, paid = FlipSet(flips.rows, changes), payable(problem, flips.rows, changes)
+        return cls(problem, rows, list(switched(problem, rows)), every, paid, every.of(flips.sure & paid))
 
     def __post_init__(self) -> None:
         self.possible = np.zeros(len(self.problem), dtype=bool)
-        self.possible[self.alone.rows] = True
+        self.possible[self.every.rows[self.paid]] = True
 
     def _split(self, prices: Floats) -> tuple[Floats, Floats]:
         """Prices (m,) of budgets, and the worth (n,) of samples at the prices of quotas."""
@@ -49,7 +53,7 @@ class LeverSearch:
 
     @property
     def all_payable(self) -> bool:
-        return all(one.payable.all() for one in self.parts)
+        return bool(self.paid.all()) and all(one.payable.all() for one in self.parts)
 
     def flips(self, prices: Floats, costs: Floats) -> FlipSet:
         """Flips that may be cheaper at prices (m + Q,) than the known ones.   costs (n,): of these, inf without any"""
@@ -71,8 +75,11 @@ class LeverSearch:
 
         prices (m + Q,)   any_budgets: also of levers that these budgets do not pay for
         """
-        of_budgets, _ = self._split(prices)
+        of_budgets, worth = self._split(prices)
         gains = np.where(np.isin(np.arange(len(self.problem)), self.problem.include), -np.inf, 0.0)
+        counted = self.every.of(self.paid | any_budgets)
+        drawn = self.problem.bill(counted.rows, counted.changes).consumption @ of_budgets
+        np.maximum.at(gains, counted.rows, worth[counted.rows] - drawn * (1 - 1e-12))
         for one in self.parts:
             paid = np.zeros(len(gains))
             paid[one.rows] = one.draws @ of_budgets * (1 - 1e-12)
