@@ -22,9 +22,9 @@ from maxflip.solvers.prices.shard import FlipSet, Shard
 class LeverSearch:
     """Flips with levers of the samples `rows`.
 
-    parts: the combinations beside which features may change   possible (n,): whether a flip with levers was not ruled
-    out   every: flips by levers alone, also such as pass by less than the guard   paid: of these, what the whole budgets
-    pay for   alone: those of `every` that are flips, and paid
+    parts: the combinations beside which features may change
+    every: flips by levers alone, also such as pass by less than the guard   paid: those that the whole budgets pay for
+    alone: of these, such as pass by the guard   possible (n,): whether a flip with levers was not ruled out
     """
 
     problem: Problem
