@@ -11,13 +11,12 @@ import pytest
 from maxflip import Budget, Limit
 from tests.conftest import LONG
 from tests.mixed import free, reference
-from tests.mixed.laws import Outcome, mean_ratio, outcome
+from tests.mixed.laws import mean_ratio, outcome
 from tests.mixed.models import Network
 from tests.mixed.questions import SORTS, Question, ask
 
-SEEDS, AT_A_TIME = (range(2000), 50) if LONG else (range(20), 5)
+SEEDS, AT_A_TIME = (range(2000), 400) if LONG else (range(20), 5)
 LEAST = 0.98  # of the optimum, in the mean
-DONE: dict[int, Outcome] = {}
 
 
 @pytest.mark.parametrize("begin", range(SEEDS.start, SEEDS.stop, AT_A_TIME))
@@ -26,7 +25,7 @@ def test_every_law_holds_for_mixed_questions(begin: int) -> None:
     found = [outcome(seed) for seed in SEEDS[begin - SEEDS.start :][:AT_A_TIME]]
     broken = [f"seed {one.question.seed}: {says}\n    {one.question}" for one in found for says in one.failures]
     assert not broken, "\n" + "\n".join(broken)
-    assert len(found) < 50 or mean_ratio(found) >= LEAST
+    assert not LONG or mean_ratio(found) >= LEAST
 
 
 def test_the_questions_mix_all_kinds() -> None:
