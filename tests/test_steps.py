@@ -335,3 +335,11 @@ def test_whole_columns_are_offered_steps_unless_they_have_them() -> None:
     assert "by fractions: calls." in notices(limits={"late": Limit(step=1)})
     assert "by fractions" not in notices(limits={"late": Limit(step=1), "calls": Limit(step=2)})
     assert "by fractions" not in notices(must_hold=Rounded({"late": 1.0, "calls": 1.0}))
+
+
+def test_a_change_that_is_free_takes_the_place_of_a_large_one() -> None:
+    """x0 would have to go to 1 for 0.5; x1 wins the same by 0.11 / 0.46 for 0.0286. The pair is exactly on the line."""
+    budget = {"b": Budget(2.0, uses={"x0": 0.5, "x1": 0.5})}
+    b = 2 * math.atanh(0.1) - 0.11
+    plan = solve(linear_problem([1.73, 0.46], [[0.0, 0.0]], budget, b=b, limits={"x0": Limit(smallest=1.0)}))
+    np.testing.assert_allclose(plan.changes, [[0.0, 0.11 / 0.46]], atol=1e-6)

@@ -14,7 +14,7 @@ import torch
 from maxflip.search.lattice import Lattice, stored
 from maxflip.search.plane import of_features
 from maxflip.search.rates import Rates
-from maxflip.search.settings import EXCHANGE
+from maxflip.search.settings import EXCHANGE, GRID
 from maxflip.search.surface import Surface
 
 
@@ -74,7 +74,7 @@ class _Exchange:
         at = self.at[who[some]]
         exact = stored(self.surface.problem, self.surface.rows[at.cpu().numpy()], pairs[some, which])
         passing = torch.zeros_like(price, dtype=torch.bool)
-        passing[some, which] = self.surface.margin(exact, at) >= 0
+        passing[some, which] = self.surface.margin(exact, at) >= -GRID.rounding
         pairs[some, which] = exact
         return passing
 
