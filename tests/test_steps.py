@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from maxflip import (
+    Budget,
     Cohort,
     Fate,
     Limit,
