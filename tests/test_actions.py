@@ -28,7 +28,7 @@ from maxflip import (
 from maxflip._util.types import Floats
 from maxflip.judge import admissible
 from maxflip.search import FeaturePrices, cheapest_flips
-from maxflip.search.levers import cheapest_with, switched
+from maxflip.search.levers import Pairs, cheapest_with
 from maxflip.search.menu import menu_flips
 from maxflip.select.choose import choose
 from tests.conftest import LONG
@@ -341,10 +341,9 @@ def test_networks_with_actions_and_changes_are_near_what_a_wide_search_finds(see
             plain = cheapest_flips(problem, open_, FeaturePrices.at(problem, prices, open_))
             rows.append(plain.rows[plain.found])
             changes.append(plain.changes[plain.found])
-            for one in switched(problem, open_):
-                flips, moved = cheapest_with(one, one.rows, prices)
-                rows.append(flips.rows[flips.found])
-                changes.append(problem.settle(flips.rows, moved)[flips.found])
+            with_levers = cheapest_with(problem, Pairs.of(problem, open_), prices)
+            rows.append(with_levers.rows[with_levers.found])
+            changes.append(with_levers.changes[with_levers.found])
         every, moved = np.concatenate(rows), np.concatenate(changes)
         fits = admissible(problem, every, moved)
         most = len(choose(problem, every[fits], moved[fits]))

@@ -279,20 +279,13 @@ class Problem(Frozen):
         object.__setattr__(other, "include", read_only(np.intersect1d(self.include, rows)))
         return other
 
-    def after_levers(self, change: Floats) -> Problem:
-        """The same question about people who have got these levers already; change (K,): of them, and of nothing else.
-
-        What is found are changes of features; the levers themselves are not among them.
-        """
-        base = self.slots.base(np.arange(len(self)), np.broadcast_to(change, (len(self), self.width)))
-        width = self.cohort.layout.width
-        base[:, :width] = self.derived.after(self.cohort.values[:, :width], base[:, :width])
-        cohort, other = self.cohort.with_values(base), self._copy()
-        settle = partial(object.__setattr__, other)
-        settle("cohort", cohort)
-        settle("slots", self.slots.from_base(base))
-        settle("facts", Facts(self.classifier, cohort, self.derived))
-        return other
+    def after_levers(self, rows: Rows, levers: Floats | None) -> Floats:
+        """(B, K): where the samples `rows` stand after changes (B, K) of levers alone; None: at their start"""
+        if levers is None:
+            return self.start[rows]
+        base, width = self.slots.base(rows, levers), self.cohort.layout.width
+        base[:, :width] = self.derived.after(self.cohort.values[rows, :width], base[:, :width])
+        return base
 
     def _copy(self) -> Problem:
         """A copy without the cached properties, some of which depend on the budgets and the goal."""
@@ -384,12 +377,23 @@ class Problem(Frozen):
         """(A,): the same over some samples"""
         return self.cohort.layout.spread(rows, self.slots.feature[self.actionable])
 
-    def inputs(self, rows: Rows, device: torch.device, columns: Rows, size: int | None = None) -> Inputs:
+    def inputs(
+        self,
+        rows: Rows,
+        device: torch.device,
+        columns: Rows,
+        size: int | None = None,
+        levers: Floats | None = None,
+    ) -> Inputs:
         """What the model sees of these rows as a function of changes of the slots `columns`.
 
         size: rows of a table that it is asked about at a time; None: all. Of sequences: a batch of them.
+        levers (B, K): changes of levers, which come first; None: none
         """
-        return self.cohort.layout.inputs(
+        layout = self.cohort.layout
+        if levers is not None:
+            layout, rows = replace(layout, values=self.after_levers(rows, levers)), np.arange(len(rows))
+        return layout.inputs(
             self.slots,
             rows,
             columns,
@@ -470,12 +474,12 @@ class Problem(Frozen):
         """Whether every actionable slot of every sample may change by any amount."""
         return self.limits.none and self.slots.are_all_filled and not self.ledger.closes and not self.is_lever.any()
 
-    def box(self, rows: Rows) -> tuple[Floats, Floats]:
+    def box(self, rows: Rows, levers: Floats | None = None) -> tuple[Floats, Floats]:
         """(B, K) smallest and largest change of each slot: 0 for frozen and absent ones, and low <= 0 <= high.
 
-        Levers are 0 too: no search changes them by amounts.
+        Levers are 0 too: no search changes them by amounts.   levers (B, K): those that come first; None: none
         """
-        return self._box_from(self.start[rows], rows)
+        return self._box_from(self.after_levers(rows, levers), rows)
 
     def _box_from(self, base: Floats, rows: Rows) -> tuple[Floats, Floats]:
         low, high = self.limits.box(base, rows)

@@ -57,7 +57,7 @@ class _Grid:
     def __init__(self, surface: Surface, at: torch.Tensor) -> None:
         problem, rows = surface.problem, surface.rows[at.cpu().numpy()]
         device, columns = surface.low.device, problem.actionable
-        start = problem.start[rows]
+        start = surface.start[at.cpu().numpy()]
         self.surface, self.at, self.rows = surface, at, rows
         self.base = torch.tensor((start - problem.grid.origin(start))[:, columns], device=device)
         self.spacing = torch.tensor(problem.grid.step[columns], device=device)
@@ -66,10 +66,7 @@ class _Grid:
 
     def nearest(self, d: torch.Tensor, who: torch.Tensor) -> torch.Tensor:
         """d (b, A) of the samples `who`, rounded as it would be stored."""
-        problem, columns = self.surface.problem, self.surface.problem.actionable
-        full = torch.zeros(len(d), problem.width, dtype=d.dtype)
-        full[:, torch.as_tensor(columns)] = d.cpu()
-        return torch.tensor(problem.settle(self.rows[who.cpu().numpy()], full.numpy())[:, columns], device=d.device)
+        return self.surface.moved(d, self.at[who])
 
     def _next(self, d: torch.Tensor, who: torch.Tensor, sign: torch.Tensor) -> torch.Tensor:
         """(b, A): the change to the next point in the direction `sign` (-1, 0, 1), NaN if there is none inside the box.

@@ -5,9 +5,10 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 
-from maxflip._util.types import Rows
+from maxflip._util.types import Floats, Rows
 from maxflip.models import log_scores
 from maxflip.problem.problem import Problem
 from maxflip.search.halfspace import HalfspaceFlip, cheapest_into_halfspace
@@ -38,18 +39,20 @@ class Surface:
     rows: Rows
     prices: FeaturePrices
     evaluations: Evaluations = field(default_factory=Evaluations)
+    levers: Floats | None = None  # (B, K): changes of levers that come first, for each of the rows, which may repeat
 
     def __post_init__(self) -> None:
         device = self.problem.classifier.device
         self.columns = torch.as_tensor(self.problem.actionable, device=device)
-        self.inputs = self.problem.inputs(self.rows, device, self.problem.actionable)
+        self.inputs = self.problem.inputs(self.rows, device, self.problem.actionable, levers=self.levers)
+        self.start = self.problem.after_levers(self.rows, self.levers)  # (B, K): where changes begin
         # (B, F): the rows of a table, for linear models; sequences have none.
         self.x = self.inputs.x
         if self.problem.is_boundless:
             self.low = torch.full((len(self.rows), len(self.columns)), -torch.inf, dtype=torch.float64, device=device)
             self.high = -self.low
         else:
-            low, high = self.problem.box(self.rows)
+            low, high = self.problem.box(self.rows, self.levers)
             self.low = torch.as_tensor(low, device=device)[:, self.columns]
             self.high = torch.as_tensor(high, device=device)[:, self.columns]
         self.pinned = (self.low == 0) & (self.high == 0)
@@ -67,6 +70,20 @@ class Surface:
         other.prices = prices
         other.rates = Rates.at(prices, self.low.device)
         return other
+
+    def stored(self, d: torch.Tensor, at: torch.Tensor) -> Floats:
+        """(b, K): changes d (b, A) as they would be stored, with the levers that came first"""
+        which = at.cpu().numpy()
+        full = np.zeros((len(which), self.problem.width)) if self.levers is None else self.levers[which]
+        full[:, self.problem.actionable] += d.cpu().numpy()
+        return self.problem.settle(self.rows[which], full)
+
+    def moved(self, d: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+        """(b, A): what `stored` makes of changes d (b, A)"""
+        stored = self.stored(d, at)
+        if self.levers is not None:
+            stored -= self.levers[at.cpu().numpy()]
+        return torch.tensor(stored[:, self.problem.actionable], device=d.device)
 
     def cost(self, d: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
         """(b,): of changes d (b, A)"""

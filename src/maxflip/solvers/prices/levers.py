@@ -2,6 +2,9 @@
 
 C_j(lambda) is the least over the combinations of what their levers draw and of the cheapest change of features after
 them. The market searches without levers; what is found with them becomes known flips, and columns.
+
+A sample with a combination is a pair. Pairs are held in shards of their own, in which what the levers draw is paid
+whatever the change: a pair is searched thoroughly once, when it first may win, and followed from price to price then.
 """
 
 from __future__ import annotations
@@ -9,10 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+import torch
 
 from maxflip._util.types import Floats, Mask, Rows
 from maxflip.problem.problem import Problem
-from maxflip.search.levers import Switched, cheapest_with, switched
+from maxflip.search.levers import Pairs
 from maxflip.search.menu import menu_flips, payable
 from maxflip.solvers.prices.settings import MENU
 from maxflip.solvers.prices.shard import FlipSet, Shard
@@ -20,15 +24,17 @@ from maxflip.solvers.prices.shard import FlipSet, Shard
 
 @dataclass(eq=False)
 class LeverSearch:
-    """Flips with levers of the samples `rows`.
+    """Flips with levers.
 
-    parts: the combinations   possible (n,): whether a flip with levers was not ruled out   alone: flips by levers alone
+    possible (n,): whether a flip with levers was not ruled out   alone: flips by levers alone
+    shards: pairs that were searched   begun (c,): which these are
     """
 
     problem: Problem
-    rows: Rows
-    parts: list[Switched]
+    pairs: Pairs
     alone: FlipSet
+    shards: list[Shard] = field(default_factory=list)
+    begun: Mask = field(init=False)
     possible: Mask = field(init=False)
 
     @classmethod
@@ -36,48 +42,64 @@ class LeverSearch:
         flips = menu_flips(problem, rows)
         changes = flips.changes(problem)
         alone = FlipSet(flips.rows, changes).of(flips.sure & payable(problem, flips.rows, changes))
-        return cls(problem, rows, list(switched(problem, rows)), alone)
+        return cls(problem, Pairs.of(problem, rows), alone)
 
     def __post_init__(self) -> None:
+        self.begun = np.zeros(len(self.pairs), dtype=bool)
         self.possible = np.zeros(len(self.problem), dtype=bool)
         self.possible[self.alone.rows] = True
 
     def _split(self, prices: Floats) -> tuple[Floats, Floats]:
-        """Prices (m,) of budgets, and the worth (n,) of samples at the prices of quotas."""
+        """Prices (m,) of budgets, and the worth (n,) of samples at the prices of quotas; inf: must be picked."""
         m, quotas = len(self.problem.ledger.names), self.problem.quotas
-        return prices[:m], quotas.worth(self.problem.worth, prices[m:])
+        worth = quotas.worth(self.problem.worth, prices[m:])
+        return prices[:m], np.where(np.isin(np.arange(len(worth)), self.problem.include), np.inf, worth)
 
     @property
     def all_payable(self) -> bool:
-        return all(one.payable.all() for one in self.parts)
+        return bool(self.pairs.payable.all())
 
     def flips(self, prices: Floats, costs: Floats) -> FlipSet:
         """Flips that may be cheaper at prices (m + Q,) than the known ones.   costs (n,): of these, inf without any"""
-        found, (prices, own) = [self.alone], self._split(prices)
-        worth = np.where(np.isin(np.arange(len(costs)), self.problem.include), np.inf, own)
+        of_budgets, worth = self._split(prices)
         most = np.where(np.isinf(costs), np.inf, np.minimum(costs, MENU.reach * worth))
-        for one in self.parts:
-            wanted = one.payable & (one.draws @ prices <= most[one.rows])
-            self.possible[one.rows[one.payable & ~wanted]] = True  # not searched, so not ruled out
-            for some in one.problem.chunks(one.rows[wanted], MENU.chunk):
-                flips, changes = cheapest_with(one, some, prices)
-                found.append(FlipSet(flips.rows[flips.found], changes[flips.found]))
-                self.possible[flips.rows[~flips.unreachable]] = True
-        every = FlipSet.all(found)
-        return FlipSet(every.rows, self.problem.settle(every.rows, every.changes)).once
+        for shard in self.shards:
+            dear = shard.costs(of_budgets) > MENU.followed * most[shard.rows]
+            shard.reprice(prices, MENU.reach, without=torch.as_tensor(dear, device=shard.worth.device))
+        pairs = self.pairs
+        wanted = pairs.payable & (pairs.draws @ of_budgets <= most[pairs.rows])
+        self.possible[pairs.rows[pairs.payable & ~wanted & ~self.begun]] = True  # not searched, so not ruled out
+        new = np.flatnonzero(wanted & ~self.begun)
+        self.begun[new] = True
+        self.shards += [self._searched(new[k : k + MENU.chunk], prices) for k in range(0, len(new), MENU.chunk)]
+        found = FlipSet.all([self.alone, *(shard.latest() for shard in self.shards)]).once
+        return found.of(payable(self.problem, found.rows, found.changes))  # draws far beyond a budget disturb programs
+
+    def _searched(self, some: Rows, prices: Floats) -> Shard:
+        """A shard of some pairs, with the first flips of each."""
+        shard = self._shard(some, prices)
+        shard.first_flips((), polished=False, led=True)
+        self.possible[shard.rows[~shard.is_unreachable]] = True
+        return shard
+
+    def _shard(self, some: Rows, prices: Floats, part: float = 1.0) -> Shard:
+        """part: of what the levers draw"""
+        pairs = self.pairs.at(some)
+        return Shard(self.problem, pairs.rows, prices, pairs.levers, part * pairs.draws)
 
     def proved_gains(self, prices: Floats, *, any_budgets: bool) -> Floats:
         """(n,): upper bounds of max(0, v_j - C_j) by flips with levers; of v_j - C_j where a sample must be picked
 
         prices (m + Q,)   any_budgets: also of levers that these budgets do not pay for
         """
-        of_budgets, _ = self._split(prices)
-        gains = np.where(np.isin(np.arange(len(self.problem)), self.problem.include), -np.inf, 0.0)
-        for one in self.parts:
-            paid = np.zeros(len(gains))
-            paid[one.rows] = one.draws @ of_budgets * (1 - 1e-12)
-            for some in one.problem.chunks(one.rows[one.payable | any_budgets], MENU.chunk):
-                own = Shard(one.problem, some, prices).proved_gains(prices)
-                if own is not None:
-                    gains[some] = np.maximum(gains[some], own - paid[some])
+        of_budgets, worth = self._split(prices)
+        gains = np.where(np.isposinf(worth), -np.inf, 0.0)
+        pairs = self.pairs
+        pays = pairs.draws @ of_budgets * MENU.rounded < worth[pairs.rows]
+        some = np.flatnonzero((pairs.payable | any_budgets) & pays)
+        for k in range(0, len(some), MENU.chunk):
+            shard = self._shard(some[k : k + MENU.chunk], prices, MENU.rounded)
+            own = shard.proved_gains(prices)
+            if own is not None:
+                np.maximum.at(gains, shard.rows, own)
         return gains

@@ -277,6 +277,11 @@ class MenuLimits:
     band: float = 0.1
     # x worth: combinations of levers that alone draw more than this at the prices are not searched. (not tuned)
     reach: float = 1.5
+    # x the cost of a sample's cheapest flip: dearer flips by other combinations are not followed to new prices. (not
+    # tuned)
+    followed: float = 1.5
+    # x what levers draw, in proofs: rounding leaves out none of it. (floating point)
+    rounded: float = 1 - 1e-12
     # Rounds of searches with levers beside changes of features. (not tuned)
     rounds: int = 4
 
