@@ -103,8 +103,11 @@ def read_actions(
 
 
 def _name_faults(name: Any, earlier: Sequence[Any], features: Sequence[str]) -> list[Fault]:
-    if not isinstance(name, str) or not name:
+    if not isinstance(name, str) or not name.strip():
         return [about("actions", f"the name {shown(name)} is no text. Name every action by a text.")]
+    if name != name.strip() or not name.isprintable():
+        says = "spaces around a name, and characters such as line breaks in it, are not allowed. Leave them out."
+        return [about("actions", f"the name {shown(name)}: {says}")]
     if name in earlier:
         return [about(("actions", name), "there are two actions of this name. Rename one.")]
     if name in features:

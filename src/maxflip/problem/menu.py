@@ -41,6 +41,11 @@ class Menu(Frozen):
         """Of the levers"""
         return frozenset() if self.levers is None else frozenset(self.levers.names)
 
+    @property
+    def changed_by_actions(self) -> frozenset[str]:
+        """Features that some action changes"""
+        return frozenset(feature for one in self.actions for feature in one.effects)
+
     def as_table(self) -> dict[str, Any]:
         """In values that JSON has, without who may get which; empty without actions and choices."""
         actions = {

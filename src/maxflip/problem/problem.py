@@ -72,7 +72,7 @@ class Problem(Frozen):
         threshold: in (0, 1): p(wanted) must reach it.
         limits: {feature: (low, high)}, either side None, a number or one per sample, (n,); {feature: "observed"} or
             "observed" for all: the cohort's own range; {feature: Limit(...)}: these, a direction, whole steps and the
-            smallest change; None: none.
+            smallest change; None: none. An action that would lead a feature out of its limits is closed to that person.
         directions: {feature: "up" or "down"}: the only way it may go; None: both.
         steps: of sequences, where a value may change: "all"; "last 3" (or another number) of each; or a mask per
             sample, (T_j,) or (T_j, F). What was not measured never changes. None: all, and a notice says so.
@@ -180,8 +180,11 @@ class Problem(Frozen):
         )
         faults = [*menu_faults, *([] if menu_faults else faults)]
         faults += [*derived_faults, *following.start_faults(people.values, people.features, people.where_in)]
-        changeable = terms.changeable & set(people.features)
-        boundaries, asked, more = read_limits(limits, directions, people, changeable, names)
+        # An action that is wrong may be the one that a feature was to be changed by.
+        changeable = frozenset(people.features) if menu_faults else terms.changeable & set(people.features)
+        boundaries, asked, more = read_limits(
+            limits, directions, people, changeable, names, by_actions=menu.changed_by_actions
+        )
         faults += more
         values, of_worth = read_worth(worth, people)
         faults += of_worth
@@ -261,7 +264,10 @@ class Problem(Frozen):
         ]
         limits = self.limits
         if self.observed:
-            boundaries, _, unmeasured = read_limits("observed", None, self.cohort, terms.drawing - self.levers)
+            changeable = terms.drawing - self.levers
+            boundaries, _, unmeasured = read_limits(
+                "observed", None, self.cohort, changeable, by_actions=self.menu.changed_by_actions
+            )
             faults += unmeasured
             limits = replace(self.slots.by_slot(boundaries), direction=limits.direction)
         if faults:
@@ -352,6 +358,13 @@ class Problem(Frozen):
     def may_move(self) -> NDArray[np.bool_]:
         """(K,): features that draw on a budget, and levers; but for those that draw on an empty one"""
         return self.ledger.actionable | (self.slots.is_lever & ~self.ledger.forbidden)
+
+    @property
+    def limited(self) -> NDArray[np.int64]:
+        """Slots of features for which limits count: of those that may change by amounts, and of those of actions."""
+        features, changed = self.cohort.features, self.menu.changed_by_actions
+        by_actions = np.array([features[i] in changed for i in self.slots.feature.tolist()], dtype=bool)
+        return np.flatnonzero((self.may_move & ~self.is_lever) | by_actions)
 
     @property
     def is_lever(self) -> NDArray[np.bool_]:
