@@ -142,8 +142,6 @@ def test_a_job_without_effects_says_what_is_wanted(tmp_path: Path) -> None:
     (tmp_path / "job.toml").write_text(text)
     says = r"actions\.lift\.effects is missing; wanted what becomes of features, such as"
     with pytest.raises(InputError, match=says):
-        InputError, match=r"actions\.lift\.effects is missing; wanted what becomes of features, such as"
-    ):
         read_job(tmp_path / "job.toml")
 
 
