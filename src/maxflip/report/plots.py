@@ -98,6 +98,19 @@ def plot_changes(plan: Plan, ax: Axes | None = None) -> Axes:
     return _nobody(plan, ax)
 
 
+def plot_actions(plan: Plan, ax: Axes | None = None) -> Axes:
+    """A bar per action and switch: how many people get it. The note tells what it does."""
+    if not plan.levers:
+        raise InputError("plot_actions: nothing of the kind was asked. A Problem has actions=[...] or choices={...}.")
+    counts = {name: float(np.count_nonzero(plan.moves[:, plan.features.index(name)])) for name in plan.levers}
+    names = sorted(counts, key=lambda name: -counts[name])
+    ax = _bars(ax, names, counts, dict(plan.levers), "actions")
+    ax.set_title("Who gets which action", loc="left")
+    ax.set_xlabel("people")
+    ax.margins(x=0.6)  # room for the notes
+    return _nobody(plan, ax)
+
+
 def plot_convergence(plan: Plan, ax: Axes | None = None) -> Axes:
     """Solver progress per step: the dual value D of Prices; for other solvers the worth of each step's plan."""
     trace = plan.trace
