@@ -552,6 +552,12 @@ def _notices_of_changeable(problem: Problem, drawing: Collection[str]) -> list[s
             f"Whole-number columns may change by fractions: {', '.join(whole)}. If only whole numbers make sense, say "
             f"so: limits={{{whole[0]!r}: Limit(step=1)}} in Python, step = 1 in [limits.{whole[0]}] of a job."
         )
+    free = [name for name in problem.menu.order if name not in drawing]
+    if free:
+        notices.append(
+            f"Draw on no budget, so they are free: {', '.join(free)}. An action says in its `draws` what it takes; a "
+            "switch draws on the budgets whose `uses` name its category."
+        )
     without = sorted(set(drawing) - {cohort.features[i] for i in problem.slots.feature.tolist()})
     if without:
         notices.append(f"Nothing that may change was measured of: {', '.join(without)}.")

@@ -182,7 +182,7 @@ def budget_faults(
                 )
         elif budget.uses is None:
             if features is not None and name not in features and name not in drawn_on:
-                other = "A budget of another name says in `uses` which features draw on it."
+                other = "A budget of another name says in `uses` which features draw on it, or an action draws on it."
                 other += ' One of fees alone is a count: cost = "count".' if budget.fee is not None else ""
                 yield about(key, f"{_no_feature(name, features)} {other}")
         elif not budget.uses:

@@ -34,7 +34,8 @@ def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> tuple[
     budgets and quotas as the job has them."""
     if not isinstance(problem.classifier, TorchClassifier):
         raise InputError(
-            "model: a job cannot have an Ensemble or a Tempered classifier. Save the plan without `model`."
+            f"model: a job has a model file, and no {type(problem.classifier).__name__} has one. Save the plan without "
+            "`problem` and `model`."
         )
     files = CohortFiles(problem)
     menu = problem.menu
