@@ -374,9 +374,8 @@ def test_a_plan_of_a_black_box_is_saved_without_a_job(tmp_path: Path) -> None:
         actions=[Action("a", {"x0": "= 1"}, {"hours": 1.0})],
     )  # fmt: skip
     plan = solve(problem)
-    with pytest.raises(
-        InputError, match=r"no BlackBoxClassifier has one\. Save the plan without `problem` and `model`"
-    ):
+    (tmp_path / "model.pt2").write_bytes(b"")
+    with pytest.raises(InputError, match="no BlackBoxClassifier has one"):
         plan.save(tmp_path / "plan", problem=problem, model=tmp_path / "model.pt2")
     plan.save(tmp_path / "plan")
     assert Plan.load(tmp_path / "plan").count == 1

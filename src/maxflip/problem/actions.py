@@ -162,9 +162,11 @@ def read_draw(given: Any, cohort: Cohort, place: Place) -> tuple[Weight, list[st
     values = np.broadcast_to(expression.on(dict(zip(cohort.features, cohort.values.T, strict=True))), len(cohort))
     bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
     if len(bad):
+        where = cohort.where(int(bad[0]))
         rest = f", and no better in {counted(len(bad) - 1, 'other row')}" if len(bad) > 1 else ""
-        says = f"{shown(given, 60)} is {values[bad[0]]:.6g} in {cohort.where(int(bad[0]))}{rest}; it must be a finite number"
-        return 0.0, [about(place, f"{says} >= 0. max({_SHORT.sub(_PRODUCT, given)}, 0) is never negative.")]
+        never = f"max({_SHORT.sub(_PRODUCT, given)}, 0) is never negative."
+        says = f"{shown(given, 60)} is {values[bad[0]]:.6g} in {where}{rest}; it must be a finite number >= 0. {never}"
+        return 0.0, [about(place, says)]
     return read_number(np.array(values, dtype=np.float64), cohort, place)
 
 

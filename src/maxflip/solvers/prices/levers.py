@@ -73,7 +73,8 @@ class LeverSearch:
         self.begun[new] = True
         self.shards += [self._searched(new[k : k + MENU.chunk], prices) for k in range(0, len(new), MENU.chunk)]
         found = FlipSet.all([self.alone, *(shard.latest() for shard in self.shards)]).once
-        return found.of(payable(self.problem, found.rows, found.changes))  # draws far beyond a budget disturb programs
+        draws = found.bill(self.problem).consumption
+        return found.of((draws <= MENU.dearest * self.problem.ledger.amounts).all(axis=1))
 
     def _searched(self, some: Rows, prices: Floats) -> Shard:
         """A shard of some pairs, with the first flips of each."""

@@ -280,6 +280,8 @@ class MenuLimits:
     # x the cost of a sample's cheapest flip: dearer flips by other combinations are not followed to new prices. (not
     # tuned)
     followed: float = 1.5
+    # x the whole budget: flips that draw more are not handed over, since draws of 1e19 made HiGHS give up. (not tuned)
+    dearest: float = 1e6
     # x what levers draw, in proofs: rounding leaves out none of it. (floating point)
     rounded: float = 1 - 1e-12
     # Rounds of searches with levers beside changes of features. (not tuned)
