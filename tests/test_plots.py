@@ -131,6 +131,7 @@ def test_bars_of_actions_count_people() -> None:
     assert ticks(ax) == ["visit", "call"]
     assert widths(ax) == [2.0, 1.0]
     assert [text.get_text() for text in ax.texts] == ["x0 + 3", "x0 + 1.5"]
+    assert ticks(plot_changes(plan)) == []
     with pytest.raises(InputError, match="plot_actions: nothing of the kind was asked"):
         plot_actions(solve(linear_problem([1.0], [[-1.0]], [9.0])))
 

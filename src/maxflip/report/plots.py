@@ -73,10 +73,11 @@ def plot_prices(plan: Plan, ax: Axes | None = None) -> Axes:
 
 
 def plot_changes(plan: Plan, ax: Axes | None = None) -> Axes:
-    """Two bars per feature: how many values are raised (to the right) and lowered (to the left)."""
+    """Two bars per feature that changes by amounts: how many values are raised (to the right) and lowered (left)."""
     picked, slot = np.nonzero(plan.moves)
     moves, feature = plan.moves[picked, slot], plan.slot_features[slot]
     counts = np.bincount(feature, minlength=len(plan.features))
+    counts[[i for i, name in enumerate(plan.features) if name in plan.levers]] = 0  # `plot_actions` draws these
     chosen = np.flatnonzero(counts)
     if len(chosen) > MOST:
         chosen = np.sort(np.argsort(-counts, kind="stable")[:MOST])

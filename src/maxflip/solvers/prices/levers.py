@@ -4,11 +4,13 @@ C_j(lambda) is the least over the combinations of what their levers draw and of 
 them. The market searches without levers; what is found with them becomes known flips, and columns.
 
 A sample with a combination is a pair. Pairs are held in shards of their own, in which what the levers draw is paid
-whatever the change: a pair is searched thoroughly once, when it first may win, and followed from price to price then.
+whatever the change: a pair is searched from its start once, when it first may win, and followed from price to price
+then. Few pairs are searched from their start at every price: one flip more or less decides there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +18,7 @@ import torch
 
 from maxflip._util.types import Floats, Mask, Rows
 from maxflip.problem.problem import Problem
-from maxflip.search.levers import Pairs
+from maxflip.search.levers import Pairs, cheapest_with
 from maxflip.search.menu import menu_flips, payable
 from maxflip.solvers.prices.settings import MENU
 from maxflip.solvers.prices.shard import FlipSet, Shard
@@ -63,18 +65,35 @@ class LeverSearch:
         """Flips that may be cheaper at prices (m + Q,) than the known ones.   costs (n,): of these, inf without any"""
         of_budgets, worth = self._split(prices)
         most = np.where(np.isinf(costs), np.inf, np.minimum(costs, MENU.reach * worth))
+        wanted = self.pairs.payable & (self.pairs.draws @ of_budgets <= most[self.pairs.rows])
+        self.possible[self.pairs.rows[self.pairs.payable & ~wanted & ~self.begun]] = True  # not searched: not ruled out
+        if len(self.pairs) <= MENU.few:
+            flips = self._anew(wanted, of_budgets)
+        else:
+            flips = self._followed(wanted, prices, most)
+        found = FlipSet.all([self.alone, *flips]).once
+        draws = found.bill(self.problem).consumption
+        return found.of(np.asarray((draws <= MENU.dearest * self.problem.ledger.amounts).all(axis=1)))
+
+    def _anew(self, wanted: Mask, prices: Floats) -> Iterator[FlipSet]:
+        """Search the pairs `wanted` (c,) from their start at prices (m,), those of each combination together."""
+        for number in np.unique(self.pairs.which[wanted]).tolist():
+            flips = cheapest_with(self.problem, self.pairs.at(wanted & (self.pairs.which == number)), prices)
+            self.possible[flips.rows[~flips.unreachable]] = True
+            yield FlipSet(flips.rows[flips.found], flips.changes[flips.found])
+
+    def _followed(self, wanted: Mask, prices: Floats, most: Floats) -> Iterator[FlipSet]:
+        """Follow the pairs that are known to prices (m + Q,), and search others of `wanted` (c,) for the first time.
+
+        most (n,): the cost from which a flip of a sample is not wanted
+        """
         for shard in self.shards:
-            dear = shard.costs(of_budgets) > MENU.followed * most[shard.rows]
+            dear = shard.costs(self._split(prices)[0]) > MENU.followed * most[shard.rows]
             shard.reprice(prices, MENU.reach, without=torch.as_tensor(dear, device=shard.worth.device))
-        pairs = self.pairs
-        wanted = pairs.payable & (pairs.draws @ of_budgets <= most[pairs.rows])
-        self.possible[pairs.rows[pairs.payable & ~wanted & ~self.begun]] = True  # not searched, so not ruled out
         new = np.flatnonzero(wanted & ~self.begun)
         self.begun[new] = True
         self.shards += [self._searched(new[k : k + MENU.chunk], prices) for k in range(0, len(new), MENU.chunk)]
-        found = FlipSet.all([self.alone, *(shard.latest() for shard in self.shards)]).once
-        draws = found.bill(self.problem).consumption
-        return found.of((draws <= MENU.dearest * self.problem.ledger.amounts).all(axis=1))
+        yield from (shard.latest() for shard in self.shards)
 
     def _searched(self, some: Rows, prices: Floats) -> Shard:
         """A shard of some pairs, with the first flips of each."""

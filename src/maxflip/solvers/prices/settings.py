@@ -277,6 +277,9 @@ class MenuLimits:
     band: float = 0.1
     # x worth: combinations of levers that alone draw more than this at the prices are not searched. (not tuned)
     reach: float = 1.5
+    # Up to so many pairs of a sample and a combination are searched anew at every price: in two of forty problems of up
+    # to 12 people, following them lost a flip. With 600 pairs and more, counts were the same. (tests/test_actions.py)
+    few: int = 500
     # x the cost of a sample's cheapest flip: dearer flips by other combinations are not followed to new prices. (not
     # tuned)
     followed: float = 1.5
