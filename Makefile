@@ -11,7 +11,7 @@ DOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 # Neighbours stay with one worker as long as the other has work of its own: what they share is set up once.
 PYTEST := $(BIN)/pytest -n auto --dist worksteal
 
-.PHONY: demo test check test-research test-long docs bench format clean
+.PHONY: demo test check static tests test-research test-long docs bench format clean
 
 $(RUN): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -27,12 +27,18 @@ demo: $(RUN)
 
 test: check
 
+# The static checks are one process after another, so they run beside the tests.
 check: $(DEV)
+	$(MAKE) --jobs=2 static tests
+
+static: $(DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(PYTEST)
 	$(DOCS)
+
+tests: $(DEV)
+	$(PYTEST)
 
 # Slower than the product, and changed more rarely.
 test-research: $(DEV)

@@ -12,7 +12,7 @@ LONG = bool(os.environ.get("MAXFLIP_LONG"))
 
 # The short run is the same every time; chance belongs to the long one.
 settings.register_profile(
-    "short", deadline=None, derandomize=True, max_examples=15, suppress_health_check=list(HealthCheck)
+    "short", deadline=None, derandomize=True, max_examples=10, suppress_health_check=list(HealthCheck)
 )
 settings.register_profile("long", parent=settings.get_profile("short"), derandomize=False, max_examples=2000)
 settings.load_profile("long" if LONG else "short")

@@ -37,8 +37,8 @@ def named(value: Any) -> str:
 def by_turns(
     solvers: Sequence[Solver], names: Iterable[str], every: int, *, always: Sequence[str] = ()
 ) -> list[tuple[Solver, str]]:
-    """Pairs: all in the long run; in the short one each solver has every so manieth name, each name every so manieth
-    solver, and those `always` have all."""
+    """Pairs: all in the long run. In the short one each solver has one name in `every`, and each name one solver in
+    `every`; the names `always` have all solvers."""
     return [
         (solver, name)
         for i, name in enumerate(names)

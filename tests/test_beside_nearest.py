@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from maxflip import Budget, Nearest, Plan, Problem, TorchClassifier, solve
+from tests.conftest import LONG
 
 
 def random_net(features: int, activation: type[nn.Module], rng: np.random.Generator) -> nn.Module:
@@ -28,7 +29,7 @@ def asked(net: nn.Module, values: np.ndarray, budgets: dict[str, Budget]) -> Pro
     return Problem(classifier=classifier, cohort=values, target=0, margin=0.1, budgets=budgets)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(4 if LONG else 2))
 @pytest.mark.parametrize("activation", [nn.Tanh, nn.ReLU])
 def test_a_tiny_budget_beside_an_unlimited_one_loses_nobody(activation: type[nn.Module], seed: int) -> None:
     """Where most flips are free, their median price of 0 once made all prices infinite."""

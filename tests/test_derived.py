@@ -184,7 +184,7 @@ class Chained(nn.Module):
         return z
 
 
-@settings(max_examples=2000 if LONG else 8)
+@settings(max_examples=2000 if LONG else 5)
 @given(st.integers(0, 2**32 - 1))
 def test_random_questions_have_the_plans_of_models_that_compute_inside(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -132,7 +132,7 @@ def unlike_features(seed: int) -> tuple[Problem, int]:
     return linear_problem(w.tolist(), x, budgets, margin=0.0), most
 
 
-@pytest.mark.parametrize("seed", range(8) if LONG else [0, 5])
+@pytest.mark.parametrize("seed", range(8) if LONG else [5])
 def test_budgets_that_no_known_flip_draws_on_get_a_price_too(seed: int) -> None:
     """Column generation alone finds bounds up to 120 people too high here. One person may still be missed."""
     problem, most = unlike_features(seed)

@@ -210,7 +210,7 @@ REQUIREMENTS = st.sampled_from(
 )
 
 
-@settings(max_examples=200 if LONG else 10)
+@settings(max_examples=200 if LONG else 5)
 @given(seed=st.integers(0, 10**6), must_hold=REQUIREMENTS, budget=st.sampled_from([0.3, 2.0, 30.0]))
 def test_of_a_linear_score_a_plan_that_holds_holds_and_wins_no_more(seed: int, must_hold: Any, budget: float) -> None:
     rng = np.random.default_rng(seed)
@@ -353,7 +353,7 @@ def test_the_question_and_a_changed_problem_keep_it() -> None:
 # --- proofs
 
 
-@settings(max_examples=300 if LONG else 15)
+@settings(max_examples=300 if LONG else 8)
 @given(
     seed=st.integers(0, 10**6),
     classes=st.integers(2, 4),

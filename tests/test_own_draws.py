@@ -90,7 +90,7 @@ def check(case: Case, plan: Plan) -> float:
 def test_small_linear_questions_by_brute_force() -> None:
     """All selections of up to 6 people; whether one fits is a convex program. The bound is never below the optimum, and
     the plan is within one sample of the bound but in one question of 300, and the optimum but in one of 1,000."""
-    seeds = range(2000 if LONG else 40)
+    seeds = range(2000 if LONG else 20)
     far, missed, worst = 0, 0, 1.0
     for seed in seeds:
         case = random_case(seed, most=6 if LONG else 5)
@@ -110,7 +110,7 @@ def test_small_linear_questions_by_brute_force() -> None:
 @pytest.mark.parametrize("kind", ["fee", "only", "own", "ways"])
 def test_every_kind_alone_by_brute_force(kind: str) -> None:
     rest = dict.fromkeys(["fee", "only", "own", "ways"], False)
-    for seed in range(200 if LONG else 5):
+    for seed in range(200 if LONG else 3):
         case = random_case(10_000 + seed, most=6 if LONG else 4, **(rest | {kind: True}))
         check(case, solve(case.problem))
 
@@ -187,7 +187,7 @@ def plain_plan(make: Callable[..., Problem], solver: int) -> Plan:
 def test_what_asks_for_nothing_gives_the_same_plan(make: Callable[..., Problem], name: str) -> None:
     asked = make({key: NOTHING[name](budget) for key, budget in PLAIN.items()})
     for number, solver in enumerate(SOLVERS):
-        if LONG or name == "all of them" or number == list(NOTHING).index(name) % 2:
+        if LONG or name == "all of them" or (make is linear and number == list(NOTHING).index(name) % 2):
             wanted = plain_plan(make, number)
             assert wanted.count > 3 or solver in PAPER
             same(solve(asked, solver), wanted)
@@ -211,10 +211,10 @@ def all_but(budgets: dict[str, Budget], j: int) -> dict[str, Budget]:
 def test_somebody_who_needs_nothing_may_draw_anything(make: Callable[..., Problem]) -> None:
     """Up to rounding the plan is the same; with absolute budgets flips that cost the same may differ."""
     squares = {"a": PLAIN["a"], "b": replace(PLAIN["b"], cost="squared"), "c": PLAIN["c"]}
-    for budgets in (squares, PLAIN):
+    for budgets in (squares, PLAIN) if LONG or make is linear else (squares,):
         plain = make(budgets)
         asked = make(all_but(budgets, int(np.flatnonzero(solve(plain).fates == Fate.ALREADY)[0])))
-        for solver in (Prices(), Nearest(), PAPER[0]):
+        for solver in (Prices(), Nearest(), *PAPER[: 1 if LONG else 0]):
             wanted, found = solve(plain, solver), solve(asked, solver)
             assert found.worth == wanted.worth > 0
             assert (found.bound, found.status) == (wanted.bound, wanted.status)
@@ -317,7 +317,7 @@ def test_a_count_of_a_part_binds_there_alone() -> None:
     assert plan.bound == plan.worth
 
 
-@pytest.mark.parametrize("make", [linear, net])
+@pytest.mark.parametrize("make", [linear, *([net] if LONG else [])])
 def test_the_order_of_rows_does_not_matter(make: Callable[..., Problem]) -> None:
     rng = np.random.default_rng(1)
     ids, own = np.array([f"P{j:02}" for j in range(40)]), rng.uniform(0, 2, 40)
@@ -367,15 +367,19 @@ def asked() -> Problem:
     )
 
 
+@pytest.fixture(scope="module")
+def plan_of_asked(asked: Problem) -> Plan:
+    return solve(asked)
+
+
 def test_a_changed_budget_keeps_the_rest(asked: Problem) -> None:
     other = asked.changed(budgets={"a": 7.0})
     for name, budget in asked.budgets.items():
         assert other.budgets[name] == replace(budget, amount=7.0 if name == "a" else budget.amount)
-    assert solve(other).worth >= solve(asked).worth
 
 
-def test_what_if_brackets_what_resolve_finds(asked: Problem) -> None:
-    plan = solve(asked)
+def test_what_if_brackets_what_resolve_finds(asked: Problem, plan_of_asked: Plan) -> None:
+    plan = plan_of_asked
     assert 3 < plan.count < 20
     worths = []
     for scale in (0.5, 1.0, 1.5):
@@ -386,7 +390,7 @@ def test_what_if_brackets_what_resolve_finds(asked: Problem) -> None:
         worths.append((bracket.at_least, again.worth, bracket.at_most))
     for ends in zip(*worths, strict=True):
         assert list(ends) == sorted(ends)
-    found = frontier(asked, [0.5, 1.0])
+    found = frontier(asked, [0.5, 1.0], plan=plan)
     assert [p.worth for p in found.plans] == sorted(p.worth for p in found.plans)
 
 
@@ -403,9 +407,9 @@ def test_groups_have_parts_of_budgets_that_differ(asked: Problem) -> None:
         assert (spent <= share * asked.ledger.amounts * (1 + 1e-12)).all()
 
 
-def test_a_table_of_changes_says_what_each_draws(asked: Problem) -> None:
+def test_a_table_of_changes_says_what_each_draws(asked: Problem, plan_of_asked: Plan) -> None:
     """x0 draws on one budget, x1 on two for those inside the part of b, and on one for others."""
-    plan = solve(asked)
+    plan = plan_of_asked
     a = asked.budgets["a"]
     for row in plan.table().to_pylist():
         j, d = int(row["id"]), row["change"]

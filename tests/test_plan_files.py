@@ -148,7 +148,7 @@ def test_csv_keeps_numbers_and_starts_no_formulas(tmp_path: Path) -> None:
 @pytest.mark.parametrize("block", range(8))
 def test_ulp_tight_budgets_hold_in_memory_on_disk_and_in_csv(block: int, tmp_path: Path) -> None:
     """Budgets at, one bit above and one bit below what the plan needs, for 8 people; 2,000 of them in the long run."""
-    trials = 250 if LONG else 15
+    trials = 250 if LONG else 8
     assert tight_plans(Nearest(), np.random.default_rng(block), trials, tmp_path) == trials
 
 

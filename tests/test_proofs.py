@@ -88,7 +88,7 @@ def just_possible(seed: int, offset: float, classes: int = 2) -> tuple[Problem, 
 
 
 OFFSETS = (1.0, 4e8, 1e10, 1e12)
-THREE = OFFSETS if LONG else (4e8, 1e10)  # with three classes, a solve takes ten times as long
+THREE = OFFSETS if LONG else (1e10,)  # with three classes, a solve takes ten times as long
 
 
 @pytest.mark.parametrize(("offset", "classes"), [*((o, 2) for o in OFFSETS), *((o, 3) for o in THREE)])
@@ -166,7 +166,7 @@ def test_no_plan_beats_the_bound_however_far_from_zero(seed: int, size: float, c
     assert bound >= count
 
 
-@settings(max_examples=2000 if LONG else 4)
+@settings(max_examples=2000 if LONG else 3)
 @given(st.integers(0, 2**32 - 1), st.floats(0, 12), st.integers(2, 4), st.sampled_from(SOLVERS))
 def test_what_is_unreachable_no_lawful_change_flips(seed: int, size: float, classes: int, solver: Any) -> None:
     case = just_possible(seed, 10.0**size, classes)

@@ -83,7 +83,7 @@ def test_limits_are_kept_and_written_alike() -> None:
         assert judge.lawful(problem, np.array([0]), change)[0]
 
 
-@settings(max_examples=4000 if LONG else 300)
+@settings(max_examples=4000 if LONG else 150)
 @given(
     step=st.sampled_from([*DECIMAL, *BINARY]),
     smallest=st.sampled_from([0.0, 0.3, 1.0]),
@@ -212,7 +212,7 @@ def test_plans_of_every_solver_go_by_steps(solver: Any) -> None:
         assert ((d[:, 2] == 0) | (np.abs(d[:, 2]) >= 0.25)).all()
 
 
-@settings(max_examples=200 if LONG else 10)
+@settings(max_examples=200 if LONG else 5)
 @given(seed=st.integers(0, 10**6), budget=st.sampled_from([1.0, 5.0, 40.0]), step=st.sampled_from([0.1, 0.5, 1.0]))
 def test_steps_only_take_flips_away(seed: int, budget: float, step: float) -> None:
     rng = np.random.default_rng(seed)

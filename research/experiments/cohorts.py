@@ -66,6 +66,7 @@ class Pool:
             steps="all",
             budgets=dict.fromkeys(self.changeable, 1.0),
             **self.options,
+            tidy=False,  # measured as the algorithms leave them
         )
 
 

@@ -143,8 +143,8 @@ def is_flip(problem: Problem, rows: Rows, changes: Floats) -> Mask:
 
 
 def lawful(problem: Problem, rows: Rows, changes: Floats) -> Mask:
-    """(c,): finite, what follows too; inside the limits, in the allowed directions, by whole steps, none too small,
-    frozen and missing values exactly unchanged."""
+    """(c,): finite, what follows too; inside the limits, in the allowed directions, by whole steps, none too small, not
+    of too many features, frozen and missing values exactly unchanged."""
     return filled(lambda part: _lawful(problem, rows[part], changes[part]), (len(rows),), bool)
 
 
@@ -163,6 +163,8 @@ def _lawful(problem: Problem, rows: Rows, changes: Floats) -> Mask:
         kept &= ~problem.limits.broken(base, changes, rows).any(axis=1)
     if problem.grid.has_rules:
         kept &= ~problem.grid.broken(problem.slots.base(rows, changes), changes).any(axis=1)
+    if problem.few.most is not None:
+        kept &= problem.few.counts(changes) <= problem.few.most
     kept[kept] = problem.follows(rows[kept], changes[kept])
     return np.asarray(kept)
 

@@ -40,6 +40,7 @@ from maxflip.select.choose import Choice, choice, choose
 from maxflip.select.quota_costs import quota_costs
 from maxflip.select.scarcity import needs, true_prices
 from maxflip.select.settings import CHOICE
+from maxflip.select.tidy import with_fewer_changes
 from maxflip.select.twins import evened, in_order
 from maxflip.solvers import Grouped, Prices, Proposal, Run, Solver
 
@@ -99,6 +100,8 @@ def solve(
             )
         if proposal.pool is not None:
             found = Pool.union([found, _admitted(problem, proposal.pool)])
+        selection = _tidied(problem, run, used, selection, proposal)
+        found = Pool.union([found, Pool.of(problem, selection.rows, selection.changes)])
         pool = in_order(problem, Pool.union([_without(found, selection.dropped)]))
         proposal = replace(proposal, notices=(*proposal.notices, *chosen.notices))
         kept = _kept(problem, proposal, shared, must)
@@ -171,6 +174,25 @@ def _chosen(
         feasible = [some for some in left if problem.quotas.hold(some.rows) and np.isin(must, some.rows).all()]
 
 
+def _tidied(problem: Problem, run: Run, solver: Solver, selection: _Selection, proposal: Proposal) -> _Selection:
+    """The same samples, with fewer changes where the budgets pay for that."""
+    rows, changes = selection.rows, selection.changes.copy()
+    for (inside, part), prices in zip(solver.parts(problem, run), proposal.sought_at(problem), strict=True):
+        own = np.isin(rows, inside)
+        changes[own] = with_fewer_changes(part, run.engine, rows[own], changes[own], prices)
+    if np.array_equal(changes, selection.changes):
+        return selection
+    for _ in range(2):
+        judged = _judged(problem, Pool.of(problem, rows, changes))
+        failing = ~np.isin(rows, judged.rows)
+        if not failing.any():
+            return replace(judged, dropped=selection.dropped)
+        changes[failing] = selection.changes[failing]
+        if not solver.fits(problem, run, rows, changes):
+            break
+    return selection
+
+
 def _check_quotas(problem: Problem, run: Run) -> None:
     """Refuse a quota that asks for more people than can still be won, before anything is searched."""
     quotas, wanted = problem.quotas, run.candidates_wanted(problem)
@@ -239,7 +261,7 @@ class _Earlier:
     @classmethod
     def of(cls, problem: Problem, where: judge.Standing, start: Plan) -> _Earlier:
         flips, which = _mapped(problem, start.flips, start)
-        if not problem.grid.is_free:  # budgets count the change on the grid
+        if not problem.is_smooth:  # budgets count the change on the grid
             flips = Pool.of(problem, flips.rows, problem.settle(flips.rows, flips.changes))
         asked = where.open[flips.rows] & ~np.isin(flips.rows, problem.exclude)
         asked[asked] = judge.admissible(problem, flips.rows[asked], flips.changes[asked])

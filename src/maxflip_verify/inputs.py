@@ -113,6 +113,8 @@ def read_job(data: bytes) -> dict[str, Any]:
             raise Unreadable(f"not supported by this auditor yet: {'; '.join(wrong)}")
         if any(len(job["goal"].keys() & one) != 1 for one in ({"target", "target_column"}, {"margin", "threshold"})):
             raise Unreadable("goal needs one of target and target_column, and one of margin and threshold")
+        if job["goal"].get("most_changes", 1) < 1:
+            raise Unreadable(f"goal: most_changes: got {job['goal']['most_changes']}, wanted at least 1")
         asked = job["cohort"]
         of_sequences = asked.keys() & {"time", "static", "static_features", "steps", "steps_column"}
         if asked.get("kind") != "sequences" and of_sequences:

@@ -159,6 +159,9 @@ def fate_rules(case: Case, plan: Columns, fates: Columns, guard: float) -> Itera
     yield check("job.toml: include", bool(unknown), unknown, "ids of the cohort")
     odd = [pair for pair in zip_longest(fates["id"], case.ids) if pair[0] != pair[1]][:SHOWN]
     yield check("fates.parquet: ids", bool(odd), [got for got, _ in odd], [wanted for _, wanted in odd])
+    counts = plan["exists"] & ~(plan["lever"] & (plan["place"] < len(case.features) + case.levers.actions))
+    pairs = np.unique(np.stack([plan["sample"], plan["place"]])[:, counts], axis=1)
+    changed, most = np.bincount(pairs[0], minlength=len(ids)), goal.get("most_changes", len(case.features))
     off = {key: ~(np.abs(fates[f"confidence_{key}"] - fates[key]) <= guard + ROUNDING) for key in ("before", "after")}
     off["before"] &= ~(np.isnan(before) & np.isnan(fates["confidence_before"]))
     finite = np.isfinite(before) & (exclude | (before >= need + guard))  # excluded samples are not searched for a flip
@@ -167,6 +170,7 @@ def fate_rules(case: Case, plan: Columns, fates: Columns, guard: float) -> Itera
         *((key, flipped & ~(fates[key] >= need), fates[key], f"confidence of at least {need}") for key in held),
         ("fate", ~np.isin(fate, [*FATES, "flipped"]), fate, "a known one"),
         ("plan", flipped != np.isin(np.arange(len(ids)), plan["sample"]), fate, "flipped if and only if changed"),
+        ("most_changes", changed > most, changed, f"at most {most}"),
         ("include", include & ~flipped & ~already, fate, "flipped or already"),
         ("exclude", exclude & np.isin(fate, ["flipped", "not_found"]), fate, "left_out, unreachable or already"),
         ("worth", fates["worth"] != case.worth, fates["worth"], case.worth),

@@ -479,15 +479,15 @@ def test_a_job_without_any_feature_to_change_is_refused(tmp_path: Path, classifi
     [
         (
             "format = 1\nformat = 1\n",
-            "line 2, column 11: Cannot overwrite a value; each key and table may occur only once.",
+            "line 2, column 11: Cannot overwrite a value. Correct the TOML there; each key and table may occur only",
         ),
         (
             "[goal]\n[goal]\n",
-            "line 2, column 6: Cannot declare ('goal',) twice; each key and table may occur only once.",
+            "line 2, column 6: Cannot declare ('goal',) twice. Correct the TOML there; each key and table may",
         ),
         ("format = 1\nx = { a = 1, a = 2 }", "line 2, column"),
         ("format = 1\n\n[cohort\nfile = 1", "line 3, column 8: Expected ']' at the end of a table declaration."),
-        ("format = ", "line 1, column 10: Invalid value. Correct the TOML there."),
+        ("format = ", "line 1, column 10: Invalid value. Correct the TOML there; each"),
         ("format = 1\nx = [1,\n", "line 3, column 1: "),
         ("format = 1\nx = 1e999\n", "line 2, column 5: 1e999 is beyond float64. Write inf where no limit is meant."),
         (b"format = 1 # caf\xe9", "line 1, column 17: byte 0xe9 is not UTF-8. Save the file as UTF-8."),

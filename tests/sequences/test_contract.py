@@ -97,7 +97,7 @@ def changes_by_id(plan: Plan) -> dict[str, list[Any]]:
 
 @every_solver
 def test_the_order_of_sequences_does_not_matter(solver: Solver) -> None:
-    n = 20 if LONG else 14
+    n = 20 if LONG else 10
     values, ids = ragged_values(n, 3, seed=1), [f"P{j}" for j in range(n)]
     plans = []
     for order in (np.arange(n), np.random.default_rng(0).permutation(n)):
@@ -110,7 +110,7 @@ def test_the_order_of_sequences_does_not_matter(solver: Solver) -> None:
 def test_workers_do_not_matter(solver: Solver) -> None:
     """Small batches, so that there is something to share."""
     small = TorchClassifier(Recurrent(3), output="logits", batch_size=4)
-    n = 24 if LONG else 12
+    n = 24 if LONG else 10
     problem = ragged_problem(n, classifier=small, cohort=ragged_cohort(n))
     plans = [solve(problem, solver, engine=Local(workers)) for workers in (1, 2)]
     assert changes_by_id(plans[0]) == changes_by_id(plans[1])

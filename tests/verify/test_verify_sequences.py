@@ -235,7 +235,7 @@ BROKEN: dict[str, tuple[Edit, str]] = {
         "plan.parquet: limits: id",
     ),
     "against its direction": (
-        lambda b: setattr(b, "job", b.job.replace("max = 190", 'direction = "up"')),
+        lambda b: setattr(b, "job", b.job.replace("max = 190", 'direction = "down"')),
         "plan.parquet: direction: id",
     ),
     "other ages": (ages_exchanged, "fates.parquet: confidence_before: id"),

@@ -15,7 +15,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maxflip import Limit, Plan, VerifyError, solve
+from maxflip import Action, Budget, Limit, Plan, Problem, TorchClassifier, VerifyError, solve
 from maxflip._util.events import silent
 from maxflip.cli.run_job import run_job
 from maxflip.io.job.read import read_job
@@ -23,7 +23,7 @@ from maxflip.problem.grid import Grid
 from maxflip.problem.question import Question
 from maxflip_verify.grid import sizes_and_misses
 from tests.conftest import LONG
-from tests.examples import linear_problem
+from tests.examples import linear_net, linear_problem
 from tests.jobs import export
 from tests.sequences.stays import write_stays
 from tests.test_cli import invoke
@@ -194,3 +194,52 @@ def test_sequences_go_by_steps_and_a_forgery_is_caught(tmp_path: Path, capsys: p
     pq.write_table(pa.Table.from_pylist(rows, schema), file)
     code, text = run(tmp_path / "plan", capsys)
     assert (code, "plan.parquet: grid: id" in text) == (5, True)
+
+
+# --- few changes
+
+
+def test_one_feature_too_many_is_caught(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """P-2, P-3 and P-9 change a and b, P-1 changes a alone."""
+    good = good_plan()
+    for most, caught in ((2, False), (1, True)):
+        good.job = good_plan().job.replace("[goal]\n", f"[goal]\nmost_changes = {most}\n")
+        folder = tmp_path / str(most)
+        folder.mkdir()
+        code, text = run(good.write(folder), capsys)
+        assert code == (5 if caught else 0), text
+        assert ("most_changes: id 'P-2': got 2, wanted at most 1" in text) == caught, text
+
+
+def test_actions_do_not_count_and_switches_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x = np.zeros((4, 3))
+    problem = Problem(
+        classifier=TorchClassifier(linear_net([1.0, 2.0, 1.0], -3.0), output="logits"),
+        cohort=x,
+        features=["x", "plan", "y"],
+        target=1,
+        margin=0.1,
+        budgets={"x": 40.0, "y": 40.0, "euro": Budget(40.0, {"plan": 1.0}, "absolute")},
+        choices={"plan": {1: 1.0}},
+        actions=[Action("call", {"x": 1.0}, draws={"euro": 1.0})],
+        most_changes=2,
+        limits={"x": (None, 1.0), "y": (None, 1.0)},
+    )
+    plan = solve(problem)
+    assert plan.count == 4  # 3.2 are needed: the call, the plan and y
+    file = tmp_path / "net.pt2"
+    export(linear_net([1.0, 2.0, 1.0], -3.0), file, features=3, dtype=torch.float64)
+    plan.save(tmp_path / "plan", problem=problem, model=file)
+    job = tmp_path / "plan/job.toml"
+    assert run(tmp_path / "plan", capsys)[0] == 0
+    job.write_text(job.read_text().replace("most_changes = 2", "most_changes = 1"))
+    code, text = run(tmp_path / "plan", capsys)
+    assert (code, "most_changes: id" in text) == (5, True), text
+
+
+@pytest.mark.parametrize("line", ["most_changes = 0", "most_changes = 1.5", 'tidy = "no"'])
+def test_odd_numbers_of_changes_are_unreadable(line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good = good_plan()
+    good.job = good.job.replace("[goal]\n", f"[goal]\n{line}\n")
+    code, text = run(good.write(tmp_path), capsys)
+    assert (code, "goal" in text) == (2, True), text

@@ -141,4 +141,5 @@ class Credit(Source[Floats]):
             margin=margin,
             limits=dict.fromkeys(budgets, "observed"),
             budgets=budgets,
+            tidy=False,  # measured as the algorithms leave them
         )

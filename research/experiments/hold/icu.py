@@ -138,4 +138,5 @@ class Stays(Source[Sequences]):
             steps="all",
             limits=dict.fromkeys(budgets, "observed"),
             budgets=budgets,
+            tidy=False,  # measured as the algorithms leave them
         )

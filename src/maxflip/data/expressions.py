@@ -262,12 +262,13 @@ class _Reader:
 
 
 def _least(a: Any, b: Any) -> Any:
-    """a where they are equal, NaN where either is; numpy's and torch's own take either of 0.0 and -0.0"""
+    """The smaller one; a where they are equal, NaN where either is NaN. (Minima of numpy and torch take either of 0.0
+    and -0.0.)"""
     return _where((b < a) | (b != b), b, a)  # noqa: PLR0124  b is NaN
 
 
 def _greatest(a: Any, b: Any) -> Any:
-    """The same of the larger one."""
+    """The larger one, by the same rules."""
     return _where((b > a) | (b != b), b, a)  # noqa: PLR0124
 
 

@@ -101,7 +101,7 @@ class Plan:
         confidence_before: confidence of each sample before any change, (n,).
         confidence_after: confidence of each flipped sample after its change, (count,).
         below_margin: number of samples whose most likely class is wanted at the start, but that do not pass.
-        budgets: {name: Budget}, as given in the problem.
+        budgets: {name: Budget}, as given in the problem; fees and weights of each sample's own as arrays, (n,).
         spend: {budget: consumption of the plan}.
         prices: {budget: worth that one more unit would bring}; None if the solver has no prices.
         bound: proved upper bound of every plan's worth, or None.

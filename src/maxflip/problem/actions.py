@@ -100,7 +100,7 @@ def read_actions(
         faults += _draw_faults(one, cohort, budgets)
         faults += _exclusion_faults(one, names)
         faults += who_may(one, cohort)[1]
-    return (() if faults else tuple(_settled(one, cohort) for one in listed_)), faults
+    return (() if faults else tuple(_completed(one, cohort) for one in listed_)), faults
 
 
 def _name_faults(name: Any, earlier: Sequence[Any], features: Sequence[str]) -> list[Fault]:
@@ -187,7 +187,8 @@ def who_may(action: Action, cohort: Cohort) -> tuple[Part | None, list[str | Fau
     return read_part(action.who, cohort, ("actions", str(action.name), "who"))
 
 
-def _settled(action: Action, cohort: Cohort) -> Action:
+def _completed(action: Action, cohort: Cohort) -> Action:
+    """The action with plain numbers and with `who` read against the cohort."""
     who, _ = who_may(action, cohort)
     effects = {name: one if isinstance(one, str) else float(one) for name, one in action.effects.items()}
     draws = {name: one if isinstance(one, str) else float(one) for name, one in action.draws.items()}

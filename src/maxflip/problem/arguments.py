@@ -31,7 +31,7 @@ SMALLEST_WORTH, LARGEST_WORTH = 1e-100, 1e100  # but for 0: squares and quotient
 def read_budgets(budgets: Any, cohort: Cohort) -> tuple[dict[str, Budget], list[str | Fault]]:
     if not isinstance(budgets, Mapping) or not budgets:
         return {}, [about("budgets", f"got {shown(budgets)}; wanted at least one, as {{name: amount or Budget(...)}}.")]
-    settled: dict[str, Budget] = {}
+    found: dict[str, Budget] = {}
     faults: list[str | Fault] = []
     for name, given in budgets.items():
         if not isinstance(name, str):
@@ -40,15 +40,15 @@ def read_budgets(budgets: Any, cohort: Cohort) -> tuple[dict[str, Budget], list[
             continue
         budget = given if isinstance(given, Budget) else Budget(given)
         problems: list[str | Fault] = [*_budget_faults(name, budget, cohort.features)]
-        read, more = _settled(name, budget, cohort) if not problems else (budget, [])
+        read, more = _completed(name, budget, cohort) if not problems else (budget, [])
         problems += more
         faults += problems
         if not problems:
-            settled[name] = read
-    return settled, faults
+            found[name] = read
+    return found, faults
 
 
-def _settled(name: str, budget: Budget, cohort: Cohort) -> tuple[Budget, list[str | Fault]]:
+def _completed(name: str, budget: Budget, cohort: Cohort) -> tuple[Budget, list[str | Fault]]:
     """The budget with its `uses` filled in, and its columns and arrays read; and what is wrong with these."""
     place = ("budgets", name)
     own = {} if budget.cost == "count" else {name: 1.0}

@@ -61,9 +61,10 @@ class FunctionCost:
         return said
 
     def slope(self, before: torch.Tensor, after: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        """(B, k): the gradient by `after` of sum_j weight_j cost_j.
+        """(B, k): the gradient of sum_j weight_j cost_j with respect to `after`.
 
-        Where nothing changes the cost is least, so the gradient is 0 there, whatever a root has for one at 0.
+        Where nothing changes, the cost is least. So the gradient is 0 there, even if the function has none, as a
+        square root has none at 0.
         """
         leaf = after.detach().clone().requires_grad_(True)
         with torch.enable_grad():

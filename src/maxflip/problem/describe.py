@@ -33,6 +33,7 @@ def in_words(
         "Wanted class": _wanted(question.wanted),
         "Confidence": _MEASURES[question.measure].format(f"{question.required:.15g}"),
         "May change": "" if question.menu and not question.levers else _changeable(question.levers),
+        "Changes": "" if question.most_changes is None else _most(question.most_changes),
         "Actions": _actions(question.menu),
         "Categories": _choices(question.menu),
         "Follows from others": "; ".join(f"{name!r} = {text}" for name, text in question.derived.items()),
@@ -49,6 +50,10 @@ def asked(problem: Problem) -> dict[str, str]:
     """The same of a problem."""
     named = [listed(problem.cohort.ids[rows]) for rows in (problem.include, problem.exclude)]
     return in_words(Question.of(problem), problem.scenarios.requirements, *named)
+
+
+def _most(changes: int) -> str:
+    return f"at most {counted(changes, 'feature')} of each"
 
 
 def _requirement(requirement: Requirement) -> str:

@@ -95,7 +95,7 @@ class Grid(Frozen):
         return np.where((self.step > 0) & (changes != 0), nearest, changes)
 
     def broken(self, start: Floats, changes: Floats) -> Mask:
-        """(B, K): which changes are not lawful"""
+        """(B, K): which changes are off the grid or smaller than the smallest change"""
         size = np.where(self.is_rule, np.abs(self.multiple(changes)), np.abs(changes))
         is_small = (changes != 0) & (size < self.smallest)
         return np.asarray(is_small | (self.is_rule & (self.onto(start, changes) != changes)))

@@ -93,11 +93,11 @@ class Menu(Frozen):
         return {action: weight for (action, name), weight in self.drawn_of.items() if name == budget}
 
     def with_actions(self, name: str, budget: Budget) -> Budget:
-        """The budget with the weights that actions say themselves in their draws."""
+        """The budget with the weights that stand in the `draws` of actions."""
         return replace(budget, uses=FrozenMap({**budget.weights, **self.draws_of_actions(name)}) or None)
 
     def without_actions(self, name: str, budget: Budget) -> Budget:
-        """The budget without the weights that actions say themselves in their draws."""
+        """The budget without the weights that stand in the `draws` of actions."""
         drawing = self.draws_of_actions(name)
         return replace(budget, uses=FrozenMap({f: w for f, w in budget.weights.items() if f not in drawing}) or None)
 

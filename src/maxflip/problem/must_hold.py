@@ -119,7 +119,7 @@ def read_must_hold(
         if any(type(other) is type(one) for other in found):
             faults.append(about("must_hold", f"there are two of {type(one).__name__}. Keep one of them."))
         found.append(one)
-    return () if faults else tuple(map(_settled, found)), faults
+    return () if faults else tuple(map(_plain, found)), faults
 
 
 def steps_of(requirements: Sequence[Requirement]) -> Mapping[str, float]:
@@ -194,7 +194,7 @@ def _rounded_faults(
     return faults
 
 
-def _settled(given: Requirement) -> Requirement:
+def _plain(given: Requirement) -> Requirement:
     """As plain numbers that cannot be written to."""
     if isinstance(given, Uptake):
         return Uptake(float(given.share))

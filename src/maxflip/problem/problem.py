@@ -40,6 +40,7 @@ from maxflip.problem.budget_functions import FunctionCost, as_squares
 from maxflip.problem.budgets import Budget
 from maxflip.problem.describe import html_of
 from maxflip.problem.facts import Facts
+from maxflip.problem.few import Few, most_changes_faults, tidy_faults
 from maxflip.problem.goal import Goal
 from maxflip.problem.grid import Grid
 from maxflip.problem.ledger import Ledger, Weights
@@ -79,6 +80,7 @@ class Problem(Frozen):
         worth: one number >= 0 per sample, (n,), or {id: number}; None: 1 each.
         thrift: {budget: weight >= 0}: among plans of equal worth, the one with the least sum of weight x share spent is
         sought. The sum is over the finite budgets; budgets that are not named have weight 1.
+        tidy: whether a change is dropped where the flip costs at most 1 % more without it. The count stays the same.
         include: ids that must be picked; those in the wanted class already are left alone.
         exclude: ids that must never be picked.
         quotas: a list of Quota((column, value), at_least=..., at_most=...): how many of those picked belong to a group,
@@ -90,6 +92,8 @@ class Problem(Frozen):
             feature that holds numbers as codes, or a name of `one_hot`.
         one_hot: {category: [features]}, of which one is 1 and the others are 0; made from a column of texts as
             Cohort.table makes them. None: those of the Cohort.
+        most_changes: features of a sample that may change, at most; None: all of them. A category counts as one and
+            actions do not count. Of sequences, a feature may change in any number of steps.
         must_hold: a list of Uptake(share) and Rounded({feature: step}), at most one of each: flips must also pass when
             changes are carried out like that. None: the full change alone counts.
         derived: {feature: expression}, such as {"pulse_pressure": "systolic - diastolic"}: features that follow from
@@ -99,6 +103,7 @@ class Problem(Frozen):
 
         max sum_j v_j z_j   s.t.  sum_j z_j a_r(d_j) <= B_r,   confidence(x_j + d_j) >= required where z_j = 1,
                                   x_j + d_j inside its limits and on its grid,   z_j in {0, 1}
+                                  d_j changes at most `most_changes` features,
                                   sum_j c_qj z_j <= b_q for every quota q
                                   the same confidence at x_j + c(d_j) for every scenario c of `must_hold`
 
@@ -121,9 +126,11 @@ class Problem(Frozen):
     limits: Limits
     menu: Menu
     grid: Grid  # steps of `limits` and of `must_hold`, and smallest changes
+    few: Few  # most_changes
     observed: bool  # limits are "observed" for all features that draw on a budget, whichever these are
     worth: Floats
     thrift: Mapping[str, float]  # by budget; 1 where it is not named
+    tidy: bool
     include: Rows
     exclude: Rows
     quotas: Quotas
@@ -151,9 +158,11 @@ class Problem(Frozen):
         steps: Any = None,
         worth: Any = None,
         thrift: Mapping[str, float] | None = None,
+        tidy: bool = True,
         include: Iterable[str | int] | None = None,
         exclude: Iterable[str | int] | None = None,
         quotas: Quota | Sequence[Quota] | None = None,
+        most_changes: int | None = None,
         must_hold: Requirement | Sequence[Requirement] | None = None,
         actions: Sequence[Action] | None = None,
         most_actions: int | None = None,
@@ -196,7 +205,8 @@ class Problem(Frozen):
         faults += [*more, *people.layout.classifier_faults(classifier)]
         requirements, more = read_must_hold(must_hold, people.features, changeable, names)
         stepped = {name for name, limit in asked.items() if limit.step is not None}
-        faults += [*more, *twice_stepped(requirements, stepped), *overflow_faults(people, classifier)]
+        faults += [*more, *twice_stepped(requirements, stepped), *most_changes_faults(most_changes), *tidy_faults(tidy)]
+        faults += overflow_faults(people, classifier)
         if faults:
             raise ProblemError(faults)
 
@@ -206,25 +216,27 @@ class Problem(Frozen):
         sample = people.layout.trial(slots, people.order, classifier.batch_size)
         probed = probe(classifier, sample, people.where, terms.required)
         wanted, distributions, target_faults = read_target(target, people, probed.classes, classifier.classes)
-        settle = partial(object.__setattr__, self)
-        settle("classifier", classifier)
-        settle("cohort", people)
-        settle("slots", slots)
-        settle("steps", people.layout.steps_in_words(steps))
-        settle("menu", menu)
-        settle("limits", slots.by_slot(boundaries.with_columns(len(people.features) - len(features_only.features))))
-        settle("grid", slots.by_slot(_grid(asked, requirements, people.features)))
-        settle("observed", are_observed(limits))
-        settle("worth", read_only(values))
-        settle("include", read_only(picked))
-        settle("exclude", read_only(barred))
-        settle("quotas", groups)
-        settle("scenarios", scenarios_of(requirements, people.features, slots.feature, slots.is_lever))
-        settle("rounding", probed.rounding)
-        settle("derived", following)
-        settle("facts", Facts(classifier, people, following))
-        settle("lasting_notices", (*_notices(self, steps, terms), *probed.notices, *doubts))
-        self._settle_terms(terms, Goal(wanted, 0.0, False, distributions, classifier.is_decision), [*target_faults])
+        set_field = partial(object.__setattr__, self)
+        set_field("classifier", classifier)
+        set_field("cohort", people)
+        set_field("slots", slots)
+        set_field("steps", people.layout.steps_in_words(steps))
+        set_field("menu", menu)
+        set_field("limits", slots.by_slot(boundaries.with_columns(len(people.features) - len(features_only.features))))
+        set_field("grid", slots.by_slot(_grid(asked, requirements, people.features)))
+        set_field("few", Few.of(most_changes, slots, menu))
+        set_field("tidy", tidy)
+        set_field("observed", are_observed(limits))
+        set_field("worth", read_only(values))
+        set_field("include", read_only(picked))
+        set_field("exclude", read_only(barred))
+        set_field("quotas", groups)
+        set_field("scenarios", scenarios_of(requirements, people.features, slots.feature, slots.is_lever))
+        set_field("rounding", probed.rounding)
+        set_field("derived", following)
+        set_field("facts", Facts(classifier, people, following))
+        set_field("lasting_notices", (*_notices(self, steps, terms), *probed.notices, *doubts))
+        self._set_terms(terms, Goal(wanted, 0.0, False, distributions, classifier.is_decision), [*target_faults])
 
     def changed(
         self,
@@ -274,7 +286,7 @@ class Problem(Frozen):
             raise ProblemError(faults)
         other = self._copy()
         object.__setattr__(other, "limits", limits)
-        other._settle_terms(terms, self.goal, [])
+        other._set_terms(terms, self.goal, [])
         return other
 
     def restricted(self, rows: Rows, share: float) -> Problem:
@@ -300,7 +312,7 @@ class Problem(Frozen):
             object.__setattr__(other, part.name, getattr(self, part.name))
         return other
 
-    def _settle_terms(self, terms: Terms, goal: Goal, faults: list[str | Fault]) -> None:
+    def _set_terms(self, terms: Terms, goal: Goal, faults: list[str | Fault]) -> None:
         """Set these terms (budgets, thrift, required confidence): the last step of building a problem.
 
         goal: its wanted classes   faults: those known so far; with those found here they become one ProblemError
@@ -313,15 +325,15 @@ class Problem(Frozen):
         if faults:
             raise ProblemError(faults)
         functions = read_functions(terms.budgets, self.cohort, self.limits)
-        settle = partial(object.__setattr__, self)
-        settle("goal", replace(goal, required=terms.required, is_threshold=terms.is_threshold))
-        settle("budgets", terms.budgets)
-        settle("ledger", self.slots.by_slot(Ledger.compile(terms.budgets, self.cohort.features)))
-        settle("functions", functions)
-        settle("thrift", terms.thrift)
-        settle("guard", guard)
+        set_field = partial(object.__setattr__, self)
+        set_field("goal", replace(goal, required=terms.required, is_threshold=terms.is_threshold))
+        set_field("budgets", terms.budgets)
+        set_field("ledger", self.slots.by_slot(Ledger.compile(terms.budgets, self.cohort.features)))
+        set_field("functions", functions)
+        set_field("thrift", terms.thrift)
+        set_field("guard", guard)
         own = _notices_of_changeable(self, terms.drawing), rounding_notices, _function_notices(functions)
-        settle("notices", (*self.lasting_notices, *chain(*own)))
+        set_field("notices", (*self.lasting_notices, *chain(*own)))
 
     def __repr__(self) -> str:
         people = counted(len(self), self.cohort.layout.noun)
@@ -348,6 +360,13 @@ class Problem(Frozen):
     def thrift_weights(self) -> Floats:
         """(m,): of the budgets"""
         return np.array([self.thrift.get(name, 1.0) for name in self.ledger.names])
+
+    @property
+    def thrift_prices(self) -> Floats:
+        """(m,): thrift weight / amount, at which a change costs its weighted sum of shares; 0 for budgets without an
+        amount"""
+        has_amount = np.isfinite(self.ledger.amounts) & (self.ledger.amounts > 0)
+        return np.where(has_amount, self.thrift_weights / np.where(has_amount, self.ledger.amounts, 1.0), 0.0)
 
     @cached_property
     def actionable(self) -> NDArray[np.int64]:
@@ -458,9 +477,9 @@ class Problem(Frozen):
             both, ways = np.tile(rows, 2), np.repeat([1.0, -1.0], len(rows))[:, None]
             spread = spread_for(self.functions, self.cohort)
             coarse = np.maximum(np.where(self.grid.is_rule, self.grid.step, 0.0), self.grid.smallest)
-            steps = self.settle(both, ways * np.where(spread > 0, np.maximum(spread, coarse), 0.0))
+            trials = self.settle(both, ways * np.where(spread > 0, np.maximum(spread, coarse), 0.0))
             for r, function in zip(self.ledger.functions, self.functions, strict=True):
-                weights[r] = as_squares(function, self.cohort.values[both], steps)
+                weights[r] = as_squares(function, self.cohort.values[both], trials)
         return weights
 
     def weights(self, rows: Rows | None = None) -> Weights:
@@ -486,6 +505,31 @@ class Problem(Frozen):
     def is_boundless(self) -> bool:
         """Whether every actionable slot of every sample may change by any amount."""
         return self.limits.none and self.slots.are_all_filled and not self.ledger.closes and not self.is_lever.any()
+
+    @cached_property
+    def must_be_few(self) -> bool:
+        """Whether fewer features may change at a time than may change at all."""
+        return self.must_be_fewer_than_all(self.few.most)
+
+    def must_be_fewer_than_all(self, most: int | None) -> bool:
+        return most is not None and most < len(np.unique(self.slots.feature[self.actionable]))
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether changes within the limits need not go by steps, be large or be few."""
+        return self.grid.is_free and not self.must_be_few
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether some changes within the limits are not lawful: by steps, size or number of features."""
+        return self.grid.has_rules or self.must_be_few
+
+    @cached_property
+    def per_spread(self) -> Floats:
+        """(K,): 1 / spread of the slots that may change; inf for levers, 0 for others"""
+        weight = np.where(self.is_lever, np.inf, 0.0)
+        weight[self.actionable] = 1.0 / self.spread
+        return weight
 
     def box(self, rows: Rows, levers: Floats | None = None) -> tuple[Floats, Floats]:
         """(B, K) smallest and largest change of each slot: 0 for frozen and absent ones, and low <= 0 <= high.
@@ -518,14 +562,15 @@ class Problem(Frozen):
         return filled(lambda part: self._settled(rows[part], changes[part]), changes.shape)
 
     def _settled(self, rows: Rows, changes: Floats) -> Floats:
-        if self.is_boundless and self.grid.is_free:
+        if self.is_boundless and self.is_smooth:
             return np.where(self.may_move, changes, 0.0) + 0.0  # -0.0 becomes 0.0
         base = self.slots.base(rows, changes)
         low, high = self._box_from(base, rows)
         inside = self.limits.settle(base, np.clip(changes, low, high), rows)
         if not self.grid.is_free:
             inside = self.grid.settled(base, inside, low, high, lambda d: self.limits.settle(base, d, rows))
-        return np.where(self.is_lever & self.may_move, changes, inside)
+        inside = np.where(self.is_lever & self.may_move, changes, inside)
+        return self.few.settled(inside, self.per_spread)
 
 
 def _grid(limits: Mapping[str, Limit], requirements: Sequence[Requirement], features: Sequence[str]) -> Grid:

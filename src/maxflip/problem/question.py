@@ -71,6 +71,8 @@ class Question:
         derived: {feature: expression} of the features that follow from others.
         menu: actions, choices and one_hot, as a job has them, and most_actions; empty where there are none.
         quotas: on who is picked.
+        most_changes: features of a sample that may change, at most; None: all of them.
+        digest: SHA-256 of what the other fields only sum up: the wanted classes, limits and steps of each sample.
     """
 
     wanted: tuple[str | int, ...]
@@ -82,6 +84,7 @@ class Question:
     derived: Mapping[str, str] = field(default_factory=lambda: FrozenMap({}), hash=False)
     menu: Mapping[str, Any] = field(default_factory=dict, hash=False)
     quotas: tuple[Quota, ...] = ()
+    most_changes: int | None = None
 
     @classmethod
     def of(cls, problem: Problem) -> Question:
@@ -100,6 +103,7 @@ class Question:
             derived=problem.derived.texts,
             menu=problem.menu.as_table(),
             quotas=problem.quotas.asked,
+            most_changes=problem.few.most,
         )
 
     @property
@@ -109,10 +113,12 @@ class Question:
         return only if isinstance(only, str) else None
 
     def as_table(self) -> dict[str, Any]:
-        """In values that JSON has; without `derived` and `menu` where there is nothing of the kind, and without the
-        quotas, which summary.json has in a table of their own."""
-        table = {key: value for key, value in asdict(self).items() if key not in ("derived", "menu", "quotas")}
+        """In values that JSON has; without `most_changes`, `derived` and `menu` where there is nothing of the kind, and
+        without the quotas, which summary.json has in a table of their own."""
+        of_some = ("most_changes", "derived", "menu", "quotas")
+        table = {key: value for key, value in asdict(self).items() if key not in of_some}
         table |= {"wanted": list(self.wanted), "levers": [lever.as_table() for lever in self.levers]}
+        table |= {} if self.most_changes is None else {"most_changes": self.most_changes}
         table |= {"derived": dict(self.derived)} if self.derived else {}
         return table | ({"menu": dict(self.menu)} if self.menu else {})
 

@@ -58,7 +58,7 @@ class Quota:
         return f"{self.name}: {self.bounds}"
 
     def as_table(self) -> dict[str, Any]:
-        """As a job and summary.json have it."""
+        """The quota as a table of a job and of summary.json."""
         sides = {"at_least": self.at_least, "at_most": self.at_most}
         return {**group_table(self.group), **{side: amount for side, amount in sides.items() if amount is not None}}
 
@@ -111,7 +111,7 @@ class Side:
         return Fraction(0) if self.share is None else self.share
 
     def allows(self, count: Rows, picked: Rows) -> Mask:
-        """count, picked (k,) -> (k,)"""
+        """(k,): whether `picked` (k,) people may include `count` (k,) of the group"""
         most = self.number if self.share is None else self.share.numerator * picked
         return np.asarray(self.sign * (count * self.part.denominator - most) <= 0)
 
@@ -120,7 +120,7 @@ class Side:
 class Quotas(Frozen):
     """Quotas over n samples, one row for each bound: picked samples z keep it if  coefficients z <= amounts.
 
-    asked: as they are asked, their groups settled   inside (len(asked), n): who belongs to each group
+    asked: as they are asked, with the rows of each group   inside (len(asked), n): who belongs to each group
     """
 
     asked: tuple[Quota, ...]
@@ -163,7 +163,7 @@ class Quotas(Frozen):
 
     @cached_property
     def amounts(self) -> Floats:
-        """(Q,): 0 for shares"""
+        """(Q,): the right sides b_q; 0 for shares"""
         return read_only(np.array([side.sign * side.number for side in self.sides], dtype=np.float64))
 
     @cached_property

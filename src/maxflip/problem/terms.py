@@ -50,11 +50,11 @@ def read_terms(
     """
     faults: list[str | Fault] = [*requirement_faults(margin, threshold, classifier.is_decision)]
     required = 0.0 if faults else float(threshold if threshold is not None else margin)
-    settled, budget_faults = read_budgets(menu.drawn(budgets, cohort.features), cohort)
-    drawing = frozenset(features_that_draw(settled))
-    weights, thrift_faults = read_thrift(thrift, settled)
+    found, budget_faults = read_budgets(menu.drawn(budgets, cohort.features), cohort)
+    drawing = frozenset(features_that_draw(found))
+    weights, thrift_faults = read_thrift(thrift, found)
     faults += budget_faults or thrift_faults
-    faults += faults_of_budgets({name: budget.drawing for name, budget in settled.items()}, derived)
+    faults += faults_of_budgets({name: budget.drawing for name, budget in found.items()}, derived)
     faults += classifier.frozen_faults(cohort.features, drawing)
     faults += size_faults(cohort, drawing)
     if not classifier.has_gradients and not drawing <= menu.names:
@@ -67,7 +67,7 @@ def read_terms(
         )
     # A budget that is wrong may be the one that a feature was to draw on.
     changeable = frozenset(cohort.features) if budget_faults else drawing
-    terms = Terms(FrozenMap(settled), FrozenMap(weights), required, threshold is not None, drawing, changeable)
+    terms = Terms(FrozenMap(found), FrozenMap(weights), required, threshold is not None, drawing, changeable)
     return terms, faults
 
 

@@ -39,7 +39,7 @@ class Holding:
 
 
 def headline(plan: Plan) -> str:
-    """One line for a terminal; empty if nothing is known or nobody is picked."""
+    """How many flips still pass, in one line for a terminal; empty if nothing is known or nobody is picked."""
     if plan.holds is None or not plan.count:
         return ""
     if not _has_amounts(plan):

@@ -11,7 +11,7 @@ from maxflip._util.types import Floats, Mask, Rows
 from maxflip.judge import is_flip
 from maxflip.problem.problem import Problem
 from maxflip.search import gradient, linear
-from maxflip.search.grid import onto_grid
+from maxflip.search.lawful import lawful_flips
 from maxflip.search.prices import FeaturePrices
 from maxflip.search.surface import Evaluations, Surface
 
@@ -46,9 +46,9 @@ def cheapest_flips(problem: Problem, rows: Rows, prices: FeaturePrices, levers: 
     else:
         best = gradient.search(surface)
         change, found, unreachable = best.change, best.found, torch.zeros_like(best.found)
-        if not problem.grid.is_free:
+        if not surface.is_smooth:
             at = torch.nonzero(found).flatten()
-            change[at], found[at] = onto_grid(surface, change[at], at)
+            change[at], found[at] = lawful_flips(surface, change[at], at)
     changes = surface.stored(torch.where(found[:, None], change, 0.0), torch.arange(len(rows)))
     has_flip = found.cpu().numpy()
     has_flip[has_flip] = is_flip(problem, rows[has_flip], changes[has_flip])

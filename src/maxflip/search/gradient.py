@@ -25,7 +25,6 @@ from dataclasses import dataclass
 import torch
 
 from maxflip.search.last_resort import LastResort
-from maxflip.search.prices import FeaturePrices
 from maxflip.search.settings import GRADIENT, Gait
 from maxflip.search.surface import Surface
 
@@ -71,16 +70,15 @@ def search(surface: Surface, start: torch.Tensor | None = None) -> Best:
 def explore(surface: Surface, best: Best, at: torch.Tensor) -> None:
     """A first flip for each of `at`: stages 1 to 3."""
     climbed = _first(surface, best, at)
-    _try_leaders(surface, best, at[~best.found[at]], among=torch.nonzero(best.found).flatten())
+    try_leaders(surface, best, at[~best.found[at]], among=torch.nonzero(best.found).flatten())
     lost = at[~best.found[at]]
     if len(lost):  # at very unequal prices walks move the cheap features only, also if only a dear one flips the sample
-        fair = surface.repriced(FeaturePrices(1.0 / surface.problem.spread**2, 0.0 * surface.problem.spread))
         other = Best.none(surface.low)
-        _first(fair, other, lost)
+        _first(surface.neutral, other, lost)
         found = lost[other.found[lost]]
         change = other.change[found]
         best.record(found, change, surface.cost(change, found), torch.zeros_like(best.cost[found]))
-        _try_leaders(surface, best, lost[~best.found[lost]], among=found)
+        try_leaders(surface, best, lost[~best.found[lost]], among=found)
     climbed = climbed[_is_limited(surface)[climbed] | ~best.found[climbed]]
     if len(climbed):
         _resort(surface, best, climbed, searched=len(at))
@@ -171,7 +169,7 @@ def _walk(
     return d
 
 
-def _try_leaders(surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor) -> None:
+def try_leaders(surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor) -> None:
     """Samples `at` without a flip try multiples of the flips of `among`."""
     if not len(at) or not len(among):
         return

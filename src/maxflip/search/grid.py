@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import torch
 
+from maxflip.search.lattice import Lattice
 from maxflip.search.settings import GRID
 from maxflip.search.surface import Surface
 
@@ -25,7 +26,7 @@ def onto_grid(surface: Surface, d: torch.Tensor, at: torch.Tensor) -> tuple[torc
     """Flips on the grid near d (b, A) of the samples `at`: changes (b, A), and whether one was found (b,)."""
     grid = _Grid(surface, at)
     open_ = torch.arange(len(at), device=d.device)
-    point = grid.nearest(d, open_)
+    point = grid.stored(d, open_)
     found = torch.zeros_like(open_, dtype=torch.bool)
     for _ in range(GRID.raises):
         m, g = surface.margin_and_gradient(point[open_], at[open_])
@@ -41,68 +42,31 @@ def onto_grid(surface: Surface, d: torch.Tensor, at: torch.Tensor) -> tuple[torc
         lost = torch.nonzero(~found).flatten()
         if not len(lost):
             break
-        point[lost] = grid.nearest(factor * d[lost], lost)
+        point[lost] = grid.stored(factor * d[lost], lost)
         found[lost] = surface.margin(point[lost], at[lost]) >= 0
-    grid.lower(point, torch.nonzero(found).flatten())
+    if not surface.problem.grid.has_rules:  # else flips are exchanged, which lowers their cost too
+        grid.lower(point, torch.nonzero(found).flatten())
     return torch.where(found[:, None], point, 0.0), found
 
 
 class _Grid:
-    """The grid of the samples `at`.   low, high (b, A)   spacing (A,): 0 for values without steps
-
-    base (b, A): base + d is a whole number of spacings where d is on the grid: the start, or 0 where steps begin there
-    least (A,): the smallest size of a change that is not 0; 0 where there is none
-    """
+    """The moves of the samples `at` on their lattice."""
 
     def __init__(self, surface: Surface, at: torch.Tensor) -> None:
-        problem, rows = surface.problem, surface.rows[at.cpu().numpy()]
-        device, columns = surface.low.device, problem.actionable
-        start = surface.start[at.cpu().numpy()]
-        self.surface, self.at, self.rows = surface, at, rows
-        self.base = torch.tensor((start - problem.grid.origin(start))[:, columns], device=device)
-        self.spacing = torch.tensor(problem.grid.step[columns], device=device)
-        self.least = torch.tensor(problem.grid.least[columns], device=device)
-        self.low, self.high, self.rates = surface.low[at], surface.high[at], surface.rates.of(at)
+        self.surface, self.at, self.lattice = surface, at, Lattice.of(surface, at)
+        self.rates = surface.rates.of(at)
 
-    def nearest(self, d: torch.Tensor, who: torch.Tensor) -> torch.Tensor:
-        """d (b, A) of the samples `who`, rounded as it would be stored."""
+    def stored(self, d: torch.Tensor, who: torch.Tensor) -> torch.Tensor:
+        """d (b, A) of the samples `who`, as it would be stored."""
         return self.surface.moved(d, self.at[who])
 
-    def _next(self, d: torch.Tensor, who: torch.Tensor, sign: torch.Tensor) -> torch.Tensor:
-        """(b, A): the change to the next point in the direction `sign` (-1, 0, 1), NaN if there is none inside the box.
-
-        A change never reverses its sign: it becomes 0 instead. So does one that would become too small; one from 0 is
-        large enough.
-        """
-        spacing = torch.where(self.spacing > 0, self.spacing, 1.0)
-        place = (self.base[who] + d) / spacing
-        from_start = torch.where(sign > 0, (place + GRID.on_a_multiple).floor(), (place - GRID.on_a_multiple).ceil())
-        there = (torch.where(d == 0, from_start, place.round()) + sign) * spacing - self.base[who]
-        there = torch.where(self.spacing > 0, there, torch.where(d == 0, sign * self.least, 0.0 * d))
-        there = torch.where(there * d < 0, 0.0, there)
-        too_small = there.abs() < self.least * (1 - GRID.on_a_multiple)
-        there = torch.where(too_small, torch.where(d == 0, self._smallest(who, sign), 0.0), there)
-        room = GRID.on_a_multiple * spacing
-        inside = (there >= self.low[who] - room) & (there <= self.high[who] + room)
-        inside &= (sign != 0) & (there != d) & ((self.spacing > 0) | (self.least > 0))
-        return torch.where(inside, there.clamp(self.low[who], self.high[who]), torch.nan)
-
-    def _smallest(self, who: torch.Tensor, sign: torch.Tensor) -> torch.Tensor:
-        """(b, A): the smallest change in the direction `sign` that is large enough, on the grid where there is one"""
-        spacing = torch.where(self.spacing > 0, self.spacing, 1.0)
-        place = (self.base[who] + sign * self.least) / spacing
-        beyond = torch.where(sign > 0, (place - GRID.on_a_multiple).ceil(), (place + GRID.on_a_multiple).floor())
-        return torch.where(self.spacing > 0, beyond * spacing - self.base[who], sign * self.least)
-
     def _cost(self, d: torch.Tensor, who: torch.Tensor) -> torch.Tensor:
-        """(b, A): s_i d_i^2 + l_i |d_i|"""
-        squared, absolute = self.rates.of(who).along(d)
-        return squared * d**2 + absolute * d.abs()
+        return self.rates.of(who).of_each(d)
 
     def raised(self, d: torch.Tensor, who: torch.Tensor, m: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
         """d (b, A) moved towards the tangent plane of m, each coarse value to its next multiple at most."""
         lacks = (-m).nan_to_num(posinf=1.0).clamp_min(1e-300)
-        there = self._next(d, who, g.sign())
+        there = self.lattice.those(who).next(d, g.sign())
         gain = (g * (there - d)).nan_to_num(nan=0.0)
         extra = torch.where(gain > 0, self._cost(there, who) - self._cost(d, who), torch.inf)
         rate = extra / torch.minimum(gain, lacks[:, None])  # cost of one unit of m
@@ -121,13 +85,15 @@ class _Grid:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Change m by more_m (b,), moving only values that are not coarse: the changes (b, A), and the additional cost,
         inf if they cannot."""
-        free = (g.abs() * self.spacing <= GRID.fine * more_m.abs()[:, None]) & ((d != 0) | (self.least == 0))
+        free = (g.abs() * self.lattice.spacing[who] <= GRID.fine * more_m.abs()[:, None]) & (
+            (d != 0) | (self.lattice.least[who] == 0)
+        )
         own = torch.where(free, g, 0.0)
         if not bool((own != 0).any()):
             return d, torch.full_like(more_m, torch.inf)
         wanted = more_m + (own * d).sum(dim=1)
         flip = self.surface.into_halfspace(own, wanted, self.at[who])
-        filled = self.nearest(torch.where(free, flip.change, d), who)
+        filled = self.stored(torch.where(free, flip.change, d), who)
         rates = self.rates.of(who)
         more = rates.cost(filled) - rates.cost(d)
         return filled, torch.where(flip.reachable & (own != 0).any(dim=1), more, torch.inf)
@@ -143,7 +109,7 @@ class _Grid:
             d[who[shed]] = relaxed[shed]
             if bool(shed.any()):
                 m, g = self.surface.margin_and_gradient(d[who], self.at[who])
-            there = self._next(d[who], who, -d[who].sign())
+            there = self.lattice.those(who).next(d[who], -d[who].sign())
             loses = (g * (d[who] - there)).nan_to_num(nan=torch.inf)
             saves = (self._cost(d[who], who) - self._cost(there, who)).nan_to_num(nan=0.0)
             saves = torch.where(loses <= m[:, None], saves, 0.0)

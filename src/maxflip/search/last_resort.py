@@ -94,7 +94,7 @@ class LastResort:
         return m.argsort(dim=0, descending=True, stable=True)
 
     def ascend(self, d: torch.Tensor, some: torch.Tensor) -> None:
-        """Raise m from d (s, A) until the sample passes."""
+        """Raise the margin m of these samples by steps from the changes d (s, A), until each sample passes."""
         width = torch.minimum(self.high - self.low, 2 * self.far)
         first, last = LAST_RESORT.stride
         for k in range(LAST_RESORT.steps):

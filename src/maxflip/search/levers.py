@@ -39,7 +39,8 @@ class Pairs:
         every = nothing if levers is None else as_changes(problem, levers.alternatives()[1:])
         none = np.zeros(0, dtype=np.int64)
         empty = none, none, np.zeros((0, len(problem.ledger.names))), np.zeros(0, dtype=bool)
-        parts = [empty, *(_of_one(problem, rows, number, change) for number, change in enumerate(every))]
+        rooms = np.flatnonzero([problem.few.after(change).most != 0 for change in every])  # for changes of features
+        parts = [empty, *(_of_one(problem, rows, number, every[number]) for number in rooms.tolist())]
         whose, which, draws, pays = (np.concatenate(part) for part in zip(*parts, strict=True))
         return cls(whose, which, every, draws, pays)
 

@@ -36,10 +36,9 @@ from maxflip.problem.goal import Goal
 from maxflip.problem.ledger import Pair
 from maxflip.search import halfspace
 from maxflip.search.convex import cheapest_into_convex
-from maxflip.search.grid import onto_grid
 from maxflip.search.halfspace import EPS, cheapest_into_halfspace, dual_value
 from maxflip.search.interior import Concave
-from maxflip.search.prices import FeaturePrices
+from maxflip.search.lawful import lawful_flips
 from maxflip.search.settings import INTERIOR, LINEAR, PRICING
 from maxflip.search.surface import Surface
 from maxflip.search.terms import Terms
@@ -92,17 +91,11 @@ def search_and_prove(surface: Surface, forms: Forms) -> tuple[Searched, torch.Te
     """
     known = search(surface, forms, torch.arange(len(surface.x), device=surface.x.device), INTERIOR.hasty)
     unreachable = out_of_reach(surface, forms, torch.nonzero(~known.found).flatten())
-    for priced in (surface, _neutral(surface)):
+    for priced in (surface, surface.neutral):
         late = search(priced, forms, torch.nonzero(~known.found & ~unreachable).flatten())
         for part in fields(Searched):
             getattr(known, part.name)[late.found] = getattr(late, part.name)[late.found]
     return known, unreachable
-
-
-def _neutral(surface: Surface) -> Surface:
-    """At prices 1 / spread^2, which depend on no budget."""
-    spread = surface.problem.spread
-    return surface.repriced(FeaturePrices(1.0 / spread**2, np.zeros_like(spread)))
 
 
 def search(surface: Surface, forms: Forms, at: torch.Tensor, patience: int = INTERIOR.patient) -> Searched:
@@ -123,15 +116,15 @@ def search(surface: Surface, forms: Forms, at: torch.Tensor, patience: int = INT
         at = at[~passes & flip.inside]
         if not len(at):
             break
-    if not surface.problem.grid.is_free:
-        _take_to_grid(surface, known)
+    if not surface.is_smooth:
+        _take_to_grid(surface, known, flat=is_one_half_space(forms))
     return known
 
 
-def _take_to_grid(surface: Surface, known: Searched) -> None:
+def _take_to_grid(surface: Surface, known: Searched, *, flat: bool) -> None:
     """In place. The planes are shifted to the flips on the grid, so that they predict the costs of these."""
     at = torch.nonzero(known.found).flatten()
-    known.change[at], known.found[at] = onto_grid(surface, known.change[at], at)
+    known.change[at], known.found[at] = lawful_flips(surface, known.change[at], at, flat=flat)
     known.offset[at] = (known.pull[at] * known.change[at]).sum(dim=1)
 
 
@@ -144,7 +137,7 @@ def out_of_reach(surface: Surface, forms: Forms, at: torch.Tensor) -> torch.Tens
     """(B,): for which of `at` it is proved that no change that the budgets could pay for is a flip."""
     proved = torch.zeros_like(surface.broken)
     if len(at) and provable(forms):
-        proved[at] = torch.isinf(lower_bounds(_neutral(surface), forms, at))
+        proved[at] = torch.isinf(lower_bounds(surface.neutral, forms, at))
     return proved
 
 

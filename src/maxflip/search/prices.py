@@ -40,6 +40,11 @@ class FeaturePrices:
         """For these samples, of which none may be given where all pay the same; what is free costs next to nothing."""
         return cls.of(problem.weights(rows), prices).floored(problem.spread)
 
+    @classmethod
+    def neutral(cls, problem: Problem) -> FeaturePrices:
+        """1 / spread^2, which depend on no budget."""
+        return cls(1.0 / problem.spread**2, np.zeros_like(problem.spread))
+
     @property
     def is_two_way(self) -> bool:
         """Whether changes up and down of the same size cost the same."""

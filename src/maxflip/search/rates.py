@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -59,10 +60,12 @@ class Rates:
 
     def of(self, samples: torch.Tensor) -> Rates:
         """Of some of the samples."""
-        if self.is_shared:
-            return self
-        up = Rate(*(part[samples] for part in self.up))
-        return Rates(up, up if self.is_two_way else Rate(*(part[samples] for part in self.down)))
+        return self if self.is_shared else self.mapped(lambda part: part[samples])
+
+    def mapped(self, function: Callable[[torch.Tensor], torch.Tensor]) -> Rates:
+        """With every tensor replaced by the function of it."""
+        up = Rate(*map(function, self.up))
+        return Rates(up, up if self.is_two_way else Rate(*map(function, self.down)))
 
     def along(self, way: torch.Tensor) -> Rate:
         """The rates of changes in the direction of the signs `way` (B, A)"""
@@ -80,6 +83,11 @@ class Rates:
     def cost(self, change: torch.Tensor) -> torch.Tensor:
         """(B, A) -> (B,)"""
         return cost(change, *self.along(change))
+
+    def of_each(self, change: torch.Tensor) -> torch.Tensor:
+        """(B, A): what the change of each slot costs"""
+        squared, absolute = self.along(change)
+        return squared * change**2 + absolute * change.abs()
 
     def with_another(self, squared: float, absolute: float) -> Rates:
         """With one more coordinate."""

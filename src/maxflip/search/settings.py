@@ -172,6 +172,60 @@ class GridSearch:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FewSearch:
+    """`few`: flips that change few features."""
+
+    # Choices of features that are tried, at most, each at the flip by those before. (not tuned)
+    rounds: int = 3
+    # SQP steps with the features that were chosen, at most. (not tuned)
+    descents: int = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaneSearch:
+    """`plane`: changes onto tangent planes that may be stored."""
+
+    # Multipliers at which changes are compared ... (not tuned)
+    multipliers: int = 24
+    # ... the least of them, as a part of the largest ... (not tuned)
+    least_multiplier: float = 1e-3
+    # ... which is this multiple of what the longest change that can be needed takes. (not tuned)
+    beyond: float = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExchangeSearch:
+    """`exchange`: cheaper flips by pairs of moves."""
+
+    # Exchanges of a sample, at most. (not tuned)
+    turns: int = 8
+    # Pairs that are judged in a turn, the cheapest ones. (not tuned)
+    tried: int = 16
+    # Slots among which pairs are made, at most. (not tuned)
+    slots: int = 32
+    # Pairs that are computed at a time, at most. (not tuned)
+    pairs: int = 500_000
+    # A pair saves at least this part of the cost. (float64)
+    least_saving: float = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class TidySearch:
+    """`tidy`: flips without trifles."""
+
+    # What a flip with fewer changes may cost more, as a part of its cost: what Problem(tidy=) promises.
+    dearer: float = 0.01
+    # Sets of changes that are tried, at most. (not tuned)
+    turns: int = 6
+    # Steps of the bisection for the shortest flip. (not tuned)
+    halvings: int = 8
+    # Changes become longer by this factor at most. (reach)
+    longest: float = 1e6
+    # Flips of a batch, at most. (not tuned)
+    chunk: int = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
 class LinearSearch:
     """`linear`, `convex`, `halfspace` and `terms`: exact flips and proofs. tests/test_linear_exact.py asks for 1e-9."""
 
@@ -245,6 +299,10 @@ GRADIENT = GradientSearch()
 TRUST = TrustRegionSearch()
 LAST_RESORT = LastResortSearch()
 GRID = GridSearch()
+FEW = FewSearch()
+PLANE = PlaneSearch()
+EXCHANGE = ExchangeSearch()
+TIDY = TidySearch()
 LINEAR = LinearSearch()
 INTERIOR = InteriorPoint()
 PRICING = Pricing()

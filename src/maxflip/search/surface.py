@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -64,6 +65,29 @@ class Surface:
         # Samples whose output was ever not finite.
         self.broken = torch.zeros(len(self.rows), dtype=torch.bool, device=device)
 
+    @cached_property
+    def most(self) -> int | None:
+        """How many features may change beside the levers; None: all"""
+        few = self.problem.few
+        if few.most is None or self.levers is None:
+            return few.most
+        return few.most - int(few.counts(self.levers).max(initial=0))
+
+    @cached_property
+    def must_be_few(self) -> bool:
+        """Whether fewer features may change at a time than may change at all."""
+        return self.problem.must_be_fewer_than_all(self.most)
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether changes within the limits need not go by steps, be large or be few."""
+        return self.problem.grid.is_free and not self.must_be_few
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether some changes within the limits are not lawful: by steps, size or number of features."""
+        return self.problem.grid.has_rules or self.must_be_few
+
     def repriced(self, prices: FeaturePrices) -> Surface:
         """The same samples at other prices. Evaluations are counted in the same counter."""
         other = copy(self)
@@ -100,6 +124,19 @@ class Surface:
         """The cheapest changes with g . d >= r, inside the limits, or inside another box (b, A) that holds 0."""
         low, high = self.low[at] if low is None else low, self.high[at] if high is None else high
         return cheapest_into_halfspace(g, r, *self.rates.of(at).along(g), low, high)
+
+    @property
+    def neutral(self) -> Surface:
+        """The same at prices 1 / spread^2, which depend on no budget."""
+        return self.repriced(FeaturePrices.neutral(self.problem))
+
+    def within(self, at: torch.Tensor, free: torch.Tensor) -> Surface:
+        """The same surface where of the samples `at` only the features free (b, A) may change."""
+        other = copy(self)
+        other.low, other.high = self.low.clone(), self.high.clone()
+        other.low[at], other.high[at] = torch.where(free, self.low[at], 0.0), torch.where(free, self.high[at], 0.0)
+        other.pinned = (other.low == 0) & (other.high == 0)
+        return other
 
     def metric(self, around: torch.Tensor, at: torch.Tensor, typical_cost: torch.Tensor | None = None) -> torch.Tensor:
         """Weights (b, A) with |weight d|^2 = cost(d) at d = around (b, A).

@@ -42,7 +42,7 @@ def quota_costs(
 
 
 def _without(candidates: Candidates, rows: Rows) -> Candidates:
-    """Without these rows, which are quotas."""
+    """The candidates without these rows of the program, all of quotas."""
     gone = rows - candidates.budgets.stop
     return replace(
         candidates,

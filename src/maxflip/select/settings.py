@@ -201,6 +201,18 @@ class Thrift:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Tidying:
+    """`tidy`: flips with fewer changes within the same budgets."""
+
+    # What thrift adds to the prices of budgets, as a part of what the selection costs at these. (not tuned)
+    tilt: float = 0.01
+    # The part of every budget that is left alone: sums are decided exactly afterwards. (float64)
+    kept: float = 1e-9
+    # Flips for which there is no room are skipped, at most so many. (not tuned)
+    skips: int = 200
+
+
+@dataclass(frozen=True, kw_only=True)
 class TwinFlips:
     """`twins`: which samples are alike, and which flips they share."""
 
@@ -218,4 +230,5 @@ LOCAL_SEARCH = LocalSearch()
 RELAXATION = CoreRelaxation()
 SCARCITY = Scarcity()
 THRIFT = Thrift()
+TIDYING = Tidying()
 TWINS = TwinFlips()

@@ -7,9 +7,11 @@ imported where it proposes.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from maxflip._util.events import Watch
 from maxflip._util.faults import wrong
@@ -58,6 +60,7 @@ class Proposal:
     rows (c,)   changes (c, F)   known: rows with a known flip, also if it is too dear to be offered
     unreachable: rows, proved   unusable: rows whose model output was not finite
     prices: by budget name   quota_prices (Q,): of the rows of `problem.quotas`, if the solver has any
+    search_prices: for each of the solver's `parts`, prices (m,) of budgets at which flips are cheap; None: `prices`
     bound: proved for any plan   estimate: not proved
     notices: sentences about the run, for the plan
     ceilings: bound and estimate as functions of the budgets
@@ -72,6 +75,7 @@ class Proposal:
     unusable: Rows = field(default_factory=no_rows)
     prices: Mapping[str, float] | None = None
     quota_prices: Floats | None = None
+    search_prices: Sequence[Floats | None] | None = None
     price_ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     bound: float | None = None
     estimate: float | None = None
@@ -80,6 +84,12 @@ class Proposal:
     pool: Pool | None = None
     picked: Pool | None = None
     trace: Columns = field(default_factory=dict)
+
+    def sought_at(self, problem: Problem) -> Sequence[Floats | None]:
+        """For each of the solver's parts: prices (m,) of budgets at which its flips are cheap"""
+        if self.search_prices is not None:
+            return self.search_prices
+        return (None if self.prices is None else np.array([self.prices[name] for name in problem.ledger.names]),)
 
 
 def check_whole_option(name: str, value: Any) -> None:
@@ -103,6 +113,10 @@ class Solver(ABC):
     @abstractmethod
     def propose(self, problem: Problem, run: Run) -> Proposal:
         """Candidate flips for the samples that `run` has."""
+
+    def parts(self, problem: Problem, run: Run) -> Iterator[tuple[Rows, Problem]]:  # noqa: ARG002
+        """The rows of samples that share budgets, and the problem with these budgets."""
+        yield np.arange(len(problem)), problem
 
     def fits(self, problem: Problem, run: Run, rows: Rows, changes: Floats) -> bool:  # noqa: ARG002
         """Whether the budgets pay for these changes (c, K) of the samples `rows`, who keep every quota."""

@@ -53,7 +53,7 @@ class Grouped(Solver):
         groups, wanted = read_groups(self.groups, problem.cohort), run.candidates_wanted(problem)
         must = problem.include[~run.standing.already[problem.include]]
         rows, changes, parts = [wanted[:0]], [np.empty((0, problem.width))], []
-        for inside, part in self._parts(problem, run):
+        for inside, part in self.parts(problem, run):
             proposal = self.solver.propose(part, run)
             ok = admissible(part, proposal.rows, proposal.changes)
             found = Pool.of(part, proposal.rows[ok], proposal.changes[ok])
@@ -73,25 +73,26 @@ class Grouped(Solver):
                 *_too_few(problem, np.unique(groups[wanted], return_counts=True)[1] / max(1, len(wanted))),
                 *dict.fromkeys(notice for p in parts for notice in p.notices),
             ),
+            search_prices=[p.sought_at(problem)[0] for p in parts],
             trace=_traces([p.trace for p in parts]),
         )
 
+    def parts(self, problem: Problem, run: Run) -> Iterator[tuple[Rows, Problem]]:
+        """For each group: the rows of its samples that a plan can win, and the problem restricted to them."""
+        groups, wanted = read_groups(self.groups, problem.cohort), run.candidates_wanted(problem)
+        for group in np.unique(groups[wanted]):
+            inside = wanted[groups[wanted] == group]
+            yield inside, problem.restricted(inside, len(inside) / len(wanted))
+
     def fits(self, problem: Problem, run: Run, rows: Rows, changes: Floats) -> bool:
         """Whether, in each group, these changes (c, K) of the samples `rows` keep its part of the budgets."""
-        groups = [(part, np.isin(rows, inside)) for inside, part in self._parts(problem, run)]
+        groups = [(part, np.isin(rows, inside)) for inside, part in self.parts(problem, run)]
         return all(part.bill(rows[own], changes[own]).fits() for part, own in groups)
 
     def used(self, problem: Problem) -> SolverUsed:
         """The solver of the groups, and how many there are."""
         groups = len(np.unique(read_groups(self.groups, problem.cohort)))
         return SolverUsed.of(self.solver, groups, labelled=not isinstance(self.groups, (int, np.integer)))
-
-    def _parts(self, problem: Problem, run: Run) -> Iterator[tuple[Rows, Problem]]:
-        """For each group: the rows of its samples that a plan can win, and the problem restricted to them."""
-        groups, wanted = read_groups(self.groups, problem.cohort), run.candidates_wanted(problem)
-        for group in np.unique(groups[wanted]):
-            inside = wanted[groups[wanted] == group]
-            yield inside, problem.restricted(inside, len(inside) / len(wanted))
 
 
 def _motionless(problem: Problem, rows: Rows) -> Rows:

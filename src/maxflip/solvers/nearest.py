@@ -61,6 +61,7 @@ class Nearest(Solver):
             changes=np.concatenate([np.empty((0, problem.width)), *changes]),
             unreachable=np.concatenate([rows[:0], *(p.rows[p.unreachable] for p in parts)]),
             unusable=np.concatenate([rows[:0], *(p.rows[p.unusable] for p in parts)]),
+            search_prices=(prices,),
             trace={
                 "step": [1],
                 "searched": [len(rows)],
@@ -87,6 +88,7 @@ class Nearest(Solver):
             changes=np.concatenate([np.empty((0, problem.width)), *(p.changes[p.found] for p in parts)]),
             unreachable=np.concatenate([rows[:0], *(p.rows[p.unreachable] for p in parts)]),
             unusable=np.concatenate([rows[:0], *(p.rows[p.unusable] for p in parts)]),
+            search_prices=(prices,),
         )
 
     def _budget_prices(self, problem: Problem) -> Floats:

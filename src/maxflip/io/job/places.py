@@ -15,7 +15,10 @@ _KEY = re.compile(rf"\s*((?:[^=#\"']|{_QUOTED})+?)\s*=")
 _MULTILINE = re.compile(r"\"\"\"|'''")
 # Arguments of Problem that are in another table of a job.
 _ARGUMENTS: Mapping[str, Place] = {
-    **{name: ("goal", name) for name in ("target", "margin", "threshold", "include", "exclude", "most_actions")},
+    **{
+        name: ("goal", name)
+        for name in ("target", "margin", "threshold", "include", "exclude", "most_actions", "most_changes", "tidy")
+    },
     "steps": ("cohort", "steps"),
 }
 

@@ -286,6 +286,8 @@ class Job:
                 include=goal.include,
                 exclude=goal.exclude,
                 quotas=self.quotas,
+                most_changes=goal.most_changes,
+                tidy=goal.tidy,
                 must_hold=self.must_hold,
                 actions=self.menu.as_actions(),
                 most_actions=goal.most_actions,

@@ -21,6 +21,7 @@ from maxflip.io.job.schema import (
     ReportForm,
     SolverForm,
 )
+from maxflip.problem.few import most_changes_faults
 from maxflip.problem.limit import FROZEN, size_faults
 from maxflip.problem.must_hold import from_table, read_must_hold, twice_stepped
 from maxflip.problem.quotas import bound_faults
@@ -148,6 +149,7 @@ def goal_faults(goal: GoalForm, model: ModelForm | None) -> Iterator[Fault]:
         _, _, faults = resolve_target(goal.target, 1, len(model.classes), tuple(model.classes))
         yield from faults
     yield from _requirement_faults(goal, model)
+    yield from most_changes_faults(goal.most_changes)
     for id_ in sorted(set(goal.include) & set(goal.exclude)):
         yield about(at("goal.include"), f"id {id_!r} is in both. Keep it in one.", at("goal.exclude"))
 

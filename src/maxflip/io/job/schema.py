@@ -215,6 +215,8 @@ class GoalForm(_Form):
     worth_column: Text | None = None
     include: list[Text] = Field(default=[])
     exclude: list[Text] = Field(default=[])
+    most_changes: Annotated[int | None, PlainValidator(_whole)] = None
+    tidy: bool = True
 
     @property
     def names_classes(self) -> bool:

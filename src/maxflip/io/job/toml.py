@@ -18,6 +18,7 @@ _TOO_DEEP = f"values are nested more than {DEEPEST} deep. No table of a job is."
 _BRACKET = re.compile(
     r"""\"{3}(?:\\.|[^\\])*?\"{3}|'{3}.*?'{3}|"(?:\\.|[^"\\\n])*+"|'[^'\n]*+'|#[^\n]*+|[\[{\]}]""", re.DOTALL
 )
+# Only from Python 3.14 on does an error of tomllib carry its line and column; before, they stand in its text alone.
 _POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
@@ -72,10 +73,8 @@ def _toml_fault(message: str, text: str) -> str:
     if found is None:
         return f"is no valid TOML: {message.partition(';')[0][:200]}."
     reason = message[: found.start()]
-    if any(word in reason for word in ("overwrite", "twice", "Duplicate")):
-        reason += "; each key and table may occur only once"
     place = f"line {found[1]}, column {found[2]}" if found[1] else _place(text, len(text))
-    return f"{place}: {reason[:200]}. Correct the TOML there."
+    return f"{place}: {reason[:200]}. Correct the TOML there; each key and table may occur only once."
 
 
 def _deep_bracket(text: str) -> int | None:

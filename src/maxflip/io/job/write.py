@@ -153,6 +153,10 @@ def _goal(problem: Problem, files: CohortFiles) -> dict[str, Any]:
     for name, rows in (("include", problem.include), ("exclude", problem.exclude)):
         if len(rows):
             asked[name] = ids[rows].tolist()
+    if problem.few.most is not None:
+        asked["most_changes"] = problem.few.most
+    if not problem.tidy:
+        asked["tidy"] = False
     return asked
 
 

@@ -92,7 +92,9 @@ class LeverSearch:
             shard.reprice(prices, MENU.reach, without=torch.as_tensor(dear, device=shard.worth.device))
         new = np.flatnonzero(wanted & ~self.begun)
         self.begun[new] = True
-        self.shards += [self._searched(new[k : k + MENU.chunk], prices) for k in range(0, len(new), MENU.chunk)]
+        changed = self.problem.few.counts(self.pairs.combinations)[self.pairs.which[new]]  # `most_changes` counts these
+        for part in (new[changed == count] for count in np.unique(changed)):
+            self.shards += [self._searched(part[k : k + MENU.chunk], prices) for k in range(0, len(part), MENU.chunk)]
         yield from (shard.latest() for shard in self.shards)
 
     def _searched(self, some: Rows, prices: Floats) -> Shard:

@@ -23,8 +23,8 @@ from maxflip.problem.ledger import Pair, Weights
 from maxflip.problem.problem import Problem
 from maxflip.search import gradient, linear, trust
 from maxflip.search.draws import Draws
-from maxflip.search.grid import onto_grid
 from maxflip.search.halfspace import HalfspaceFlip, cheapest_into_halfspace
+from maxflip.search.lawful import lawful_flips
 from maxflip.search.prices import FeaturePrices
 from maxflip.search.settings import Gait
 from maxflip.search.surface import Evaluations, Surface
@@ -161,6 +161,9 @@ class Shard:
         else:
             best = gradient.search(surface)
             found, change = best.found, best.change
+            if self.surface.has_rules:
+                at = torch.nonzero(found).flatten()
+                change[at], found[at] = lawful_flips(surface, change[at], at)
         at = torch.nonzero(found).flatten()
         return self._as_flips([self.rows[at.cpu().numpy()]], [change[at]])
 
@@ -234,7 +237,7 @@ class Shard:
         if self.forms is not None:
             return self._exact_flips(surface, without)
         best, at = self._tracked(surface, prices, reach, without)
-        if not self.problem.grid.is_free:
+        if not self.surface.is_smooth:
             best, at = self._on_grid(surface, best, at)
         return self._as_flips([self.rows[at.cpu().numpy()]], [best.change[at]])
 
@@ -551,7 +554,7 @@ class Shard:
         return torch.as_tensor(values, device=self.worth.device)
 
     def _keep(self, surface: Surface, best: gradient.Best, at: torch.Tensor) -> None:
-        if not self.problem.grid.is_free:
+        if not self.surface.is_smooth:
             best, at = self._on_grid(surface, best, at)
         self.change, self.found = best.change, best.found
         self.seen.append((at, best.change[at].clone()))
@@ -560,7 +563,7 @@ class Shard:
     def _on_grid(self, surface: Surface, best: gradient.Best, at: torch.Tensor) -> tuple[gradient.Best, torch.Tensor]:
         """Move the flips best.change[at] to the grid. Returns the best known flips, these included, and
         which of `at` have one."""
-        change, found = onto_grid(surface, best.change[at], at)
+        change, found = lawful_flips(surface, best.change[at], at)
         known = self._best(surface)
         known.record(at, change, surface.cost(change, at), torch.where(found, 0.0, -1.0))
         return known, at[known.found[at]]
@@ -570,7 +573,7 @@ class Shard:
         here = self.change[at]
         m, g = surface.margin_and_gradient(here, at)
         self.g[at] = _supporting(surface, at, here, g)
-        self.r[at] = (self.g[at] * here).sum(dim=1) - (m if self.problem.grid.is_free else 0.0)
+        self.r[at] = (self.g[at] * here).sum(dim=1) - (m if self.surface.is_smooth else 0.0)
 
     def _keep_exact(self, exact: linear.Searched) -> None:
         at = torch.nonzero(exact.found).flatten()

@@ -201,7 +201,7 @@ class Trade:
         spent: float = 0.0,
     ) -> Market:
         held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), problem.chunks(rows, self.options.chunk))
-        market = Market(problem, held, run, start, part, spent, self.options.effort)
+        market = Market(problem, held, run, start, part, spent, self._effort(problem))
         market.open(scaled=scaled, polished=len(rows) <= STAGES.small or market.is_simple, led=len(rows) <= STAGES.many)
         return market
 
@@ -209,7 +209,7 @@ class Trade:
         """A market that starts from an earlier plan's flips, and these flips. Samples without a flip are searched. If
         they are many, those that were `not_found` in the earlier plan are skipped."""
         held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), problem.chunks(rows, self.options.chunk))
-        market = Market(problem, held, run, start, effort=self.options.effort)
+        market = Market(problem, held, run, start, effort=self._effort(problem))
         flips = FlipSet(pool.rows, pool.changes)
         lost = rows[~np.isin(rows, pool.rows)]
         if run.start is not None and len(lost) > STAGES.retried * len(rows):
@@ -217,6 +217,9 @@ class Trade:
             lost = lost[~np.isin(problem.cohort.ids[lost].astype(str), given_up)]
         market.reopen(flips, lost)
         return market, flips
+
+    def _effort(self, problem: Problem) -> float:
+        return self.options.effort * (STAGES.effort_by_rules if problem.has_rules else 1.0)
 
     def _tried_on_some(self, problem: Problem, run: Run, rows: Rows, start: Floats, *, scaled: bool) -> Tried:
         """Prices tried by cutting planes on some evenly spaced samples of a linear model. They begin at the prices of a
@@ -253,9 +256,15 @@ class Trade:
 
 
 def _jumps(problem: Problem, *, exact: bool) -> bool:
-    """Whether cutting planes suit the problem: a single half-space, where flips are cheap to compute, and kinked costs,
-    with which flips jump between features at the prices that clear the budgets."""
-    return exact and problem.linear is not None and linear.is_one_half_space(problem.linear) and has_kinks(problem)
+    """Whether cutting planes suit the problem: a single half-space, where flips are cheap to compute and averages of
+    them are flips, and kinked costs, with which flips jump between features at the prices that clear the budgets."""
+    return (
+        exact
+        and not problem.has_rules
+        and problem.linear is not None
+        and linear.is_one_half_space(problem.linear)
+        and has_kinks(problem)
+    )
 
 
 def _refuse_functions(problem: Problem) -> None:
