@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import torch
 
-from maxflip.search.lattice import Lattice, stored
+from maxflip.search.lattice import Lattice
 from maxflip.search.settings import GRID
 from maxflip.search.surface import Surface
 
@@ -59,8 +59,7 @@ class _Grid:
 
     def stored(self, d: torch.Tensor, who: torch.Tensor) -> torch.Tensor:
         """d (b, A) of the samples `who`, as it would be stored."""
-        surface = self.surface
-        return stored(surface.problem, surface.rows[self.at[who].cpu().numpy()], d)
+        return self.surface.moved(d, self.at[who])
 
     def _cost(self, d: torch.Tensor, who: torch.Tensor) -> torch.Tensor:
         return self.rates.of(who).of_each(d)

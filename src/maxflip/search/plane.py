@@ -25,7 +25,7 @@ def onto_plane(
 
     most: features that change, at most; None: as many as the problem allows
     """
-    return _Plane(surface, at, g, r, most or surface.problem.few.most).cheapest()
+    return _Plane(surface, at, g, r, most or surface.most).cheapest()
 
 
 class _Plane:

@@ -15,7 +15,7 @@ import numpy as np
 from maxflip._util.types import Floats, Mask, Rows
 from maxflip.plan.bracket import ROUNDING, Ceiling, most_allowed
 from maxflip.problem.problem import Problem
-from maxflip.search.menu import MenuFlips, as_changes, menu_flips, payable
+from maxflip.search.menu import MenuFlips, Ordered, as_changes, menu_flips, payable
 from maxflip.select.choose import in_order_of_appearance, unit_of
 from maxflip.select.relaxation import Candidates, relaxed
 from maxflip.select.settings import CHOICE
@@ -28,13 +28,14 @@ def propose(problem: Problem, run: Run) -> Proposal:
     """Candidates near the best at the final prices, with the bound."""
     began = time.monotonic()
     rows = run.candidates_wanted(problem)
+    ordered = Ordered.of(problem)
     parts = run.engine.map(
-        lambda chunk: menu_flips(problem, chunk),
+        lambda chunk: menu_flips(problem, chunk, ordered),
         problem.chunks(rows, MENU.chunk),
         stage="Trying actions and choices",
         watch=run.watch,
     )
-    flips = MenuFlips.all(parts) if parts else menu_flips(problem, rows)
+    flips = MenuFlips.all(parts) if parts else menu_flips(problem, rows, ordered)
     changes = flips.changes(problem)
     draws, paid = problem.bill(flips.rows, changes).consumption, payable(problem, flips.rows, changes)
     prices, of_quotas = _prices(problem, flips.rows[paid], draws[paid])
