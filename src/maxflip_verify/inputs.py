@@ -107,7 +107,10 @@ def read_job(data: bytes) -> dict[str, Any]:
             raise Unreadable("too long, or a key with so many dots that it takes minutes to parse")
         job = tomllib.loads(data.decode())
         if job.get("limits") == "observed":
-            job["limits"] = {feature: {"observed": True} for feature in job["cohort"]["features"]}
+            coded = {feature for codes in job.get("one_hot", {}).values() for feature in codes} | job.get(
+                "choices", {}
+            ).keys()
+            job["limits"] = {name: {"observed": True} for name in job["cohort"]["features"] if name not in coded}
         if wrong := list(misfits(job, FORMS["job"], "job.toml"))[:100]:
             raise Unreadable(f"not supported by this auditor yet: {'; '.join(wrong)}")
         if any(len(job["goal"].keys() & one) != 1 for one in ({"target", "target_column"}, {"margin", "threshold"})):

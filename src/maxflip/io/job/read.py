@@ -369,7 +369,7 @@ def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -
     some_budget_is_wrong = bool(wrong_budgets) or (isinstance(given, dict) and len(budgets) < len(given))
     faults += derived_faults(derived, features, budgets)
     right_budgets = None if some_budget_is_wrong else budgets
-    faults += limit_faults(limits, features, right_budgets, following)
+    faults += limit_faults(limits, features, right_budgets, following, menu.changed_by_actions)
     faults += must_hold_faults(must_hold, features, right_budgets, following, limits) if must_hold else ()
     faults += per_sample_faults(cohort, goal, limits, budgets, report) if cohort else ()
     faults += report_faults(report, cohort) if report and cohort else ()
