@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,9 @@ from maxflip import (
     BlackBoxClassifier,
     Budget,
     Fate,
+    InputError,
     Nearest,
+    Plan,
     Prices,
     Problem,
     ProblemError,
@@ -28,11 +31,11 @@ from maxflip import (
 from maxflip._util.types import Floats
 from maxflip.judge import admissible
 from maxflip.search import FeaturePrices, cheapest_flips
-from maxflip.search.levers import cheapest_with, switched
+from maxflip.search.levers import Pairs, cheapest_with
 from maxflip.search.menu import menu_flips
 from maxflip.select.choose import choose
 from tests.conftest import LONG
-from tests.examples import linear_net, small_net
+from tests.examples import linear_net, linear_problem, small_net
 
 MANY = 300 if LONG else 15
 
@@ -292,10 +295,14 @@ def test_the_papers_algorithms_say_what_to_use_instead() -> None:
         ),
         (
             {"actions": [Action("a", {"x0": 1.0}, {"x1": "-1 * x1"})]},
-            "actions.a.draws.x1, row 1: -2.0; must be a finite number",
+            "actions.a.draws.x1: '-1 * x1' is -2 in row 1; it must be a finite number >= 0. max(-1 * x1, 0) is",
         ),
         ({"actions": [Action("a", {"x0": 1.0}, {"people": 1.0})]}, "actions.a.draws.people: the budget counts people"),
         ({"actions": [Action("a", {"x0": 1.0})], "most_actions": 0}, "most_actions = 0: must be a whole number >= 1"),
+        (
+            {"actions": [Action("a", {"c": "= x0"})], "one_hot": {"c": ["x0", "x1"]}},
+            "actions.a.effects.c: it is a category: use choices.",
+        ),
         ({"choices": {"x0": {"red": 1.0}}}, "choices.x0: the feature holds numbers, and 'red' is none"),
         ({"choices": {"y": {"red": 1.0}}}, "choices.y: no feature and no category of one_hot is called 'y'"),
         ({"choices": {"x0": {1: -1.0}}}, "choices.x0.1 = -1.0: must be a distance"),
@@ -341,11 +348,36 @@ def test_networks_with_actions_and_changes_are_near_what_a_wide_search_finds(see
             plain = cheapest_flips(problem, open_, FeaturePrices.at(problem, prices, open_))
             rows.append(plain.rows[plain.found])
             changes.append(plain.changes[plain.found])
-            for one in switched(problem, open_):
-                flips, moved = cheapest_with(one, one.rows, prices)
+            pairs = Pairs.of(problem, open_)
+            for number in np.unique(pairs.which):
+                flips = cheapest_with(problem, pairs.at(pairs.which == number), prices)
                 rows.append(flips.rows[flips.found])
-                changes.append(problem.settle(flips.rows, moved)[flips.found])
+                changes.append(flips.changes[flips.found])
         every, moved = np.concatenate(rows), np.concatenate(changes)
         fits = admissible(problem, every, moved)
         most = len(choose(problem, every[fits], moved[fits]))
     assert plan.count >= 0.98 * most
+
+
+def test_what_draws_on_no_budget_is_told() -> None:
+    budgets = {"hours": Budget(9.0, cost="absolute")}
+    actions = [Action("call", {"x0": 1.0}, {"hours": 1.0}), Action("wish", {"x0": 2.0})]
+    choices = {"x1": {3: 1.0}}
+    free = linear_problem([1.0, 0.0], [[-1.0, 0.0]], budgets, actions=actions, choices=choices)
+    assert any(notice.startswith("Draw on no budget, so they are free: wish, x1 = 3.") for notice in free.notices)
+    paid = linear_problem([1.0, 0.0], [[-1.0, 0.0]], budgets, actions=actions[:1])
+    assert not any("so they are free" in notice for notice in paid.notices)
+
+
+def test_a_plan_of_a_black_box_is_saved_without_a_job(tmp_path: Path) -> None:
+    model = BlackBoxClassifier(lambda rows: np.stack([0.8 - 0.6 * rows[:, 0], 0.2 + 0.6 * rows[:, 0]], axis=1))
+    problem = Problem(
+        classifier=model, cohort=np.array([[0.0]]), target=1, margin=0.1, budgets={"hours": 2.0},
+        actions=[Action("a", {"x0": "= 1"}, {"hours": 1.0})],
+    )  # fmt: skip
+    plan = solve(problem)
+    (tmp_path / "model.pt2").write_bytes(b"")
+    with pytest.raises(InputError, match="no BlackBoxClassifier has one"):
+        plan.save(tmp_path / "plan", problem=problem, model=tmp_path / "model.pt2")
+    plan.save(tmp_path / "plan")
+    assert Plan.load(tmp_path / "plan").count == 1

@@ -100,6 +100,16 @@ def test_draws_that_tie_as_floats_are_told_apart() -> None:
     assert solve(problem).count == 1
 
 
+def test_a_small_menu_offers_whatever_the_best_selection_may_need() -> None:
+    """The third is far too dear at the prices of the program over shares, and fills up the budget: 2 + 2.5 + 0.5."""
+    action = Action("a", {"x0": 3.0}, {"hours": "1 x1"})
+    x = [[-1.0, 2.0], [-1.0, 2.625], [-1.0, 2.5], [-1.0, 0.5]]
+    problem = linear_problem([1.0, 0.0], x, hours(5.0), actions=[action], worth=[3.0, 2.0, 1.0, 2.0])
+    plan = solve(problem)
+    assert plan.ids.tolist() == ["0", "2", "3"]
+    assert solve(problem, Nearest()).worth == plan.worth
+
+
 def test_people_worth_nothing_are_no_fault() -> None:
     problem = linear_problem([1.0, 0.0], [[-1.0, 0.0]], hours(5.0), actions=[HOURS], worth=[0.0])
     assert solve(problem).worth == 0

@@ -243,3 +243,12 @@ def test_a_saved_plan_asks_and_loads_the_same(tmp_path: Path) -> None:
     assert (again.few.most, again.tidy) == (2, False)
     assert asked(again)["Changes"] == "at most 2 features of each"
     assert invoke("verify", tmp_path / "plan").exit_code == 0
+
+
+def test_the_bound_counts_a_switch_that_leaves_no_feature_to_change() -> None:
+    """Whoever is switched may change nothing besides; the bound left these flips out, and was 0."""
+    budgets = {"b": Budget(1.0, uses={"x0": 0.5, "x1": 100.0}, cost="absolute")}
+    question: dict[str, Any] = {"budgets": budgets, "b": -2.0, "choices": {"x0": {1: 1.0}}, "most_changes": 1}
+    plan = solve(linear_problem([4.0, 1.0], [[0.0, 0.0]] * 2, **question))
+    assert plan.worth == 2
+    assert plan.bound == 2

@@ -12,8 +12,29 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from maxflip import BCMS, Budget, Cohort, InputError, Nearest, Plan, Prices, Problem, TorchClassifier, frontier, solve
-from maxflip.report.plots import plot_changes, plot_convergence, plot_frontier, plot_person, plot_prices, plot_spend
+from maxflip import (
+    BCMS,
+    Action,
+    Budget,
+    Cohort,
+    InputError,
+    Nearest,
+    Plan,
+    Prices,
+    Problem,
+    TorchClassifier,
+    frontier,
+    solve,
+)
+from maxflip.report.plots import (
+    plot_actions,
+    plot_changes,
+    plot_convergence,
+    plot_frontier,
+    plot_person,
+    plot_prices,
+    plot_spend,
+)
 from tests.examples import linear_net, linear_problem, net_problem
 from tests.sequences.examples import Total
 
@@ -99,6 +120,20 @@ def test_bars_of_changes_count_those_who_go_up_and_down(plan: Plan) -> None:
     assert widths(ax) == [plan.count, 0, 0, -plan.count]  # x0 up, x1 up, x0 down, x1 down
     median = float(np.median(plan.changes[:, 0]))
     assert ax.texts[0].get_text() == f"median {median:+.3g}"
+
+
+def test_bars_of_actions_count_people() -> None:
+    """The call is enough for -1 alone, and the rest of six hours pays for two visits."""
+    actions = [Action("call", {"x0": 1.5}, {"hours": 1.0}), Action("visit", {"x0": 3.0}, {"hours": 2.0})]
+    budgets = {"hours": Budget(6.0, cost="absolute")}
+    plan = solve(linear_problem([1.0], [[-1.0], [-2.0], [-2.0], [-2.0]], budgets, actions=actions))
+    ax = plot_actions(plan)
+    assert ticks(ax) == ["visit", "call"]
+    assert widths(ax) == [2.0, 1.0]
+    assert [text.get_text() for text in ax.texts] == ["x0 + 3", "x0 + 1.5"]
+    assert ticks(plot_changes(plan)) == []
+    with pytest.raises(InputError, match="plot_actions: nothing of the kind was asked"):
+        plot_actions(solve(linear_problem([1.0], [[-1.0]], [9.0])))
 
 
 def test_a_person_is_drawn_in_parts_of_the_largest_changes(plan: Plan) -> None:

@@ -254,8 +254,11 @@ def test_what_cannot_be_audited_is_said_and_nothing_is_written(model: Path, tmp_
         "give `problem` and `model` together": {"problem": problem},
         "or `inputs` instead of them": {"problem": problem, "model": model, "inputs": {}},
         "net.pt2: no such file in": {"problem": problem, "model": tmp_path / "net.pt2"},
-        "a job cannot have an Ensemble": {"problem": posed(classifier=both), "model": model},
-        "or a Tempered": {"problem": posed(classifier=Tempered(problem.classifier.members[0], 2.0)), "model": model},
+        "a job has a model file, and no Ensemble has one": {"problem": posed(classifier=both), "model": model},
+        "no Tempered has one": {
+            "problem": posed(classifier=Tempered(problem.classifier.members[0], 2.0)),
+            "model": model,
+        },
         "has other samples or features": {"problem": Problem(**others()), "model": model},
     }
     for words, given in refused.items():

@@ -15,13 +15,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from maxflip import Cohort, Fate, Limit, Nearest, Prices, Problem, ProblemError, Rounded, TorchClassifier, judge, solve
+from maxflip import (
+    Budget,
+    Cohort,
+    Fate,
+    Limit,
+    Nearest,
+    Prices,
+    Problem,
+    ProblemError,
+    Rounded,
+    TorchClassifier,
+    Uptake,
+    judge,
+    solve,
+)
 from maxflip.problem.describe import asked
 from maxflip.problem.grid import Grid
 from maxflip.problem.question import Question
 from tests.conftest import LONG
 from tests.contract import SOLVERS
-from tests.examples import linear_net, linear_problem, net_problem, small_net
+from tests.examples import linear_net, linear_problem, missing_score, net_problem, small_net
 
 Floats = NDArray[np.float64]
 DECIMAL, BINARY = (0.1, 0.01, 0.05, 0.3, 1.7), (1.0, 2.0, 0.25, 100.0)
@@ -246,6 +260,15 @@ def test_rounded_and_steps_of_one_feature_are_one_too_many() -> None:
     ]
 
 
+@pytest.mark.parametrize("start", [-0.5, -1.25])
+def test_a_smallest_change_that_is_exceeded_anyway_costs_nothing(start: float) -> None:
+    """The exact flip was missed by the last bit of its margin, and 3 % were added."""
+    limits = {"x0": Limit(smallest=0.5)}
+    problem = linear_problem([2.5], [[start]], [100.0], b=-1.0, limits=limits, must_hold=Uptake(0.8))
+    needed = missing_score([2.5], [[start]], -1.0)[0] / 2.5 / 0.8
+    assert solve(problem).changes[0, 0] == pytest.approx(needed, rel=1e-6)
+
+
 def test_rounded_values_may_have_a_smallest_change() -> None:
     """From 70.2 the whole numbers are 71, 72, 73, ...; 72 would pass, and is too near."""
     problem = one_feature(70.2, -71.3, limits={"x0": Limit(smallest=2.0)}, must_hold=Rounded({"x0": 1.0}))
@@ -313,3 +336,11 @@ def test_whole_columns_are_offered_steps_unless_they_have_them() -> None:
     assert "by fractions: calls." in notices(limits={"late": Limit(step=1)})
     assert "by fractions" not in notices(limits={"late": Limit(step=1), "calls": Limit(step=2)})
     assert "by fractions" not in notices(must_hold=Rounded({"late": 1.0, "calls": 1.0}))
+
+
+def test_a_change_that_is_free_takes_the_place_of_a_large_one() -> None:
+    """x0 would have to go to 1 for 0.5; x1 wins the same by 0.11 / 0.46 for 0.0286. The pair is exactly on the line."""
+    budget = {"b": Budget(2.0, uses={"x0": 0.5, "x1": 0.5})}
+    b = 2 * math.atanh(0.1) - 0.11
+    plan = solve(linear_problem([1.73, 0.46], [[0.0, 0.0]], budget, b=b, limits={"x0": Limit(smallest=1.0)}))
+    np.testing.assert_allclose(plan.changes, [[0.0, 0.11 / 0.46]], atol=1e-6)

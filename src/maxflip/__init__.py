@@ -20,7 +20,14 @@ if TYPE_CHECKING:
         UnsafeError,
         VerifyError,
     )
-    from maxflip.models import BlackBoxClassifier, Ensemble, SklearnClassifier, Tempered, TorchClassifier, TreeClassifier
+    from maxflip.models import (
+        BlackBoxClassifier,
+        Ensemble,
+        SklearnClassifier,
+        Tempered,
+        TorchClassifier,
+        TreeClassifier,
+    )
     from maxflip.plan.bracket import Bracket
     from maxflip.plan.plan import Fate, Plan, Status
     from maxflip.problem.actions import Action

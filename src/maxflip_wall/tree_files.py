@@ -11,6 +11,9 @@ from maxflip_wall.files import Unreadable, reading, unique_keys
 from maxflip_wall.ubjson import parse_ubjson
 
 LARGEST = 256 << 20  # bytes; parsed, a file takes up to ten times as much memory
+SPACES = b" \r\n\t"
+TABLES = (b'{"', b"{}", b"{i", b"{U", b"{I", b"{l", b"{L", b"{#")  # JSON has a quote behind the brace, UBJSON a size
+WORDS = (b"learner", b"oblivious_trees", b'"trees"')  # keys of XGBoost and CatBoost
 LIGHTGBM, CATBOOST_BINARY, XGBOOST_BINARY = b"tree\n", b"CBM1", b"binf"
 REMEDY = (
     ". Trees are read from LightGBM's booster.save_model('model.txt'), XGBoost's save_model('model.json') or "
@@ -28,7 +31,9 @@ class TreeFile:
 
 def is_tree_file(data: bytes) -> bool:
     """Whether `data` begins as a file of trees does, whatever it is called."""
-    return data.startswith((LIGHTGBM, CATBOOST_BINARY, XGBOOST_BINARY)) or data.lstrip(b" \r\n\t").startswith(b"{")
+    start = data[:100].translate(None, SPACES)[:2]
+    is_table = start in TABLES and any(word in data for word in WORDS)
+    return is_table or data.startswith((LIGHTGBM, CATBOOST_BINARY, XGBOOST_BINARY))
 
 
 def parse_trees(data: bytes, name: str) -> TreeFile:
@@ -42,14 +47,10 @@ def parse_trees(data: bytes, name: str) -> TreeFile:
             raise Unreadable("is in XGBoost's old binary format, which is not read; save it as .json or .ubj")
         if data.startswith(LIGHTGBM):
             return TreeFile("lightgbm", data.decode("utf-8").split("\n"))
-        return _of_table(_table(data))
-
-
-def _table(data: bytes) -> Any:
-    """UBJSON has the mark of a size behind the brace, JSON a quote."""
-    if data.lstrip(b" \r\n\t")[1:].lstrip(b" \r\n\t")[:1] in (b'"', b"}"):
-        return json.loads(data, object_pairs_hook=unique_keys)
-    return parse_ubjson(data)
+        if not is_tree_file(data):
+            raise Unreadable("is no file of trees")
+        is_json = data[:100].translate(None, SPACES)[:2] in TABLES[:2]
+        return _of_table(json.loads(data, object_pairs_hook=unique_keys) if is_json else parse_ubjson(data))
 
 
 def _of_table(content: Any) -> TreeFile:
@@ -57,4 +58,4 @@ def _of_table(content: Any) -> TreeFile:
         return TreeFile("xgboost", content)
     if isinstance(content, dict) and ("oblivious_trees" in content or "trees" in content):
         return TreeFile("catboost", content)
-    raise Unreadable("is JSON, but no model of XGBoost ('learner') or CatBoost ('oblivious_trees')")
+    raise Unreadable("is a table, but no model of XGBoost ('learner') or CatBoost ('oblivious_trees')")

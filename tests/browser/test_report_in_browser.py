@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from maxflip import Action, solve
 from maxflip.data.places import SequencePlaces
 from maxflip.plan.plan import Fate, Plan, Status
 from maxflip.plan.used import SolverUsed
@@ -19,6 +20,7 @@ from maxflip.problem.question import Lever, Question
 from maxflip.study.groups import Group, Groups
 from maxflip.study.insight import Insight, Outlook, Plausibility
 from tests.browser.conftest import Open, Opened, missing
+from tests.examples import linear_problem
 from tests.report.plans import HOSTILE, following, make
 
 AXE = Path(__file__).parents[2] / ".tools" / "axe.min.js"
@@ -158,12 +160,12 @@ def test_what_follows_is_in_the_table_and_in_the_view_of_a_person(open_report: O
     page = opened.page
     rows = [one.page.locator("#people-table tbody tr").all_inner_texts() for one in (opened, plain)]
     assert rows[0] == rows[1]
-    assert "follows: pulse <b> 60.0 → 52.0" in rows[0][0]
+    assert "follows: pulse <b> 60 → 52" in rows[0][0]
     page.get_by_label("Search").fill("pulse")
     assert opened.rows() == ["P-0"]
     page.get_by_role("button", name="P-0").click()
     table = page.locator("#person-body table").filter(has_text="What follows from these changes")
-    assert table.locator("tbody tr").all_inner_texts() == ["pulse <b>\t60.0\t52.0\t−8.0"]
+    assert table.locator("tbody tr").all_inner_texts() == ["pulse <b>\t60\t52\t−8"]
     assert not opened.faults
 
 
@@ -404,3 +406,13 @@ def test_pages_with_fewer_people_open_quietly_too(open_report: Open, people: str
     opened = open_report(clinic(), everything(), people)
     assert opened.page.locator("#people-table").count() == (people == "pseudonyms")
     assert "P-1" not in opened.page.content()
+
+
+def test_a_person_with_actions_alone_has_no_columns_of_amounts(open_report: Open) -> None:
+    actions = [Action("call", {"x0": 3.0}, {"hours": 1.0})]
+    plan = solve(linear_problem([1.0], [[-1.0]], {"hours": Budget(6.0, cost="absolute")}, actions=actions))
+    page = open_report(plan).page
+    page.get_by_role("button", name="0", exact=True).click()
+    table = page.locator("#person-body table").filter(has_text="What is done")
+    assert table.locator("thead th").all_inner_texts() == ["Action", "What it does"]
+    assert table.locator("tbody tr").all_inner_texts() == ["call\tx0 + 3"]

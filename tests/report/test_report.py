@@ -505,7 +505,7 @@ def test_people_in_words() -> None:
 
 def test_what_follows_from_changes_is_shown_with_them() -> None:
     page = Page(render(following()))
-    assert "bmi 31.2 → 27.9 (−3.3 kg/m²)follows: pulse <b> 60.0 → 52.0" in page.text
+    assert "bmi 31.2 → 27.9 (−3.3 kg/m²)follows: pulse <b> 60 → 52" in page.text
     assert page.text.count("follows: ") == 1
     assert "Follows from others'pulse <b>' = bp - 2 * bmi" in page.text
     assert page.data["follows"] == [[2, 60.0, 52.0], []]

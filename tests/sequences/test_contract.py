@@ -130,6 +130,7 @@ def test_what_is_missing_may_be_written_anyhow(solver: Solver) -> None:
             margin=0.1,
             steps="all",
             budgets={"x0": 5.0, "x1": 5.0},
+            tidy=False,
         )
         plans.append(solve(problem, solver))
     assert plans[0].selected.tolist() == plans[1].selected.tolist()

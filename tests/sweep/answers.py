@@ -41,8 +41,9 @@ class Answers:
 
     @property
     def solvers(self) -> tuple[Any, ...]:
+        paper = self.paper and not self.question.kinds
         first = NEARESTS if self.question.has_function else (PRICES, *NEARESTS)
-        return (*first, *([PAPER[self.question.seed // 10 % len(PAPER)]] if self.paper else []))
+        return (*first, *([PAPER[self.question.seed // 10 % len(PAPER)]] if paper else []))
 
     def plan(self, solver: Any) -> Plan | None:
         name = repr(solver)

@@ -37,7 +37,9 @@ class Lines:
 
 def lines_of(question: Question) -> Lines | None:
     """From the plain model's answers alone: a log-odds, or decision value, is linear in x."""
-    if not question.is_linear or question.model.k != 2 or len(question.model.members) > 1 or question.has_own:
+    if not question.is_linear or question.model.k != 2 or len(question.model.members) > 1:
+        return None
+    if question.has_own or question.kinds:
         return None
     names, x = question.features, question.values
     barred = np.isin(question.ids, question.exclude)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from maxflip import Budget, Cohort, Problem, Quota
 from tests.sweep import own
+from tests.sweep.kinds import Kinds
+from tests.sweep.kinds import asked as kinds_asked
 from tests.sweep.models import LIGHT_TABLES, SEQUENCES, TABLES, Floats, Model, Random, draw_model, shifted
 
 Rows = NDArray[np.int64]
@@ -66,6 +68,7 @@ class Question:
     exclude: tuple[str, ...] = ()
     groups: tuple[str, ...] | None = None
     quotas: tuple[Quota, ...] = ()
+    kinds: Kinds = field(default_factory=Kinds)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -97,6 +100,11 @@ class Question:
         return any(own.differs(budget) for budget in self.budgets.values())
 
     @property
+    def weighed(self) -> list[str]:
+        """Features that draw on a budget"""
+        return [name for name in self.features if any(own.weighs(b, name) for b in self.budgets.values())]
+
+    @property
     def is_unlimited(self) -> bool:
         return all(budget.amount == math.inf for budget in self.budgets.values())
 
@@ -114,13 +122,15 @@ class Question:
             "target": self.target,
             "threshold" if self.is_threshold else "margin": self.required,
             "budgets": self.budgets,
-            "limits": self.limits,
+            "limits": self.kinds.limits(self.limits, self.weighed),
             "directions": self.directions,
             "worth": self.worth,
             "include": list(self.include) or None,
             "exclude": list(self.exclude) or None,
             "quotas": self.quotas or None,
         }
+        if self.kinds.actions:
+            given |= {"actions": list(self.kinds.actions), "most_actions": self.kinds.most_actions}
         return given | ({"steps": self.steps} if self.is_sequences else {})
 
     def problem(self, **other: Any) -> Problem:
@@ -192,6 +202,7 @@ class Question:
             steps=picked(self.steps) if isinstance(self.steps, list) else self.steps,
             worth=None if self.worth is None else picked(self.worth),
             groups=None if self.groups is None else tuple(picked(self.groups)),
+            kinds=self.kinds.taken(whose),
         )
 
     def in_other_units(self, factors: Floats) -> Question:
@@ -217,7 +228,8 @@ class Question:
             weights = {i: own.scaled(weight, 1 / by_name[i] ** power) for i, weight in uses.items()}
             budgets[name] = replace(budget, uses=weights or None)
         values = self.values * factors if not self.is_sequences else [v * factors for v in self.values]
-        return replace(self, values=values, model=self.model.in_other_units(factors), limits=limits, budgets=budgets)
+        model, kinds = self.model.in_other_units(factors), self.kinds.in_other_units(by_name)
+        return replace(self, values=values, model=model, limits=limits, budgets=budgets, kinds=kinds)
 
 
 def ask(seed: int) -> Question:
@@ -275,6 +287,8 @@ def ask(seed: int) -> Question:
         groups=groups,
     )
     question = replace(question, quotas=_quotas(question))
+    if seed >= FIRST_OWN:
+        question = replace(question, kinds=kinds_asked(question, weighed, scale))
     asked_for = f"{'threshold' if is_threshold else 'margin'} {required:g}"
     kind = {
         "model": f"{model_kind} of {model.k} classes",
@@ -291,6 +305,7 @@ def ask(seed: int) -> Question:
         "include": str(len(include)),
         "exclude": str(len(exclude)),
         "groups": "yes" if groups else "",
+        "kinds": str(question.kinds),
         "quotas": "; ".join(quota.bounds for quota in question.quotas),
     }
     return replace(question, kind={name: value for name, value in kind.items() if value not in ("", "0")})

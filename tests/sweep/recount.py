@@ -9,19 +9,26 @@ import numpy as np
 import torch
 
 from maxflip import Budget, Plan
-from tests.sweep import own
+from tests.sweep import kinds, own
 from tests.sweep.models import Floats
 from tests.sweep.questions import WAYS, Question
 
 
 def changes_of(plan: Plan) -> list[Floats]:
-    """Of each sample picked: (1, F), or of a sequence (T_j, F)"""
+    """Of each sample picked: (1, F), with a column of 0 or 1 for each action behind them; or of a sequence (T_j, F)"""
     return [np.atleast_2d(change) for change in plan.changes]
 
 
 def start_of(question: Question, row: int) -> Floats:
     """(1, F), or of a sequence (T_j, F)"""
     return np.atleast_2d(question.values[row])
+
+
+def after_of(question: Question, row: int, change: Floats) -> Floats:
+    """(1, F), or of a sequence (T_j, F): what the model sees"""
+    width = len(question.features)
+    base = kinds.done(question, row, change) if question.kinds.actions else start_of(question, row)
+    return np.asarray(base + change[:, :width])
 
 
 def spent(question: Question, budget: Budget, rows: list[int], changes: list[Floats]) -> Fraction:
@@ -42,6 +49,10 @@ def spent(question: Question, budget: Budget, rows: list[int], changes: list[Flo
         moved = ((row, d) for row, change in zip(rows, changes, strict=True) for d in change[:, i].tolist() if d)
         each = (Fraction(own.weight_of(budget, name, row, d)) * abs(Fraction(d)) ** power for row, d in moved)
         total += sum(each, Fraction(0))
+    if question.kinds.actions:
+        name = next(name for name, one in question.budgets.items() if one is budget)
+        width = len(question.features)
+        total += sum((kinds.drawn(question, name, change[0, width:].tolist()) for change in changes), Fraction(0))
     return total
 
 
@@ -59,7 +70,13 @@ def keeps(question: Question, rows: list[int]) -> bool:
 
 def outside_limits(question: Question, row: int, change: Floats) -> str:
     """What of a change is not allowed: a limit, a direction, a frozen or a missing value; nothing if all is well."""
-    start = start_of(question, row)
+    start, width = start_of(question, row), len(question.features)
+    if question.kinds.actions:
+        base = kinds.done(question, row, change)
+        wrong = kinds.not_allowed(question, row, change[0, width:]) or _outside(question, row, base - start, start)
+        if wrong:
+            return wrong
+        start, change = base, change[:, :width]
     measured = ~np.isnan(start)
     if not np.isfinite(change).all():
         return "is not finite"
@@ -71,8 +88,19 @@ def outside_limits(question: Question, row: int, change: Floats) -> str:
     frozen = [i for i in range(len(question.features)) if not is_free(question, i, row)]
     if moved[:, frozen].any():
         return "changes a frozen feature"
-    after = np.where(measured, start, 0.0) + change
+    for name, rule in question.kinds.rules.items():
+        i = question.features.index(name)
+        if rule.breaks(start[moved[:, i], i], change[moved[:, i], i]):
+            return f"changes {name} by {change[moved[:, i], i]}, which {rule} does not allow"
+    return _outside(question, row, np.where(measured, change, 0.0), np.where(measured, start, 0.0))
+
+
+def _outside(question: Question, row: int, change: Floats, start: Floats) -> str:
+    """Where start + change leaves its limits, or goes the wrong way"""
+    after, moved = start + change, change != 0
     for i, name in enumerate(question.features):
+        if name not in question.weighed:
+            continue
         low, high = limits_of(question, name, row)
         at = moved[:, i]
         x, there = start[at, i], after[at, i]

@@ -117,7 +117,7 @@ FORGERIES: dict[str, tuple[Edit, str]] = {
     "a switch taken away": (drop("plan: a -> c"), "fates.parquet: flipped"),
     "two values of one category": (beside("plan: a -> c", "plan = b"), "plan.parquet: actions"),
     "a switch from a value that is not there": (take("plan: a -> c", feature="plan = a"), "plan.parquet: id and"),
-    "an action for another": (take("raise", feature="refund"), "plan.parquet: budget"),
+    "an action for another": (take("raise", feature="refund"), "implied.parquet: after"),
     "an unknown action": (take("coaching", feature="coach"), "plan.parquet: id and feature"),
     "a code changed by hand": (take("tier = 2", feature="tier", change=1.0), "plan.parquet: "),
     "a feature beyond its limit": (take("bp", change=-9.0), "plan.parquet: limits"),

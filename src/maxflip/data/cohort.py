@@ -238,10 +238,6 @@ class Cohort(Frozen):
         layout = self.layout.without_levers
         return self if layout is self.layout else replace(self, layout=layout, features=self.features[: layout.width])
 
-    def with_values(self, values: Floats) -> Cohort:
-        """The same samples of a table with other values (n, F)."""
-        return replace(self, layout=replace(self.layout, values=values))
-
     def where(self, row: int) -> str:
         """'row 17 (id P-0042)', or 'row 17' if rows have no ids; counted from 1."""
         return f"{self.layout.numbered} {row + 1}" + (

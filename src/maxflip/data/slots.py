@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,10 +43,6 @@ class Slots(Frozen):
     def base(self, rows: NDArray[np.int64], changes: Floats) -> Floats:
         """(B, K): where the changes (B, K) of features begin: the start, after the levers that are on"""
         return self.start[rows]
-
-    def from_base(self, base: Floats) -> Slots:
-        """The same slots of samples that start at base (n, K)."""
-        return replace(self, start=base)
 
     def switches_are_lawful(self, rows: NDArray[np.int64], changes: Floats) -> Mask:
         """(B,): whether the levers that are on in changes (B, K) are allowed for these samples, and together"""

@@ -16,7 +16,7 @@ import numpy as np
 
 from maxflip._util.faults import Fault, Place, about, wrong
 from maxflip._util.frozen import FrozenMap
-from maxflip._util.messages import did_you_mean, shown
+from maxflip._util.messages import counted, did_you_mean, shown
 from maxflip.data.cohort import Cohort
 from maxflip.data.expressions import BadExpression, Expression
 from maxflip.data.levers import Effect, Way
@@ -26,6 +26,7 @@ from maxflip.problem.read_own import read_number, read_part
 
 _WORDED = re.compile(r"(x|=)\s*(\S+)")
 _SHORT = re.compile(r"^\s*([\d.]+(?:[eE][-+]?\d+)?) +([A-Za-z_]\w*)\s*$")  # "0.1 premium" for "0.1 * premium"
+_PRODUCT = r"\1 * \2"
 _WAYS: Mapping[str, Way] = {"x": "times", "=": "set"}
 
 
@@ -80,9 +81,9 @@ def effect_in_words(feature: str, given: float | str) -> str:
 
 
 def read_actions(
-    actions: Any, cohort: Cohort, budgets: Collection[str]
+    actions: Any, cohort: Cohort, budgets: Collection[str], categories: Collection[str] = ()
 ) -> tuple[tuple[Action, ...], list[str | Fault]]:
-    """The argument `actions` of a Problem, in plain values, and its faults."""
+    """The argument `actions` of a Problem, in plain values, and its faults.   categories: names of one-hot codes"""
     if actions is None:
         return (), []
     if not is_listing(actions):
@@ -95,7 +96,7 @@ def read_actions(
     faults: list[str | Fault] = []
     for place, one in enumerate(listed_):
         faults += _name_faults(one.name, names[:place], cohort.features)
-        faults += _effect_faults(one, cohort.features)
+        faults += _effect_faults(one, cohort.features, categories)
         faults += _draw_faults(one, cohort, budgets)
         faults += _exclusion_faults(one, names)
         faults += who_may(one, cohort)[1]
@@ -103,8 +104,11 @@ def read_actions(
 
 
 def _name_faults(name: Any, earlier: Sequence[Any], features: Sequence[str]) -> list[Fault]:
-    if not isinstance(name, str) or not name:
+    if not isinstance(name, str) or not name.strip():
         return [about("actions", f"the name {shown(name)} is no text. Name every action by a text.")]
+    if name != name.strip() or not name.isprintable():
+        says = "spaces around a name, and characters such as line breaks in it, are not allowed. Leave them out."
+        return [about("actions", f"the name {shown(name)}: {says}")]
     if name in earlier:
         return [about(("actions", name), "there are two actions of this name. Rename one.")]
     if name in features:
@@ -112,13 +116,16 @@ def _name_faults(name: Any, earlier: Sequence[Any], features: Sequence[str]) -> 
     return []
 
 
-def _effect_faults(action: Action, features: Sequence[str]) -> list[Fault]:
+def _effect_faults(action: Action, features: Sequence[str], categories: Collection[str]) -> list[Fault]:
     place = ("actions", str(action.name), "effects")
     given: Any = action.effects
     if not isinstance(given, Mapping) or not given:
         return [wrong(place, given, "must be {feature: number} with at least one feature.")]
     faults = []
     for feature, effect in given.items():
+        if feature in categories:
+            faults.append(about((*place, str(feature)), "it is a category: use choices."))
+            continue
         if feature not in features:
             says = f"no feature is called {feature!r}.{did_you_mean(feature, features)}"
             faults.append(about((*place, str(feature)), says))
@@ -149,10 +156,17 @@ def read_draw(given: Any, cohort: Cohort, place: Place) -> tuple[Weight, list[st
         fits = is_number and 0 <= given < math.inf
         return (float(given), []) if fits else (0.0, [wrong(place, given, "must be a finite number >= 0.")])
     try:
-        expression = Expression.parse(_SHORT.sub(r"\1 * \2", given), cohort.features)
+        expression = Expression.parse(_SHORT.sub(_PRODUCT, given), cohort.features)
     except BadExpression as error:
         return 0.0, [about(place, f"{shown(given, 60)}: {says}") for says in error.problems]
     values = np.broadcast_to(expression.on(dict(zip(cohort.features, cohort.values.T, strict=True))), len(cohort))
+    bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+    if len(bad):
+        where = cohort.where(int(bad[0]))
+        rest = f", and no better in {counted(len(bad) - 1, 'other row')}" if len(bad) > 1 else ""
+        never = f"max({_SHORT.sub(_PRODUCT, given)}, 0) is never negative."
+        says = f"{shown(given, 60)} is {values[bad[0]]:.6g} in {where}{rest}; it must be a finite number >= 0. {never}"
+        return 0.0, [about(place, says)]
     return read_number(np.array(values, dtype=np.float64), cohort, place)
 
 

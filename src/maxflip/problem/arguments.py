@@ -109,7 +109,7 @@ def _budget_faults(name: str, budget: Budget, features: tuple[str, ...]) -> list
     if not uses:
         if name not in features:
             unknown = f"no feature is called {name!r}.{did_you_mean(name, features)}"
-            other = "A budget of another name says which features use it."
+            other = "A budget of another name says which features use it, or an action draws on it."
             if budget.fee is not None:
                 other += " One of fees alone is a count: cost='count'."
             faults.append(about(place, f"{unknown} {other}"))

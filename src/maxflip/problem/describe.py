@@ -105,6 +105,7 @@ def _lever(lever: Lever) -> str:
         words = "freely"
     step = "" if lever.step is None else f", in steps of {lever.step:.15g}"
     smallest = "" if lever.smallest is None else f", by at least {lever.smallest:.15g}"
+    words = f"by actions alone, {words}" if lever.by_actions else words
     return f"{lever.feature!r} {words}{_WAYS[lever.direction]}{step}{smallest}"
 
 

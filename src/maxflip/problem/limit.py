@@ -13,6 +13,7 @@ from maxflip._util.messages import did_you_mean, shown
 from maxflip.data.derived import no_own
 
 DIRECTIONS = {"up": 1, "down": -1}
+FROZEN = "the feature draws on no budget, so it is frozen. Give it a budget, or leave this out."
 SMALLEST, LARGEST = 1e-100, 1e100  # steps and sizes; quotients of values and steps beyond these may be no float64
 
 
@@ -103,6 +104,17 @@ def size_faults(name: str, step: Any, smallest: Any) -> list[Fault]:
     ]
 
 
+def amounts_faults(asked: Mapping[str, Limit], weighed: Collection[str]) -> list[Fault]:
+    """Steps and sizes of features that actions alone change.   weighed: features that may change by amounts"""
+    says = "actions alone change the feature, as far as they say. Leave this out, or give the feature a budget."
+    return [
+        about(("limits", name, key), says)
+        for name, limit in asked.items()
+        for key in ("step", "smallest")
+        if name not in weighed and getattr(limit, key) is not None
+    ]
+
+
 def is_size(value: Any) -> bool:
     """Whether it is a step, or a size of changes, that can be counted with."""
     is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
@@ -123,5 +135,5 @@ def _unknown(
     if name in derived:
         return about(place, no_own(where))
     if name not in weighed:
-        return about(place, "the feature draws on no budget, so it is frozen. Give it a budget, or leave this out.")
+        return about(place, FROZEN)
     return None

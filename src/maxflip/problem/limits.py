@@ -15,7 +15,15 @@ from maxflip._util.frozen import Frozen, read_only
 from maxflip._util.messages import shown
 from maxflip._util.types import Floats
 from maxflip.data.cohort import Cohort, in_cohort_order, real_numbers
-from maxflip.problem.limit import DIRECTIONS, Limit, direction_faults, read_directions, read_each, size_faults
+from maxflip.problem.limit import (
+    DIRECTIONS,
+    Limit,
+    amounts_faults,
+    direction_faults,
+    read_directions,
+    read_each,
+    size_faults,
+)
 
 NAMED = 5  # samples with crossed limits that a message names
 ROOM = 1e-9  # of a step: differences of start and limit are rounded
@@ -92,16 +100,24 @@ class Limits(Frozen):
 
 
 def read_limits(
-    limits: Any, directions: Any, cohort: Cohort, weighed: Collection[str], derived: Collection[str] = ()
+    limits: Any,
+    directions: Any,
+    cohort: Cohort,
+    weighed: Collection[str],
+    derived: Collection[str] = (),
+    *,
+    by_actions: Collection[str] = (),
 ) -> tuple[Limits, dict[str, Limit], list[Fault]]:
     """The limits of all features, what was asked of each, and faults.
 
     limits: "observed", or {feature: Limit, (low, high) or "observed"}; directions: {feature: "up" or "down"}
-    weighed: features that may change   derived: those that follow from others
+    weighed: features that may change by amounts   derived: those that follow from others
+    by_actions: those that actions change
     """
-    features = cohort.features
-    asked, faults = read_each(limits, features, weighed, derived)
-    ways, more = read_directions(directions, features, weighed, derived)
+    features, changing = cohort.features, frozenset([*weighed, *by_actions])
+    asked, faults = read_each(limits, features, changing, derived)
+    faults += amounts_faults(asked, weighed)
+    ways, more = read_directions(directions, features, changing, derived)
     faults += more
     sides: dict[str, tuple[Any, Any]] = {}
     direction = np.zeros(len(features), dtype=np.int8)

@@ -41,6 +41,16 @@ class Menu(Frozen):
         """Of the levers"""
         return frozenset() if self.levers is None else frozenset(self.levers.names)
 
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Names of the levers, in their order"""
+        return () if self.levers is None else self.levers.names
+
+    @property
+    def changed_by_actions(self) -> frozenset[str]:
+        """Features that some action changes"""
+        return frozenset(feature for one in self.actions for feature in one.effects)
+
     def as_table(self) -> dict[str, Any]:
         """In values that JSON has, without who may get which; empty without actions and choices."""
         actions = {
@@ -110,7 +120,8 @@ def read_menu(
 ) -> tuple[Menu, list[str | Fault]]:
     """The menu and its faults.   budgets: as given to the Problem   derived: features that follow from others"""
     names = list(budgets) if isinstance(budgets, Mapping) else []
-    given, faults = read_actions(actions, cohort, names)
+    categories = {*cohort.one_hot, *(one_hot if isinstance(one_hot, Mapping) else ())}
+    given, faults = read_actions(actions, cohort, names, categories)
     codes, more = read_one_hot(one_hot, cohort)
     faults += more
     distances, switches, more = read_choices(choices, codes, cohort)

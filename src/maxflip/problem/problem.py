@@ -74,7 +74,7 @@ class Problem(Frozen):
         threshold: in (0, 1): p(wanted) must reach it.
         limits: {feature: (low, high)}, either side None, a number or one per sample, (n,); {feature: "observed"} or
             "observed" for all: the cohort's own range; {feature: Limit(...)}: these, a direction, whole steps and the
-            smallest change; None: none.
+            smallest change; None: none. An action that would lead a feature out of its limits is closed to that person.
         directions: {feature: "up" or "down"}: the only way it may go; None: both.
         steps: of sequences, where a value may change: "all"; "last 3" (or another number) of each; or a mask per
             sample, (T_j,) or (T_j, F). What was not measured never changes. None: all, and a notice says so.
@@ -190,8 +190,11 @@ class Problem(Frozen):
         )
         faults = [*menu_faults, *([] if menu_faults else faults)]
         faults += [*derived_faults, *following.start_faults(people.values, people.features, people.where_in)]
-        changeable = terms.changeable & set(people.features)
-        boundaries, asked, more = read_limits(limits, directions, people, changeable, names)
+        # An action that is wrong may be the one that a feature was to be changed by.
+        changeable = frozenset(people.features) if menu_faults else terms.changeable & set(people.features)
+        boundaries, asked, more = read_limits(
+            limits, directions, people, changeable, names, by_actions=menu.changed_by_actions
+        )
         faults += more
         values, of_worth = read_worth(worth, people)
         faults += of_worth
@@ -275,7 +278,10 @@ class Problem(Frozen):
         ]
         limits = self.limits
         if self.observed:
-            boundaries, _, unmeasured = read_limits("observed", None, self.cohort, terms.drawing - self.levers)
+            changeable = terms.drawing - self.levers
+            boundaries, _, unmeasured = read_limits(
+                "observed", None, self.cohort, changeable, by_actions=self.menu.changed_by_actions
+            )
             faults += unmeasured
             limits = replace(self.slots.by_slot(boundaries), direction=limits.direction)
         if faults:
@@ -293,21 +299,13 @@ class Problem(Frozen):
         object.__setattr__(other, "include", read_only(np.intersect1d(self.include, rows)))
         return other
 
-    def after_levers(self, change: Floats) -> Problem:
-        """The same question about people who have got these levers already; change (K,): of them, and of nothing else.
-
-        What is found are changes of features; the levers themselves are not among them.
-        """
-        base = self.slots.base(np.arange(len(self)), np.broadcast_to(change, (len(self), self.width)))
-        width = self.cohort.layout.width
-        base[:, :width] = self.derived.after(self.cohort.values[:, :width], base[:, :width])
-        cohort, other = self.cohort.with_values(base), self._copy()
-        set_field = partial(object.__setattr__, other)
-        set_field("cohort", cohort)
-        set_field("slots", self.slots.from_base(base))
-        set_field("few", self.few.after(change))
-        set_field("facts", Facts(self.classifier, cohort, self.derived))
-        return other
+    def after_levers(self, rows: Rows, levers: Floats | None) -> Floats:
+        """(B, K): where the samples `rows` stand after changes (B, K) of levers alone; None: at their start"""
+        if levers is None:
+            return self.start[rows]
+        base, width = self.slots.base(rows, levers), self.cohort.layout.width
+        base[:, :width] = self.derived.after(self.cohort.values[rows, :width], base[:, :width])
+        return base
 
     def _copy(self) -> Problem:
         """A copy without the cached properties, some of which depend on the budgets and the goal."""
@@ -383,6 +381,13 @@ class Problem(Frozen):
         return self.ledger.actionable | (self.slots.is_lever & ~self.ledger.forbidden)
 
     @property
+    def limited(self) -> NDArray[np.int64]:
+        """Slots of features for which limits count: of those that may change by amounts, and of those of actions."""
+        features, changed = self.cohort.features, self.menu.changed_by_actions
+        by_actions = np.array([features[i] in changed for i in self.slots.feature.tolist()], dtype=bool)
+        return np.flatnonzero((self.may_move & ~self.is_lever) | by_actions)
+
+    @property
     def is_lever(self) -> NDArray[np.bool_]:
         """(K,)"""
         return self.slots.is_lever
@@ -406,12 +411,23 @@ class Problem(Frozen):
         """(A,): the same over some samples"""
         return self.cohort.layout.spread(rows, self.slots.feature[self.actionable])
 
-    def inputs(self, rows: Rows, device: torch.device, columns: Rows, size: int | None = None) -> Inputs:
+    def inputs(
+        self,
+        rows: Rows,
+        device: torch.device,
+        columns: Rows,
+        size: int | None = None,
+        levers: Floats | None = None,
+    ) -> Inputs:
         """What the model sees of these rows as a function of changes of the slots `columns`.
 
         size: rows of a table that it is asked about at a time; None: all. Of sequences: a batch of them.
+        levers (B, K): changes of levers, which come first; None: none
         """
-        return self.cohort.layout.inputs(
+        layout = self.cohort.layout
+        if levers is not None:
+            layout, rows = replace(layout, values=self.after_levers(rows, levers)), np.arange(len(rows))
+        return layout.inputs(
             self.slots,
             rows,
             columns,
@@ -495,7 +511,9 @@ class Problem(Frozen):
     @cached_property
     def must_be_few(self) -> bool:
         """Whether fewer features may change at a time than may change at all."""
-        most = self.few.most
+        return self.must_be_fewer_than_all(self.few.most)
+
+    def must_be_fewer_than_all(self, most: int | None) -> bool:
         return most is not None and most < len(np.unique(self.slots.feature[self.actionable]))
 
     @property
@@ -515,12 +533,12 @@ class Problem(Frozen):
         weight[self.actionable] = 1.0 / self.spread
         return weight
 
-    def box(self, rows: Rows) -> tuple[Floats, Floats]:
+    def box(self, rows: Rows, levers: Floats | None = None) -> tuple[Floats, Floats]:
         """(B, K) smallest and largest change of each slot: 0 for frozen and absent ones, and low <= 0 <= high.
 
-        Levers are 0 too: no search changes them by amounts.
+        Levers are 0 too: no search changes them by amounts.   levers (B, K): those that come first; None: none
         """
-        return self._box_from(self.start[rows], rows)
+        return self._box_from(self.after_levers(rows, levers), rows)
 
     def _box_from(self, base: Floats, rows: Rows) -> tuple[Floats, Floats]:
         low, high = self.limits.box(base, rows)
@@ -580,6 +598,12 @@ def _notices_of_changeable(problem: Problem, drawing: Collection[str]) -> list[s
         notices.append(
             f"Whole-number columns may change by fractions: {', '.join(whole)}. If only whole numbers make sense, say "
             f"so: limits={{{whole[0]!r}: Limit(step=1)}} in Python, step = 1 in [limits.{whole[0]}] of a job."
+        )
+    free = [name for name in problem.menu.order if name not in drawing]
+    if free:
+        notices.append(
+            f"Draw on no budget, so they are free: {', '.join(free)}. An action says in its `draws` what it takes; a "
+            "switch draws on the budgets whose `uses` name its category."
         )
     without = sorted(set(drawing) - {cohort.features[i] for i in problem.slots.feature.tolist()})
     if without:

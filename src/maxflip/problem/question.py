@@ -32,6 +32,7 @@ class Lever:
         direction: the only way it may go, "up" or "down"; None: both.
         step: values change by whole steps of this size; None: by any amount.
         smallest: a change is at least so large; None: of any size.
+        by_actions: actions alone change it.
     """
 
     feature: str
@@ -41,11 +42,16 @@ class Lever:
     direction: Way | None = None
     step: float | None = None
     smallest: float | None = None
+    by_actions: bool = False
+
+    @property
+    def is_limited(self) -> bool:
+        return self.own or (self.low, self.high, self.direction) != (None, None, None)
 
     def as_table(self) -> dict[str, Any]:
-        """In values that JSON has; without a step or a smallest change where there is none."""
-        table = asdict(self)
-        return {key: value for key, value in table.items() if value is not None or key not in ("step", "smallest")}
+        """In values that JSON has; without a step, a smallest change and actions where there are none."""
+        extra = ("step", "smallest", "by_actions")
+        return {key: value for key, value in asdict(self).items() if key not in extra or value}
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ class Question:
         measure: what the confidence is: "margin" (probability of the wanted class minus that of the best other),
             "threshold" (probability of the wanted class) or "decision margin" (the same of decision values).
         required: what the confidence must reach.
-        levers: the features that may change.
+        levers: the features that may change, also those with limits that actions alone change.
         steps: of sequences, the steps that may change, in words; of a table, "".
         digest: SHA-256 of what the other fields only sum up: the wanted classes, limits and steps of each sample, and
             who is in the groups of quotas.
@@ -84,13 +90,14 @@ class Question:
     def of(cls, problem: Problem) -> Question:
         goal, names = problem.goal, problem.classifier.classes
         columns = np.flatnonzero(goal.wanted[0]).tolist() if len(goal.wanted) == 1 else []
-        slots = np.flatnonzero(problem.may_move & ~problem.is_lever)
+        slots = problem.limited
         first = slots[np.unique(problem.slots.feature[slots], return_index=True)[1]]  # of each feature
+        levers = [_lever(problem, slot) for slot in first.tolist()]
         return cls(
             wanted=tuple(columns if names is None else [names[i] for i in columns]),
             measure="threshold" if goal.is_threshold else "decision margin" if goal.is_decision else "margin",
             required=goal.required,
-            levers=tuple(_lever(problem, slot) for slot in first.tolist()),
+            levers=tuple(lever for lever in levers if not lever.by_actions or lever.is_limited),
             steps=problem.steps,
             digest=_digest(problem),
             derived=problem.derived.texts,
@@ -144,4 +151,6 @@ def _lever(problem: Problem, slot: int) -> Lever:
     grid = problem.grid
     step = float(grid.step[slot]) if grid.is_rule[slot] else None
     smallest = float(grid.smallest[slot]) or None
-    return Lever(problem.cohort.features[problem.slots.feature[slot]], low, high, own, way, step, smallest)
+    by_actions = not problem.may_move[slot]
+    name = problem.cohort.features[problem.slots.feature[slot]]
+    return Lever(name, low, high, own, way, step, smallest, by_actions)

@@ -310,7 +310,9 @@ def _changes_paid(name: str, budget: Budget, plan: Plan) -> Markup:
     uses = uses_of(name, budget)
     if not uses:
         return Markup("nothing")
-    whole_ones = [Markup("{} for each {}").format(_weight(w), isolated(f)) for f, w in uses.items() if f in plan.levers]
+    whole_ones = [
+        Markup("{} for each {}").format(weight_of(w), isolated(f)) for f, w in uses.items() if f in plan.levers
+    ]
     free = {f: w for f, w in uses.items() if f not in plan.levers}
     parts = [_for_changes(name, budget, free, plan.units)] if free else []
     return Markup("; ").join([*parts, *([listed(whole_ones, MOST_USES)] if whole_ones else [])])
@@ -330,15 +332,15 @@ def _for_changes(name: str, budget: Budget, uses: Mapping[str, Any], units: Mapp
         parts = [isolated(f) for f in uses]
     else:
         parts = [
-            Markup("{} per {} of {}").format(_weight(w), _cost_unit(f, budget, units, "unit"), isolated(f))
+            Markup("{} per {} of {}").format(weight_of(w), _cost_unit(f, budget, units, "unit"), isolated(f))
             for f, w in uses.items()
         ]
     return Markup("{}changes: {}").format(squared, listed(parts, MOST_USES))
 
 
-def _weight(weight: Any) -> Markup:
+def weight_of(weight: Any) -> Markup:
     if isinstance(weight, Ways):
-        return Markup("{} up and {} down").format(_weight(weight.up), _weight(weight.down))
+        return Markup("{} up and {} down").format(weight_of(weight.up), weight_of(weight.down))
     return Markup("each one's own") if isinstance(weight, Own) else Markup(number(weight, 3))
 
 

@@ -63,8 +63,9 @@ def features(plan: Plan, fewest: int = 1) -> Features:
 def _row(plan: Plan, name: str, change: Floats, fewest: int) -> Row:
     moved = change[change != 0]
     count = len(moved)
-    quantiles, decimals = charts.Quantiles.of(moved), decimals_of(moved)
-    quarters = tuple(change_of(0.0, q, decimals)[2] for q in (quantiles.p25, quantiles.p50, quantiles.p75))
+    quantiles = charts.Quantiles.of(moved)
+    three = np.array([quantiles.p25, quantiles.p50, quantiles.p75])
+    quarters = tuple(change_of(0.0, q, decimals_of(moved, three))[2] for q in three.tolist())
     lowered, raised = int((moved < 0).sum()), int((moved > 0).sum())
     directions = [f"{whole(n)} {verb}" for n, verb in ((lowered, "lowered"), (raised, "raised")) if n]
     is_shown = count >= fewest
@@ -87,6 +88,11 @@ def largest(changes: Floats) -> Floats:
     return np.take_along_axis(changes, np.abs(changes).argmax(axis=1)[:, None], axis=1)[:, 0]
 
 
-def decimals_of(moved: Floats) -> int:
-    """Number of decimals shown for a feature, from its median absolute change."""
+def decimals_of(moved: Floats, before: Floats | float = 0.0) -> int:
+    """Number of decimals shown for a feature, from its median absolute change; none where all numbers are whole.
+
+    before: other numbers that are shown with the changes, where there are any
+    """
+    if np.array_equal(moved, np.rint(moved)) and np.array_equal(before, np.rint(before)):
+        return 0
     return decimals_for(float(np.median(np.abs(moved)))) if len(moved) else 0

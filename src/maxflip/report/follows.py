@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from maxflip._util.types import Floats, Rows
 from maxflip.plan.plan import Plan
 from maxflip.report.features import decimals_of
 from maxflip.report.numbers import change_of
+from maxflip.report.switches import Switches
 from maxflip.report.texts import isolated
 
 
@@ -20,15 +22,16 @@ class Follows:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         known, nothing = plan.implied, np.empty(0, dtype=np.int64)
-        self.feature: Rows = nothing if known is None else known.feature
-        self.step: Rows = nothing if known is None else known.step
-        self.before: Floats = np.empty(0) if known is None else known.before
-        self.after: Floats = np.empty(0) if known is None else known.after
-        picked = nothing if known is None else known.picked
+        shown = slice(0) if known is None else ~Switches(plan).is_code[known.feature]  # switches say these in words
+        self.feature: Rows = nothing if known is None else known.feature[shown]
+        self.step: Rows = nothing if known is None else known.step[shown]
+        self.before: Floats = np.empty(0) if known is None else known.before[shown]
+        self.after: Floats = np.empty(0) if known is None else known.after[shown]
+        picked = nothing if known is None else known.picked[shown]
         self.first = np.searchsorted(picked, np.arange(plan.count + 1))
         kinds = np.unique(self.feature).tolist()
         moved = self.after - self.before
-        self.decimals = {i: decimals_of(moved[self.feature == i]) for i in kinds}
+        self.decimals = {i: decimals_of(moved[self.feature == i], self.before[self.feature == i]) for i in kinds}
         self.reach = {i: float(np.abs(moved[self.feature == i]).max()) for i in kinds}
 
     def most(self, order: Rows) -> int:
@@ -48,7 +51,7 @@ class Follows:
         step = f", step {int(self.step[row]):,}" if self.plan.places.has_steps else ""
         return Markup("follows: {}{} {} → {}").format(isolated(self.plan.features[i], 60), step, was, becomes)
 
-    def numbers(self, row: int, place: dict[int, int]) -> list[Any]:
+    def numbers(self, row: int, place: Mapping[int | str, int]) -> list[Any]:
         """(feature, [step,] before, after); place: of each feature among those of the page"""
         step = [int(self.step[row])] if self.plan.places.has_steps else []
         return [place[int(self.feature[row])], *step, float(self.before[row]), float(self.after[row])]

@@ -27,18 +27,23 @@ class Row:
 
 @dataclass(frozen=True)
 class Holding:
-    """judged: whether results of other models are included   was_asked: whether the problem has `must_hold`"""
+    """judged: whether results of other models are included   was_asked: whether the problem has `must_hold`
+    has_amounts: whether anything changes that could be carried out in part
+    """
 
     sentence: str
     rows: Sequence[Row]
     judged: bool
     was_asked: bool
+    has_amounts: bool
 
 
 def headline(plan: Plan) -> str:
     """How many flips still pass, in one line for a terminal; empty if nothing is known or nobody is picked."""
     if plan.holds is None or not plan.count:
         return ""
+    if not _has_amounts(plan):
+        return "Actions are carried out as a whole, so nothing of this plan can be carried out in part."
     held = plan.holds.uptake[0.9]
     return (
         f"If 90% of each change is carried out, {whole(held)} of {whole(plan.count)} still {_pass(held)}; if "
@@ -49,17 +54,26 @@ def headline(plan: Plan) -> str:
 def holding(plan: Plan, judges: tuple[Judged, ...] | None) -> Holding | None:
     if plan.holds is None or not plan.count:
         return None
+    has_amounts = _has_amounts(plan)
     rows = [
         _row(
             plan, Markup("In full") if share == 1.0 else Markup("{}% of each change").format(round(100 * share)), count
         )
         for share, count in plan.holds.uptake.items()
+        if has_amounts or (share == 1.0 and judges)
     ]
-    rows.append(_row(plan, Markup("Values rounded to their usual digits"), plan.holds.rounded, _digits(plan.holds)))
+    if has_amounts:
+        rows.append(_row(plan, Markup("Values rounded to their usual digits"), plan.holds.rounded, _digits(plan.holds)))
     for judge in judges or ():
         note = Markup("{} of them {} in it before any change").format(whole(judge.before), _pass(judge.before))
         rows.append(_row(plan, Markup("Other model: {}").format(isolated(judge.name, 60)), judge.after, note))
-    return Holding(headline(plan), rows, bool(judges), bool(plan.must_hold))
+    return Holding(headline(plan), rows, bool(judges), bool(plan.must_hold), has_amounts)
+
+
+def _has_amounts(plan: Plan) -> bool:
+    """Whether any feature changes by an amount, and not by actions and switches alone."""
+    amounts = [plan.features[i] not in plan.levers for i in plan.slot_features.tolist()]
+    return bool(plan.moves[:, amounts].any())
 
 
 def _row(plan: Plan, case: Markup, count: int, note: Markup | None = None) -> Row:

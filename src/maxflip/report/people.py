@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from maxflip.report.features import decimals_of, largest
 from maxflip.report.follows import Follows
 from maxflip.report.numbers import change_of, fixed, number, percent
 from maxflip.report.privacy import pseudonyms
+from maxflip.report.switches import Switches
 from maxflip.report.texts import isolated, shortened
 from maxflip.study.insight import People
 
@@ -98,7 +99,7 @@ class _Picked:
         self.of_slots = plan.slot_features
         self.with_time = plan.places.tell_times(plan.moves)
         self.decimals, self.reach = _looks(plan)
-        self.follows = Follows(plan)
+        self.follows, self.switches = Follows(plan), Switches(plan)
         for i, decimals in self.follows.decimals.items():
             self.decimals[i], self.reach[i] = decimals, self.follows.reach[i]
         self.shares = _shares(plan, order)
@@ -134,7 +135,7 @@ class _Picked:
         plan, c = self.plan, self.order[k]
         feature = plan.features[self.of_slots[slot]]
         if feature in plan.levers:
-            return isolated(feature, 60)
+            return isolated(self.switches.words(feature, int(c)) or feature, 60)
         decimals = self.decimals[self.of_slots[slot]]
         before, after, change = change_of(float(plan.before[c, slot]), float(plan.moves[c, slot]), decimals)
         stands = plan.places.columns(c, slot)
@@ -148,7 +149,9 @@ class _Picked:
         plan = self.plan
         changed = [self.columns(k) for k in range(len(self.order))]
         used = sorted({int(i) for c in changed for i in self.of_slots[c[:held]]} | self.follows.decimals.keys())
-        place = {feature: n for n, feature in enumerate(used)}
+        place: dict[int | str, int] = {feature: n for n, feature in enumerate(used)}
+        switched = self._switched(changed, held)
+        place |= {words: n for n, words in enumerate(switched, len(used))}
         return {
             "steps": plan.places.has_steps,
             "times": self.with_time,
@@ -161,7 +164,8 @@ class _Picked:
                     plan.levers.get(plan.features[i]),
                 ]
                 for i in used
-            ],
+            ]
+            + [[shortened(words, 60), "", 0, 1, does] for words, does in switched.items()],
             "budgets": [shortened(name, 60) for name in self.budgets],
             "asked": self.asked,
             "ids": list(self.names),
@@ -179,16 +183,27 @@ class _Picked:
             **({} if plan.implied is None else {"follows": self._following(held, place)}),
         }
 
-    def _following(self, held: int, place: dict[int, int]) -> list[list[Any]]:
+    def _switched(self, changed: Sequence[NDArray[np.int64]], held: int) -> dict[str, str]:
+        """{what categories become: what the switch does}, of all people"""
+        found = {}
+        for k, columns in enumerate(changed):
+            for name in (self.plan.features[i] for i in self.of_slots[columns[:held]].tolist()):
+                words = self.switches.words(name, int(self.order[k]))
+                if words is not None:
+                    found[words] = self.plan.levers[name]
+        return found
+
+    def _following(self, held: int, place: Mapping[int | str, int]) -> list[list[Any]]:
         """The same of what follows from them, without times."""
         people = [self.follows.of(int(c), held) for c in self.order]
         each = [[number for row in rows for number in self.follows.numbers(row, place)] for rows in people]
         return [[_short(v) if isinstance(v, float) else v for v in one] for one in each]
 
-    def _numbers(self, k: int, columns: NDArray[np.int64], place: dict[int, int]) -> list[Any]:
+    def _numbers(self, k: int, columns: NDArray[np.int64], place: Mapping[int | str, int]) -> list[Any]:
         """(feature, [step, time,] before, change) of each change, flattened into one list per person to save space."""
         plan, c = self.plan, self.order[k]
-        parts: list[list[Any]] = [[place[i] for i in self.of_slots[columns].tolist()]]
+        features = self.of_slots[columns].tolist()
+        parts: list[list[Any]] = [[place[self.switches.words(plan.features[i], int(c)) or i] for i in features]]
         if plan.places.has_steps:
             stands = plan.places.columns(c, columns)
             parts += [stands["step"].tolist(), _shorts(stands["time"])]
@@ -201,7 +216,8 @@ def _looks(plan: Plan) -> tuple[list[int], list[float]]:
     decimals, reach = [], []
     for i in range(len(plan.features)):
         moved = largest(plan.moves[:, plan.slot_features == i])
-        decimals.append(decimals_of(moved[moved != 0]))
+        slots = plan.slot_features == i
+        decimals.append(decimals_of(moved[moved != 0], plan.before[:, slots][plan.moves[:, slots] != 0]))
         reach.append(float(np.abs(moved).max(initial=0.0)))
     return decimals, reach
 

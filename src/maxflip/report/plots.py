@@ -73,10 +73,11 @@ def plot_prices(plan: Plan, ax: Axes | None = None) -> Axes:
 
 
 def plot_changes(plan: Plan, ax: Axes | None = None) -> Axes:
-    """Two bars per feature: how many values are raised (to the right) and lowered (to the left)."""
+    """Two bars per feature that changes by amounts: how many values are raised (to the right) and lowered (left)."""
     picked, slot = np.nonzero(plan.moves)
     moves, feature = plan.moves[picked, slot], plan.slot_features[slot]
     counts = np.bincount(feature, minlength=len(plan.features))
+    counts[[i for i, name in enumerate(plan.features) if name in plan.levers]] = 0  # `plot_actions` draws these
     chosen = np.flatnonzero(counts)
     if len(chosen) > MOST:
         chosen = np.sort(np.argsort(-counts, kind="stable")[:MOST])
@@ -95,6 +96,19 @@ def plot_changes(plan: Plan, ax: Axes | None = None) -> Axes:
     ax.xaxis.set_major_formatter(lambda value, _: f"{abs(value):g}")
     low, high = min(down.values(), default=0.0), max(up.values(), default=1.0)
     ax.set_xlim(low - 0.05 * (high - low), high + 0.55 * (high - low))  # room for the notes
+    return _nobody(plan, ax)
+
+
+def plot_actions(plan: Plan, ax: Axes | None = None) -> Axes:
+    """A bar per action and switch: how many people get it. The note tells what it does."""
+    if not plan.levers:
+        raise InputError("plot_actions: nothing of the kind was asked. A Problem has actions=[...] or choices={...}.")
+    counts = {name: float(np.count_nonzero(plan.moves[:, plan.features.index(name)])) for name in plan.levers}
+    names = sorted(counts, key=lambda name: -counts[name])
+    ax = _bars(ax, names, counts, dict(plan.levers), "actions")
+    ax.set_title("Who gets which action", loc="left")
+    ax.set_xlabel("people")
+    ax.margins(x=0.6)  # room for the notes
     return _nobody(plan, ax)
 
 

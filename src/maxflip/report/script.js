@@ -6,6 +6,7 @@
   const SHORT = 13; // collapsed tables of up to this many rows are expanded for printing
   const NAMED = 3;
   const DIRECTION = "Direction";
+  const DOES = "What it does";
   const SVG = document.querySelector("svg").namespaceURI;
   const $ = (/** @type {string} */ id) => document.getElementById(id);
   const data = JSON.parse($("people-data").textContent);
@@ -221,7 +222,7 @@
   }
 
   function headed(caption, names, rows) {
-    const look = (i) => (i === 0 ? "" : names[i] === DIRECTION ? "way" : "n");
+    const look = (i) => (i === 0 ? "" : names[i] === DIRECTION ? "way" : names[i] === DOES ? "" : "n");
     const top = make("tr", {}, ...names.map((name, i) => make("th", { scope: "col", class: look(i) }, name)));
     return make("table", {}, make("caption", {}, caption), make("thead", {}, top), make("tbody", {}, ...rows));
   }
@@ -234,13 +235,16 @@
   }
 
   function asBars(person) {
-    const rows = changesOf(person).map((change) => {
+    const changes = changesOf(person);
+    const amounts = changes.some((change) => data.features[change.feature][4] === null);
+    const rows = changes.map((change) => {
       const [name, unit, , , action] = data.features[change.feature];
-      if (action !== null) return make("tr", {}, make("th", { scope: "row" }, isolated(name)), make("td", { colspan: 4 }, action));
+      if (action !== null) return make("tr", {}, make("th", { scope: "row" }, isolated(name)), make("td", amounts ? { colspan: 4 } : {}, action));
       const [before, after, by] = wording(change);
       const cells = [before, after, by].map((text) => make("td", { class: "n" }, text));
       return make("tr", {}, make("th", { scope: "row" }, isolated(name), ...(unit ? [small(isolated(unit))] : [])), make("td", { class: "way" }, swing(change)), ...cells);
     });
+    if (!amounts && rows.length) return [headed("What is done", ["Action", DOES], rows), ...rest(person)];
     return [headed("What changes. A full-length bar is the largest change of that feature among all people picked.", ["Feature", DIRECTION, "Before", "After", "Change"], rows), ...rest(person)];
   }
 

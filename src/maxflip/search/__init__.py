@@ -32,12 +32,15 @@ class Flips:
     evaluations: Evaluations
 
 
-def cheapest_flips(problem: Problem, rows: Rows, prices: FeaturePrices) -> Flips:
-    """Find the cheapest flips. Each one is checked by the judge, exactly as it will be stored."""
+def cheapest_flips(problem: Problem, rows: Rows, prices: FeaturePrices, levers: Floats | None = None) -> Flips:
+    """Find the cheapest flips. Each one is checked by the judge, exactly as it will be stored.
+
+    levers (B, K): changes of levers that come first and are part of the flips; rows may then repeat. None: none
+    """
     if not len(problem.actionable):
         no, yes = np.zeros(len(rows), bool), np.ones(len(rows), bool)
         return Flips(rows, np.zeros((len(rows), problem.width)), no, yes, no, Evaluations())
-    surface = Surface(problem, rows, prices)
+    surface = Surface(problem, rows, prices, levers=levers)
     nothing_moves = ((surface.low == 0) & (surface.high == 0)).all(dim=1)
     if problem.linear is not None and linear.applies(problem.linear, problem.goal):
         exact, unreachable = linear.search_and_prove(surface, problem.linear)
@@ -48,12 +51,10 @@ def cheapest_flips(problem: Problem, rows: Rows, prices: FeaturePrices) -> Flips
     else:
         best = gradient.search(surface)
         change, found, unreachable = best.change, best.found, torch.zeros_like(best.found)
-        if not problem.is_smooth:
+        if not surface.is_smooth:
             at = torch.nonzero(found).flatten()
             change[at], found[at] = lawful_flips(surface, change[at], at)
-    changes = np.zeros((len(rows), problem.width))
-    changes[:, problem.actionable] = torch.where(found[:, None], change, 0.0).cpu().numpy()
-    changes = problem.settle(rows, changes)
+    changes = surface.stored(torch.where(found[:, None], change, 0.0), torch.arange(len(rows)))
     has_flip = found.cpu().numpy()
     has_flip[has_flip] = is_flip(problem, rows[has_flip], changes[has_flip])
     surface.evaluations.forwards += int(found.sum())

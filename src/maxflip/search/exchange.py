@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import torch
 
-from maxflip.search.lattice import Lattice, stored
+from maxflip.search.lattice import Lattice
 from maxflip.search.plane import of_features
 from maxflip.search.rates import Rates
-from maxflip.search.settings import EXCHANGE
+from maxflip.search.settings import EXCHANGE, GRID
 from maxflip.search.surface import Surface
 
 
@@ -52,7 +52,7 @@ class _Exchange:
         self.surface, self.at, self.lattice = surface, at, Lattice.of(surface, at)
         self.rates = surface.rates.of(at)
         self.features = of_features(surface)
-        self.most = surface.problem.few.most or self.features.shape[1]
+        self.most = surface.most or self.features.shape[1]
 
     def run(self, d: torch.Tensor) -> torch.Tensor:
         best, open_ = d.clone(), torch.arange(len(d), device=d.device)
@@ -72,9 +72,9 @@ class _Exchange:
         """(b, t): which pairs (b, t, A) are flips, as they would be stored; these take their places"""
         some, which = torch.nonzero(torch.isfinite(price), as_tuple=True)
         at = self.at[who[some]]
-        exact = stored(self.surface.problem, self.surface.rows[at.cpu().numpy()], pairs[some, which])
+        exact = self.surface.moved(pairs[some, which], at)
         passing = torch.zeros_like(price, dtype=torch.bool)
-        passing[some, which] = self.surface.margin(exact, at) >= 0
+        passing[some, which] = self.surface.margin(exact, at) >= -GRID.rounding
         pairs[some, which] = exact
         return passing
 

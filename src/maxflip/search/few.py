@@ -36,7 +36,7 @@ class _Few:
     """
 
     def __init__(self, surface: Surface) -> None:
-        self.surface, self.most = surface, surface.problem.few.most or len(surface.columns)
+        self.surface, self.most = surface, surface.most or len(surface.columns)
         self.best = gradient.Best.none(surface.low)
         self.given = torch.zeros_like(surface.low)
         self.point = torch.zeros_like(surface.low)

@@ -10,14 +10,14 @@ without them.
 3. While the sample passes with m > 0, lower the cost: of all values that are not coarse together, and of the one coarse
    value that saves most.
 
-Only changes with m >= 0 are kept. A cheaper flip on the grid may exist.
+Only changes with m >= 0, but for the rounding of m, are kept. A cheaper flip on the grid may exist.
 """
 
 from __future__ import annotations
 
 import torch
 
-from maxflip.search.lattice import Lattice, stored
+from maxflip.search.lattice import Lattice
 from maxflip.search.settings import GRID
 from maxflip.search.surface import Surface
 
@@ -30,8 +30,9 @@ def onto_grid(surface: Surface, d: torch.Tensor, at: torch.Tensor) -> tuple[torc
     found = torch.zeros_like(open_, dtype=torch.bool)
     for _ in range(GRID.raises):
         m, g = surface.margin_and_gradient(point[open_], at[open_])
-        found[open_[m >= 0]] = True
-        open_, m, g = open_[m < 0], m[m < 0], g[m < 0]
+        passes = m >= -GRID.rounding
+        found[open_[passes]] = True
+        open_, m, g = open_[~passes], m[~passes], g[~passes]
         if not len(open_):
             break
         moved = grid.raised(point[open_], open_, m, g)
@@ -58,8 +59,7 @@ class _Grid:
 
     def stored(self, d: torch.Tensor, who: torch.Tensor) -> torch.Tensor:
         """d (b, A) of the samples `who`, as it would be stored."""
-        surface = self.surface
-        return stored(surface.problem, surface.rows[self.at[who].cpu().numpy()], d)
+        return self.surface.moved(d, self.at[who])
 
     def _cost(self, d: torch.Tensor, who: torch.Tensor) -> torch.Tensor:
         return self.rates.of(who).of_each(d)

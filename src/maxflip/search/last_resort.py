@@ -111,8 +111,7 @@ class LastResort:
 
 def _values(surface: Surface, at: torch.Tensor) -> torch.Tensor:
     """(b, A): start values of the actionable features; 0 for missing ones, which cannot change."""
-    problem = surface.problem
-    start = problem.start[surface.rows[at.cpu().numpy()]][:, problem.actionable]
+    start = surface.start[at.cpu().numpy()][:, surface.problem.actionable]
     return torch.as_tensor(start, device=at.device).nan_to_num()
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 import torch
 
-from maxflip._util.types import Floats, Rows
-from maxflip.problem.problem import Problem
+from maxflip._util.types import Floats
 from maxflip.search.settings import GRID
 from maxflip.search.surface import Surface
 
@@ -29,8 +28,7 @@ class Lattice:
 
     @classmethod
     def of(cls, surface: Surface, at: torch.Tensor) -> Lattice:
-        problem, rows = surface.problem, surface.rows[at.cpu().numpy()]
-        start = problem.start[rows]
+        problem, start = surface.problem, surface.start[at.cpu().numpy()]
 
         def tensor(part: Floats) -> torch.Tensor:
             own = np.broadcast_to(part, start.shape)[:, problem.actionable]
@@ -98,10 +96,3 @@ class Lattice:
         """NaN where d is outside the limits"""
         room = GRID.on_a_multiple * self.unit
         return torch.where((d >= self.low - room) & (d <= self.high + room), d.clamp(self.low, self.high), torch.nan)
-
-
-def stored(problem: Problem, rows: Rows, d: torch.Tensor) -> torch.Tensor:
-    """Changes d (b, A) of the samples `rows` (b,) as they would be stored."""
-    full = torch.zeros(len(d), problem.width, dtype=d.dtype)
-    full[:, torch.as_tensor(problem.actionable)] = d.cpu()
-    return torch.tensor(problem.settle(rows, full.numpy())[:, problem.actionable], device=d.device)

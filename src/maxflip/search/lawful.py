@@ -19,8 +19,7 @@ def lawful_flips(
 
     flat: m is linear in d, so that its tangent plane at any flip is the surface
     """
-    problem = surface.problem
-    if not problem.has_rules:
+    if not surface.has_rules:
         return onto_grid(surface, d, at)
     change, found = _lawful(surface, d, at, flat=flat)
     lost = torch.nonzero(~found).flatten()
@@ -35,7 +34,7 @@ def lawful_flips(
 def _lawful(surface: Surface, d: torch.Tensor, at: torch.Tensor, *, flat: bool) -> tuple[torch.Tensor, torch.Tensor]:
     problem = surface.problem
     found, within = torch.ones_like(at, dtype=torch.bool), surface
-    if problem.must_be_few:
+    if surface.must_be_few:
         d, found = to_few(surface, d, at)
         within = surface.within(at, d != 0)
     if problem.grid.is_free:

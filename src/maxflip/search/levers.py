@@ -4,7 +4,6 @@ cheapest change of features is searched from there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,38 +17,52 @@ from maxflip.search.surface import Evaluations
 
 
 @dataclass(frozen=True, eq=False)
-class Switched:
-    """One combination of levers.
+class Pairs:
+    """Samples, each with a combination of levers that it may get: c pairs, searched together in large batches.
 
-    changes (K,): with it and nothing else   problem: the same question after it
-    rows (b,): samples that may get it   draws (b, m): what it draws for each, without fees
-    payable (b,): whether the whole budgets pay for it; others count in bounds at larger budgets
+    rows (c,): the sample of each   which (c,): its combination   combinations (M, K): changes of levers alone
+    draws (c, m): what the levers draw, without fees
+    payable (c,): whether the whole budgets pay for them; others count in bounds at larger budgets
     """
 
-    changes: Floats
-    problem: Problem
     rows: Rows
+    which: Rows
+    combinations: Floats
     draws: Floats
     payable: Mask
 
-    def with_it(self, changes: Floats) -> Floats:
-        """Changes (c, K) of features, with the levers."""
-        return changes + self.changes
+    @classmethod
+    def of(cls, problem: Problem, rows: Rows) -> Pairs:
+        """Every sample with every combination that changes anything."""
+        levers = problem.menu.levers
+        nothing = np.zeros((0, problem.width))
+        every = nothing if levers is None else as_changes(problem, levers.alternatives()[1:])
+        none = np.zeros(0, dtype=np.int64)
+        empty = none, none, np.zeros((0, len(problem.ledger.names))), np.zeros(0, dtype=bool)
+        rooms = np.flatnonzero([problem.few.after(change).most != 0 for change in every])  # for changes of features
+        parts = [empty, *(_of_one(problem, rows, number, every[number]) for number in rooms.tolist())]
+        whose, which, draws, pays = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return cls(whose, which, every, draws, pays)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def levers(self) -> Floats:
+        """(c, K): changes of levers alone"""
+        return self.combinations[self.which]
+
+    def at(self, kept: Rows | Mask) -> Pairs:
+        return Pairs(self.rows[kept], self.which[kept], self.combinations, self.draws[kept], self.payable[kept])
 
 
-def switched(problem: Problem, rows: Rows) -> Iterator[Switched]:
-    """Each combination of levers but the empty one that leaves room for changes of features, with the samples that may
-    have it."""
-    levers = problem.menu.levers
-    for change in () if levers is None else as_changes(problem, levers.alternatives()[1:]):
-        if problem.few.after(change).most == 0:
-            continue
-        each = np.broadcast_to(change, (len(rows), len(change)))
-        lawful = judge.lawful(problem, rows, each)
-        may = rows[lawful]
-        if len(may):
-            draws = problem.bill(may, each[lawful]).consumption - problem.ledger.flats(may)
-            yield Switched(change, problem.after_levers(change), may, draws, payable(problem, may, each[lawful]))
+def _of_one(problem: Problem, rows: Rows, number: int, change: Floats) -> tuple[Rows, Rows, Floats, Mask]:
+    """rows, which, draws and payable of the pairs of one combination"""
+    each = np.broadcast_to(change, (len(rows), len(change)))
+    lawful = judge.lawful(problem, rows, each)
+    may, each = rows[lawful], each[lawful]
+    bill = problem.bill(may, each)
+    return may, np.full(len(may), number), bill.consumption - problem.ledger.flats(may), payable(problem, may, each)
 
 
 def cheapest_of_all(problem: Problem, rows: Rows, prices: Floats) -> Flips:
@@ -67,12 +80,11 @@ def cheapest_of_all(problem: Problem, rows: Rows, prices: Floats) -> Flips:
     paid = payable(problem, alone.rows, switches)
     ways = [(alone.rows[alone.sure & paid], switches[alone.sure & paid])]
     unreachable[place[alone.rows[paid]]] = False
-    for one in switched(problem, rows) if problem.has_free_changes else ():
-        if not one.payable.any():
-            continue
-        flips, moved = cheapest_with(one, one.rows[one.payable], prices)
+    if problem.has_free_changes:
+        pairs = Pairs.of(problem, rows)
+        flips = cheapest_with(problem, pairs.at(pairs.payable), prices)
         unreachable[place[flips.rows[~flips.unreachable]]] = False
-        ways.append((flips.rows[flips.found], problem.settle(flips.rows, moved)[flips.found]))
+        ways.append((flips.rows[flips.found], flips.changes[flips.found]))
     for whose, moved in ways:
         price = problem.bill(whose, moved).consumption @ prices
         order = np.argsort(-price, kind="stable")  # of several flips of a sample, the cheapest is written last
@@ -83,7 +95,6 @@ def cheapest_of_all(problem: Problem, rows: Rows, prices: Floats) -> Flips:
     return Flips(rows, changes, found, unreachable & ~found, best.unusable & ~found, best.evaluations)
 
 
-def cheapest_with(one: Switched, rows: Rows, prices: Floats) -> tuple[Flips, Floats]:
-    """The cheapest changes of features beside these levers at prices (m,) of budgets; and all changes (B, K)."""
-    flips = cheapest_flips(one.problem, rows, FeaturePrices.at(one.problem, prices, rows))
-    return flips, one.with_it(flips.changes)
+def cheapest_with(problem: Problem, pairs: Pairs, prices: Floats) -> Flips:
+    """Of each pair, the cheapest change of features beside its levers at prices (m,) of budgets, with these."""
+    return cheapest_flips(problem, pairs.rows, FeaturePrices.at(problem, prices, pairs.rows), pairs.levers)

@@ -116,7 +116,7 @@ def search(surface: Surface, forms: Forms, at: torch.Tensor, patience: int = INT
         at = at[~passes & flip.inside]
         if not len(at):
             break
-    if not surface.problem.is_smooth:
+    if not surface.is_smooth:
         _take_to_grid(surface, known, flat=is_one_half_space(forms))
     return known
 

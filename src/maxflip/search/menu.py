@@ -60,9 +60,9 @@ def payable(problem: Problem, rows: Rows, changes: Floats) -> Mask:
     return np.asarray((problem.bill(rows, changes).consumption <= problem.ledger.amounts * GENEROUS).all(axis=1))
 
 
-def menu_flips(problem: Problem, rows: Rows) -> MenuFlips:
-    """Those of the samples `rows`."""
-    menu = _Ordered.of(problem)
+def menu_flips(problem: Problem, rows: Rows, menu: Ordered | None = None) -> MenuFlips:
+    """Those of the samples `rows`.   menu: the combinations, if they are known"""
+    menu = Ordered.of(problem) if menu is None else menu
     flips = np.zeros((len(menu.switches), len(rows)), dtype=bool)
     barely = np.zeros_like(flips)
     asked = 0
@@ -80,7 +80,7 @@ def menu_flips(problem: Problem, rows: Rows) -> MenuFlips:
 
 
 @dataclass(frozen=True, eq=False)
-class _Ordered:
+class Ordered:
     """The combinations that a whole budget pays for, by what they draw; of equals the one with fewer levers first.
 
     switches (M, L)   outdone_by: of each, the earlier ones that draw no more of any budget, whoever gets them
@@ -90,7 +90,7 @@ class _Ordered:
     outdone_by: list[Rows]
 
     @classmethod
-    def of(cls, problem: Problem) -> _Ordered:
+    def of(cls, problem: Problem) -> Ordered:
         levers = problem.menu.levers
         if levers is None:
             raise ValueError("the problem has no levers")

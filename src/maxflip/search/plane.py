@@ -14,7 +14,7 @@ import torch
 
 from maxflip.search.halfspace import cheapest_into_halfspace
 from maxflip.search.lattice import Lattice
-from maxflip.search.settings import PLANE
+from maxflip.search.settings import GRID, PLANE
 from maxflip.search.surface import Surface
 
 
@@ -25,7 +25,7 @@ def onto_plane(
 
     most: features that change, at most; None: as many as the problem allows
     """
-    return _Plane(surface, at, g, r, most or surface.problem.few.most).cheapest()
+    return _Plane(surface, at, g, r, most or surface.most).cheapest()
 
 
 class _Plane:
@@ -43,7 +43,7 @@ class _Plane:
         for nu in self._multipliers():
             change = self._at(nu)
             own = self.rates.cost(change)
-            better = ((self.g * change).sum(dim=1) >= self.r) & (own < price)
+            better = ((self.g * change).sum(dim=1) >= self.r - GRID.rounding * self.r.abs()) & (own < price)
             found, price = torch.where(better[:, None], change, found), torch.where(better, own, price)
         return found
 

@@ -157,6 +157,8 @@ class LastResortSearch:
 class GridSearch:
     """`grid`: flips at rounded values."""
 
+    # A flip that was computed has m = 0, which rounding may put so far below; a guard is far more. (float64)
+    rounding: float = 1e-12
     # Iterations that raise m, at most. (not tuned)
     raises: int = 30
     # Iterations that lower the cost, at most. (not tuned)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field
+from functools import cached_property
 
+import numpy as np
 import torch
 
-from maxflip._util.types import Rows
+from maxflip._util.types import Floats, Rows
 from maxflip.models import log_scores
 from maxflip.problem.problem import Problem
 from maxflip.search.halfspace import HalfspaceFlip, cheapest_into_halfspace
@@ -38,18 +40,20 @@ class Surface:
     rows: Rows
     prices: FeaturePrices
     evaluations: Evaluations = field(default_factory=Evaluations)
+    levers: Floats | None = None  # (B, K): changes of levers that come first, for each of the rows, which may repeat
 
     def __post_init__(self) -> None:
         device = self.problem.classifier.device
         self.columns = torch.as_tensor(self.problem.actionable, device=device)
-        self.inputs = self.problem.inputs(self.rows, device, self.problem.actionable)
+        self.inputs = self.problem.inputs(self.rows, device, self.problem.actionable, levers=self.levers)
+        self.start = self.problem.after_levers(self.rows, self.levers)  # (B, K): where changes begin
         # (B, F): the rows of a table, for linear models; sequences have none.
         self.x = self.inputs.x
         if self.problem.is_boundless:
             self.low = torch.full((len(self.rows), len(self.columns)), -torch.inf, dtype=torch.float64, device=device)
             self.high = -self.low
         else:
-            low, high = self.problem.box(self.rows)
+            low, high = self.problem.box(self.rows, self.levers)
             self.low = torch.as_tensor(low, device=device)[:, self.columns]
             self.high = torch.as_tensor(high, device=device)[:, self.columns]
         self.pinned = (self.low == 0) & (self.high == 0)
@@ -61,12 +65,49 @@ class Surface:
         # Samples whose output was ever not finite.
         self.broken = torch.zeros(len(self.rows), dtype=torch.bool, device=device)
 
+    @cached_property
+    def most(self) -> int | None:
+        """How many features may change beside the levers; None: all"""
+        few = self.problem.few
+        if few.most is None or self.levers is None:
+            return few.most
+        return few.most - int(few.counts(self.levers).max(initial=0))
+
+    @cached_property
+    def must_be_few(self) -> bool:
+        """Whether fewer features may change at a time than may change at all."""
+        return self.problem.must_be_fewer_than_all(self.most)
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether changes within the limits need not go by steps, be large or be few."""
+        return self.problem.grid.is_free and not self.must_be_few
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether some changes within the limits are not lawful: by steps, size or number of features."""
+        return self.problem.grid.has_rules or self.must_be_few
+
     def repriced(self, prices: FeaturePrices) -> Surface:
         """The same samples at other prices. Evaluations are counted in the same counter."""
         other = copy(self)
         other.prices = prices
         other.rates = Rates.at(prices, self.low.device)
         return other
+
+    def stored(self, d: torch.Tensor, at: torch.Tensor) -> Floats:
+        """(b, K): changes d (b, A) as they would be stored, with the levers that came first"""
+        which = at.cpu().numpy()
+        full = np.zeros((len(which), self.problem.width)) if self.levers is None else self.levers[which]
+        full[:, self.problem.actionable] += d.cpu().numpy()
+        return self.problem.settle(self.rows[which], full)
+
+    def moved(self, d: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+        """(b, A): what `stored` makes of changes d (b, A)"""
+        stored = self.stored(d, at)
+        if self.levers is not None:
+            stored -= self.levers[at.cpu().numpy()]
+        return torch.tensor(stored[:, self.problem.actionable], device=d.device)
 
     def cost(self, d: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
         """(b,): of changes d (b, A)"""

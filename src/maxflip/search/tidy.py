@@ -11,8 +11,6 @@ dropped, and so on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import torch
 
@@ -30,21 +28,12 @@ def tidied(problem: Problem, rows: Rows, changes: Floats, prices: Floats) -> Flo
     prices (m,): of budgets
     """
     fewer, levers = changes.copy(), np.where(problem.is_lever, changes, 0.0)
-    for own, after in _by_levers(problem, levers):
-        free = np.ix_(own, problem.actionable)
-        surface = Surface(after, rows[own], FeaturePrices.at(after, prices, rows[own]))
-        d = torch.tensor((changes - levers)[free], device=surface.low.device)
-        fewer[free] = levers[free] + _Tidy(surface, d).run().cpu().numpy()
+    first = levers if problem.is_lever.any() else None
+    surface = Surface(problem, rows, FeaturePrices.at(problem, prices, rows), levers=first)
+    free = problem.actionable
+    d = torch.tensor((changes - levers)[:, free], device=surface.low.device)
+    fewer[:, free] = levers[:, free] + _Tidy(surface, d).run().cpu().numpy()
     return problem.settle(rows, fewer)
-
-
-def _by_levers(problem: Problem, levers: Floats) -> Iterator[tuple[Rows, Problem]]:
-    """For each combination of levers (c, K): which have it, and the problem after it."""
-    if not problem.is_lever.any():
-        yield np.arange(len(levers)), problem
-        return
-    for one in np.unique(levers, axis=0):
-        yield np.flatnonzero((levers == one).all(axis=1)), problem.after_levers(one)
 
 
 class _Tidy:
@@ -89,7 +78,7 @@ class _Tidy:
         """Flips of `at` without these changes, (b, A); and which of them are flips and cost little enough, (b,)"""
         rest = torch.where(dropped, 0.0, self.best[at])
         change, passes = self._longer(at, rest)
-        if not self.surface.problem.is_smooth:
+        if not self.surface.is_smooth:
             own = torch.nonzero(passes).flatten()
             within = self.surface.within(at, rest != 0)
             change[own], passes[own] = onto_grid(within, change[own], at[own])

@@ -94,7 +94,7 @@ def follow(
 
 def _leaders(surface: Surface, best: Best, at: torch.Tensor, among: torch.Tensor, turn: int) -> torch.Tensor:
     """(b, L): the nearest neighbours of each of `at` in `among`, and some of `among` evenly spaced by cost"""
-    values = surface.problem.start[surface.rows]
+    values = surface.start
     scale = values.std(axis=0)
     near = torch.as_tensor(values / (scale + (scale == 0)), dtype=torch.float32, device=at.device).nan_to_num()
     by_cost = among[torch.argsort(best.cost[among], stable=True)]

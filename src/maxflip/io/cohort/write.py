@@ -48,7 +48,7 @@ class CohortFiles:
     def __init__(self, problem: Problem) -> None:
         people, ragged = problem.cohort.plain, problem.cohort.ragged
         self.people = people
-        groups = problem.quotas.columns  # these keep their names, by which summary.json knows them
+        groups = _columns_of_groups(problem)
         self.cohort = self.samples = _Columns(people.features, people.values, problem.menu.one_hot)
         self.static_features: tuple[str, ...] = ()
         self.kind: dict[str, Any] = {}  # keys of the job for sequences
@@ -71,15 +71,17 @@ class CohortFiles:
             self.steps["steps_column"] = self.cohort.add("may_change", may_change, pa.bool_(), beside)
 
     def add_groups(self, problem: Problem) -> None:
-        """Add the columns of the groups of quotas, but for those that are there already. The texts of a category get
-        another name: beside its code, a column of the category's name would be a contradiction."""
-        for name in problem.quotas.columns:
+        """Add the columns of the groups of quotas, and of those who may get actions, but for those that are there
+        already. The texts of a category get another name: beside its code, a column of the category's name would be a
+        contradiction."""
+        columns = _columns_of_groups(problem)
+        for name in columns:
             cells = self.people.column(name)
             if cells is not None and name not in self.samples.arrays:
                 is_text = any(isinstance(cell, str) for cell in cells)
                 kind = pa.string() if is_text else pa.float64()
                 if name in problem.menu.one_hot:
-                    called = self.samples.add(name, cells, kind, problem.quotas.columns)
+                    called = self.samples.add(name, cells, kind, columns)
                 else:
                     called, self.samples.arrays[name] = name, pa.array(cells, kind)
                 self.groups[name, str if is_text else float] = called
@@ -101,6 +103,12 @@ class CohortFiles:
         if self.has_static:
             table |= {"static": "static.parquet", "static_features": list(self.static_features)}
         return table
+
+
+def _columns_of_groups(problem: Problem) -> tuple[str, ...]:
+    """They keep their names, by which summary.json knows them."""
+    parts = [one.who.group for one in problem.menu.actions if one.who is not None]
+    return tuple(dict.fromkeys([*problem.quotas.columns, *(part[0] for part in parts if isinstance(part, tuple))]))
 
 
 def _steps_that_change(problem: Problem, ragged: Ragged) -> NDArray[np.bool_] | None:

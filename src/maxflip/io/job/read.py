@@ -66,7 +66,7 @@ from maxflip.problem.must_hold import Requirement, from_table
 from maxflip.problem.quotas import Quota
 
 if TYPE_CHECKING:
-    from maxflip.models import Classifier, TorchClassifier
+    from maxflip.models import Classifier, TorchClassifier, TreeClassifier
     from maxflip.problem.problem import Problem
     from maxflip.solvers import Solver
 
@@ -148,7 +148,7 @@ class Job:
         kind = type(self.solver).__name__
         return [told(_of_options(fault, kind), self.source, self.lines) for fault in faults]
 
-    def load_classifier(self, watch: Watch) -> TorchClassifier:
+    def load_classifier(self, watch: Watch) -> TorchClassifier | TreeClassifier:
         from maxflip.models.files import load_classifier, load_sequence_classifier, read_model
 
         model = Opened(self.model_file, str(self.model_file), read_model(self.model_file))
@@ -369,7 +369,7 @@ def _checked(tables: dict[str, Any], file: Opened, lines: Mapping[Place, int]) -
     some_budget_is_wrong = bool(wrong_budgets) or (isinstance(given, dict) and len(budgets) < len(given))
     faults += derived_faults(derived, features, budgets)
     right_budgets = None if some_budget_is_wrong else budgets
-    faults += limit_faults(limits, features, right_budgets, following)
+    faults += limit_faults(limits, features, right_budgets, following, menu.changed_by_actions)
     faults += must_hold_faults(must_hold, features, right_budgets, following, limits) if must_hold else ()
     faults += per_sample_faults(cohort, goal, limits, budgets, report) if cohort else ()
     faults += report_faults(report, cohort) if report and cohort else ()

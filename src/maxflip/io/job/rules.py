@@ -22,7 +22,7 @@ from maxflip.io.job.schema import (
     SolverForm,
 )
 from maxflip.problem.few import most_changes_faults
-from maxflip.problem.limit import size_faults
+from maxflip.problem.limit import FROZEN, size_faults
 from maxflip.problem.must_hold import from_table, read_must_hold, twice_stepped
 from maxflip.problem.quotas import bound_faults
 from maxflip.problem.target import requirement_faults, resolve_target
@@ -184,7 +184,7 @@ def budget_faults(
                 )
         elif budget.uses is None:
             if features is not None and name not in features and name not in drawn_on:
-                other = "A budget of another name says in `uses` which features draw on it."
+                other = "A budget of another name says in `uses` which features draw on it, or an action draws on it."
                 other += ' One of fees alone is a count: cost = "count".' if budget.fee is not None else ""
                 yield about(key, f"{_no_feature(name, features)} {other}")
         elif not budget.uses:
@@ -210,15 +210,17 @@ def limit_faults(
     features: list[str] | None,
     budgets: Mapping[str, BudgetForm] | None,
     derived: Collection[str],
+    by_actions: Collection[str],
 ) -> Iterator[Fault]:
+    """by_actions: features that actions change"""
     for name, limit in limits.items():
         key = ("limits", name)
         if features is not None and name not in features:
             yield about(key, _no_feature(name, features))
         elif name in derived:
             yield about(key, no_own("limits"))
-        elif budgets is not None and not any(_weighs(name, *entry) for entry in budgets.items()):
-            yield about(key, "the feature draws on no budget, so it is frozen. Give it a budget, or leave this out.")
+        elif name not in by_actions and budgets is not None and not any(_weighs(name, *b) for b in budgets.items()):
+            yield about(key, FROZEN)
         given = [side for side in ("min", "max", "min_column", "max_column") if getattr(limit, side) is not None]
         if limit.observed and given:
             others = [(*key, side) for side in given]

@@ -254,7 +254,9 @@ class LimitForm(_Form):
 
 
 class ActionForm(_Form):
-    effects: dict[str, Annotated[float | str, PlainValidator(_effect)]]
+    effects: dict[str, Annotated[float | str, PlainValidator(_effect)]] = Field(
+        description="what becomes of features, such as { bmi = -1.0 }"
+    )
     draws: dict[str, Annotated[float | str, PlainValidator(_drawn)]] = Field(default={})
     who: Annotated[tuple[str, str | float] | list[str] | None, PlainValidator(_only)] = None
     excludes: list[Text] = Field(default=[])
@@ -345,7 +347,8 @@ def _fault(detail: ErrorDetails, form: type[_Form], place: Place) -> Fault:
     location = detail["loc"]
     key = (*place, *(part for part in location if isinstance(part, str)))
     if detail["type"] == "missing":
-        return missing(key, f"is missing; wanted {form.model_fields[str(location[0])].description}.")
+        wanted = form.model_fields[str(location[0])].description
+        return missing(key, f"is missing; wanted {wanted}." if wanted else "is missing.")
     entries = [part + 1 for part in location if isinstance(part, int)]
     is_literal = detail["type"] == "literal_error"
     rule = f"must be {detail['ctx']['expected']}." if is_literal else _RULES.get(detail["type"], detail["msg"])
@@ -372,6 +375,10 @@ class MenuForm(_Form):
         """What budgets may use besides features: actions, categories and their switches"""
         switches = [lever_name(name, key) for name, distances in self.choices.items() for key in distances]
         return frozenset({*self.actions, *self.choices, *switches})
+
+    @property
+    def changed_by_actions(self) -> frozenset[str]:
+        return frozenset(feature for one in self.actions.values() for feature in one.effects)
 
     @property
     def drawn_on(self) -> frozenset[str]:

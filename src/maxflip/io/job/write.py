@@ -15,12 +15,11 @@ import pyarrow as pa
 
 from maxflip._util.atomic import put_bytes
 from maxflip._util.types import Floats
-from maxflip.data.cohort import Cohort
 from maxflip.errors import InputError
 from maxflip.io.cohort.write import CohortFiles
 from maxflip.io.job.named import named
 from maxflip.io.own_columns import budget_table
-from maxflip.models import SklearnClassifier, TorchClassifier
+from maxflip.models import SklearnClassifier, TorchClassifier, TreeClassifier
 from maxflip.plan.kept import KeptQuota
 from maxflip.plan.plan import Plan
 from maxflip.problem.must_hold import as_table
@@ -33,9 +32,10 @@ _DIRECTIONS = {1: "up", -1: "down"}
 def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> tuple[dict[str, Path], Plan]:
     """Write job.toml and the cohort's files into the folder; return the paths of the plan's inputs, and the plan with
     budgets and quotas as the job has them."""
-    if not isinstance(problem.classifier, TorchClassifier):
+    if not isinstance(problem.classifier, TorchClassifier | TreeClassifier):
         raise InputError(
-            "model: a job cannot have an Ensemble or a Tempered classifier. Save the plan without `model`."
+            f"model: a job has a model file, and no {type(problem.classifier).__name__} has one. Save the plan without "
+            "`problem` and `model`."
         )
     files = CohortFiles(problem)
     menu = problem.menu
@@ -59,7 +59,7 @@ def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> tuple[
         tables[f"budgets.{_key(name)}"] = {"amount": b.amount, "cost": b.cost, **stated, **thrift}
     for name, limit in limits.items():
         tables[f"limits.{_key(name)}"] = limit
-    tables |= _menu(problem)
+    tables |= _menu(problem, files)
     headed = [(f"[{name}]", table) for name, table in tables.items()]
     headed += [("[[quotas]]", kept.quota.as_table()) for kept in quotas]
     text = f"# Written by maxflip from Python.\n{_unsaid(plan)}format = 1\n"
@@ -85,12 +85,12 @@ def _kept(kept: KeptQuota, files: CohortFiles) -> KeptQuota:
     return replace(kept, quota=replace(kept.quota, group=(called.get(str(column), str(column)), value)))
 
 
-def _menu(problem: Problem) -> dict[str, dict[str, Any]]:
+def _menu(problem: Problem, files: CohortFiles) -> dict[str, dict[str, Any]]:
     """Of switches, the weights stand among the uses of the budgets."""
     menu = problem.menu
     tables: dict[str, dict[str, Any]] = {}
     for one in menu.actions:
-        who = None if one.who is None else _who(one.who, problem.cohort)
+        who = None if one.who is None else _who(one.who, files)
         said: dict[str, Any] = {"effects": one.effects, "draws": one.draws, "who": who, "excludes": list(one.excludes)}
         tables[f"actions.{_key(one.name)}"] = {key: value for key, value in said.items() if value}
     for name, distances in menu.choices.items():
@@ -98,11 +98,14 @@ def _menu(problem: Problem) -> dict[str, dict[str, Any]]:
     return tables | ({"one_hot": {name: list(codes) for name, codes in menu.one_hot.items()}} if menu.one_hot else {})
 
 
-def _who(part: Part, cohort: Cohort) -> dict[str, Any]:
-    """By a column that is a feature, else by ids."""
-    if isinstance(part.group, tuple) and part.group[0] in cohort.features:
-        return {"column": part.group[0], "value": part.group[1]}
-    return {"ids": cohort.ids[part.inside].tolist()}
+def _who(part: Part, files: CohortFiles) -> dict[str, Any]:
+    """By a column of the cohort's file, else by ids."""
+    if isinstance(part.group, tuple):
+        column, value = part.group
+        called = column if column in files.people.features else files.groups.get((column, type(value)))
+        if called is not None:
+            return {"column": called, "value": value}
+    return {"ids": files.people.ids[part.inside].tolist()}
 
 
 def _solver(plan: Plan) -> dict[str, Any]:
@@ -126,11 +129,11 @@ def relative_path(folder: Path, path: Path) -> str:
 
 
 def _model(problem: Problem) -> dict[str, Any]:
-    """Output and classes; a .skops and a network for sequences state them, except other names of classes. Classes
-    without names get none: invented names could not be told from real ones."""
+    """Output and classes. A .skops, trees and a network for sequences state them, except other names of classes.
+    Classes without names get none: invented names could not be told from real ones."""
     classifier, names = problem.classifier, problem.classifier.classes
     named = {} if names is None else {"classes": list(names)}
-    if isinstance(classifier, SklearnClassifier) or problem.cohort.ragged is not None:
+    if isinstance(classifier, SklearnClassifier | TreeClassifier) or problem.cohort.ragged is not None:
         return named
     return {"output": classifier.output if isinstance(classifier, TorchClassifier) else None, **named}
 
@@ -159,7 +162,7 @@ def _goal(problem: Problem, files: CohortFiles) -> dict[str, Any]:
 
 def _limits(problem: Problem, files: CohortFiles) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    for i in np.flatnonzero(problem.may_move & ~problem.is_lever).tolist():
+    for i in problem.limited.tolist():
         feature = problem.cohort.features[problem.slots.feature[i]]
         if feature in found:  # all slots of a feature have its limits
             continue

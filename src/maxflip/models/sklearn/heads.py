@@ -60,9 +60,10 @@ def convert_classifier(part: Part, raw: Raw, seen: Seen) -> Head:
 def check_known(part: Part) -> None:
     if part.kind not in _HEADS:
         raise part.refused(
-            f"cannot be converted: no exact differentiable form of it is known here. Classifiers that can: "
+            "cannot be converted: no exact differentiable form of it is known here. Classifiers that can: "
             f"{', '.join(_HEADS)}. Train one of these, or a torch module on this model's probabilities "
-            "(TorchClassifier), and check its plan against this model."
+            "(TorchClassifier), and check its plan against this model. For actions and choices alone, "
+            "BlackBoxClassifier(model.predict_proba) serves as it is."
         )
 
 

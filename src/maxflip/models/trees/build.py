@@ -15,7 +15,8 @@ from maxflip.errors import ModelError
 from maxflip.models.trees.forest import LEAF, NUMERIC, Forest, Ints
 
 DEEPEST = 4096  # levels; a chain of a million nodes is no tree that anyone trains
-MOST_NODES = 1 << 27  # of all trees
+MOST_NODES = 1 << 27  # of all trees, times the number of raw scores
+MOST_CLASSES = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +54,13 @@ class Read:
     classes: tuple[str, ...] | None
 
 
+def check_classes(number: int) -> int:
+    """The number of raw scores, unless it is damaged: sums of so many are made before any tree is read."""
+    if not 1 <= number <= MOST_CLASSES:
+        raise ModelError(f"it has {number} classes; from 1 to {MOST_CLASSES} are read")
+    return number
+
+
 def whole(numbers: ArrayLike, what: str, size: int | None = None) -> Rows:
     """Whole numbers as an array (size,); ModelError otherwise."""
     found = reals(numbers, what, size)
@@ -82,8 +90,8 @@ def forest_of(trees: Iterable[Tree], *, base: ArrayLike, width: int, **how: Any)
     if not trees:
         raise ModelError("the model has no trees")
     begins = np.cumsum([0, *(len(tree.feature) for tree in trees)])
-    if begins[-1] > MOST_NODES:
-        raise ModelError(f"the trees have {begins[-1]} nodes; at most {MOST_NODES} are read")
+    if begins[-1] * len(base) > MOST_NODES:
+        raise ModelError(f"its {begins[-1]} nodes with {len(base)} numbers each are too many; read are {MOST_NODES}")
     starts = begins[:-1].astype(np.int32)
     is_leaf = np.concatenate([tree.feature < 0 for tree in trees])
     own = np.arange(begins[-1])

@@ -10,7 +10,7 @@ import numpy as np
 from maxflip._util.messages import shown
 from maxflip._util.types import Floats, Mask
 from maxflip.errors import ModelError
-from maxflip.models.trees.build import Categories, Read, Tree, forest_of, reals, whole
+from maxflip.models.trees.build import Categories, Read, Tree, check_classes, forest_of, reals, whole
 from maxflip.models.trees.forest import LEAF, Link
 
 VERSIONS = ("v3", "v4")
@@ -36,7 +36,7 @@ def from_text(lines: Sequence[str]) -> Read:
     header, blocks = _blocks(lines)
     if header.get("version") not in VERSIONS:
         raise ModelError(f"LightGBM's format {shown(header.get('version'))} is not known; known are {VERSIONS}")
-    columns = _number(header, "num_tree_per_iteration")
+    columns = check_classes(_number(header, "num_tree_per_iteration"))
     link, divisor = _link(header.get("objective", ""), columns)
     width = _number(header, "max_feature_idx") + 1
     names = tuple(header.get("feature_names", "").split(" "))

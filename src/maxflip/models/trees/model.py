@@ -38,7 +38,8 @@ class TreeClassifier:
 
     Args:
         model: the fitted model, or the path of LightGBM's text, XGBoost's .json or .ubj, or CatBoost's .json.
-        classes: other names for the model's classes, in its order; None: its own, or their numbers if it has none.
+        classes: other names for the model's classes, in its order; None: its own. A Booster, and the files of LightGBM
+            and XGBoost, have none.
         batch_size: largest number of rows per call.
 
     Attributes:
@@ -70,16 +71,15 @@ class TreeClassifier:
             faults.append(f"batch_size = {shown(batch_size)}: must be a whole number >= 1.")
         if faults:
             raise InputError(faults)
-        found = model if isinstance(model, Read) else read_trees(model)
-        own = found.classes or tuple(map(str, range(found.forest.n_classes)))
-        for given, what in ((names, "classes"), (own, "the model's own names")):
+        found = model if isinstance(model, Read) else read_trees(model)  # a job has read its file already
+        for given, what in ((names, "classes"), (found.classes, "the model's own names")):
             if given is not None and len(given) != found.forest.n_classes:
                 raise InputError(f"{what}: got {shown(given)}; the model has {found.forest.n_classes} classes.")
         assign = object.__setattr__
         assign(self, "forest", found.forest)
         assign(self, "library", found.library)
         assign(self, "feature_names", found.features)
-        assign(self, "classes", own if names is None else tuple(names))
+        assign(self, "classes", found.classes if names is None else tuple(names))
         assign(self, "batch_size", batch_size)
         assign(self, "apart", FLOAT32_APART if found.forest.precision == "float32" else 0.0)
 

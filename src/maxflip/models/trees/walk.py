@@ -31,7 +31,7 @@ def leaves(forest: Forest, x: Floats) -> NDArray[np.int32]:
 def leaf_sums(forest: Forest, x: Floats) -> NDArray[Any]:
     """(n, F) -> (n, K): base and leaf values added up tree by tree, in the forest's precision."""
     if find_spec("numba") is not None:
-        return _compiled_sums(forest, x)
+        return compiled_sums(forest, x)
     return numpy_sums(forest, x)
 
 
@@ -80,7 +80,7 @@ def code_of(x: float, codes: str) -> float:
     return float(np.trunc(x)) if codes == "truncated" else float(x)
 
 
-def _compiled_sums(forest: Forest, x: Floats) -> NDArray[Any]:
+def compiled_sums(forest: Forest, x: Floats) -> NDArray[Any]:
     sums = np.empty((len(x), len(forest.base)), forest.precision)
     sums[:] = forest.base
     f = forest

@@ -11,7 +11,7 @@ import numpy as np
 from maxflip._util.messages import shown
 from maxflip._util.types import Floats
 from maxflip.errors import ModelError
-from maxflip.models.trees.build import Categories, Read, Tree, forest_of, reals, whole
+from maxflip.models.trees.build import Categories, Read, Tree, check_classes, forest_of, reals, whole
 from maxflip.models.trees.forest import LEAF, Link
 from maxflip.models.trees.tables import entry, list_of, numbers_in, table_in, text_in
 from maxflip.models.trees.thresholds import LARGEST_FLOAT32, float32_below
@@ -51,7 +51,7 @@ def from_tables(content: Mapping[str, Any], *, by_classifier: bool | None = None
     if objective not in LINKS:
         raise ModelError(f"its objective {shown(objective)} is none of a classifier; known are {', '.join(LINKS)}")
     link = LINKS[objective]
-    columns = 1 if link == "sigmoid" else int(_number(settings, "num_class"))
+    columns = 1 if link == "sigmoid" else check_classes(int(_number(settings, "num_class")))
     attributes = table_in(learner, "attributes") if "attributes" in learner else {}
     if by_classifier is None:
         by_classifier = "scikit_learn" in attributes

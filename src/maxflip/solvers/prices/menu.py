@@ -15,9 +15,10 @@ import numpy as np
 from maxflip._util.types import Floats, Mask, Rows
 from maxflip.plan.bracket import ROUNDING, Ceiling, most_allowed
 from maxflip.problem.problem import Problem
-from maxflip.search.menu import MenuFlips, as_changes, menu_flips, payable
+from maxflip.search.menu import MenuFlips, Ordered, as_changes, menu_flips, payable
 from maxflip.select.choose import in_order_of_appearance, unit_of
 from maxflip.select.relaxation import Candidates, relaxed
+from maxflip.select.settings import CHOICE
 from maxflip.solvers.base import Proposal, Run
 from maxflip.solvers.prices.market import rounding_of, traded
 from maxflip.solvers.prices.settings import MENU
@@ -27,13 +28,14 @@ def propose(problem: Problem, run: Run) -> Proposal:
     """Candidates near the best at the final prices, with the bound."""
     began = time.monotonic()
     rows = run.candidates_wanted(problem)
+    ordered = Ordered.of(problem)
     parts = run.engine.map(
-        lambda chunk: menu_flips(problem, chunk),
+        lambda chunk: menu_flips(problem, chunk, ordered),
         problem.chunks(rows, MENU.chunk),
         stage="Trying actions and choices",
         watch=run.watch,
     )
-    flips = MenuFlips.all(parts) if parts else menu_flips(problem, rows)
+    flips = MenuFlips.all(parts) if parts else menu_flips(problem, rows, ordered)
     changes = flips.changes(problem)
     draws, paid = problem.bill(flips.rows, changes).consumption, payable(problem, flips.rows, changes)
     prices, of_quotas = _prices(problem, flips.rows[paid], draws[paid])
@@ -85,9 +87,18 @@ def _prices(problem: Problem, rows: Rows, draws: Floats) -> tuple[Floats, Floats
 
 def _near(problem: Problem, rows: Rows, gain: Floats) -> Mask:
     """Flips that the best selection may need: those about as good as the sample's best, if it may be picked at all.
-    Anybody may be needed to keep a quota."""
+    Anybody may be needed to keep a quota.
+
+    Of few samples, all that the best selection may have: the program over shares of flips has a best solution with at
+    most one divided sample per budget, and without these it is a selection. So whatever loses more than they are worth
+    is not the best. Without those who must be picked, or some whom a quota asks for, it would be none.
+    """
     best = np.full(len(problem), -np.inf)
     np.maximum.at(best, rows, gain)
+    if np.isfinite(best).sum() <= CHOICE.exact:
+        needs_some = len(problem.include) > 0 or len(problem.quotas) > 0
+        most = np.inf if needs_some else traded(problem).sum() * problem.worth.max()
+        return np.asarray(np.isfinite(gain) & (np.maximum(best[rows], 0.0) - gain <= most * (1 + ROUNDING)))
     band = MENU.band * problem.worth[rows]
     wanted = (best[rows] >= -band) | np.isin(rows, problem.include) | bool(problem.quotas.asked)
     return np.asarray(wanted & (gain >= best[rows] - band))

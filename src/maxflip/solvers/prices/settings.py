@@ -281,6 +281,16 @@ class MenuLimits:
     band: float = 0.1
     # x worth: combinations of levers that alone draw more than this at the prices are not searched. (not tuned)
     reach: float = 1.5
+    # Up to so many pairs of a sample and a combination are searched anew at every price: in two of forty problems of up
+    # to 12 people, following them lost a flip. With 600 pairs and more, counts were the same. (tests/test_actions.py)
+    few: int = 500
+    # x the cost of a sample's cheapest flip: dearer flips by other combinations are not followed to new prices. (not
+    # tuned)
+    followed: float = 1.5
+    # x the whole budget: flips that draw more are not handed over, since draws of 1e19 made HiGHS give up. (not tuned)
+    dearest: float = 1e6
+    # x what levers draw, in proofs: rounding leaves out none of it. (floating point)
+    rounded: float = 1 - 1e-12
     # Rounds of searches with levers beside changes of features. (not tuned)
     rounds: int = 4
 

@@ -80,12 +80,18 @@ def _kinks(problem: Problem, weights: Weights) -> Weights:
 
 
 class Shard:
-    def __init__(self, problem: Problem, rows: Rows, prices: Floats) -> None:
+    """levers (B, K): what the samples have got already, each of which may then stand here several times; None: nothing
+    paid (B, m): what these levers draw"""
+
+    def __init__(
+        self, problem: Problem, rows: Rows, prices: Floats, levers: Floats | None = None, paid: Floats | float = 0.0
+    ) -> None:
         self.problem, self.rows = problem, rows
         self.forms = problem.linear if linear.applies(problem.linear, problem.goal) else None  # None if not exact
         self.budgets = slice(len(problem.ledger.names))
-        self.surface = Surface(problem, rows, FeaturePrices.at(problem, prices[self.budgets], rows))
-        self.weights, self.flats = problem.weights(rows), problem.ledger.flats(rows)
+        own = FeaturePrices.at(problem, prices[self.budgets], rows)
+        self.surface = Surface(problem, rows, own, levers=levers)
+        self.weights, self.flats = problem.weights(rows), problem.ledger.flats(rows) + paid
         self.bent, self.has_kinks = _kinks(problem, self.weights), has_kinks(problem)
         device = self.surface.low.device
         self.worth = torch.tensor(problem.worth[rows], device=device)
@@ -155,7 +161,7 @@ class Shard:
         else:
             best = gradient.search(surface)
             found, change = best.found, best.change
-            if self.problem.has_rules:
+            if self.surface.has_rules:
                 at = torch.nonzero(found).flatten()
                 change[at], found[at] = lawful_flips(surface, change[at], at)
         at = torch.nonzero(found).flatten()
@@ -184,13 +190,24 @@ class Shard:
         gradient.explore(self.surface, best, at)
         self._keep(self.surface, best, at[best.found[at]])
 
-    def reprice(self, prices: Floats, reach: float, steps: int = SHARD.descents) -> None:
-        """Search the cheapest flips at these prices, for samples whose flip costs at most `reach` times their worth."""
+    def latest(self) -> FlipSet:
+        """The flips found by the latest search, with levers."""
+        at, change = self.seen[-1]
+        return FlipSet(self.rows[at.cpu().numpy()], self.surface.stored(change, at))
+
+    def reprice(
+        self, prices: Floats, reach: float, steps: int = SHARD.descents, without: torch.Tensor | None = None
+    ) -> None:
+        """Search the cheapest flips at these prices, for samples whose flip costs at most `reach` times their worth.
+
+        without (B,): samples to skip
+        """
         surface = self._at(prices)
         if self.forms is not None:
-            self._keep_exact(linear.search(surface, self.forms, torch.nonzero(self.found).flatten()))
+            some = self.found if without is None else self.found & ~without
+            self._keep_exact(linear.search(surface, self.forms, torch.nonzero(some).flatten()))
             return
-        best, at = self._tracked(surface, prices, reach, steps=steps)
+        best, at = self._tracked(surface, prices, reach, without, steps)
         self._keep(surface, best, at)
 
     def _tracked(
@@ -220,7 +237,7 @@ class Shard:
         if self.forms is not None:
             return self._exact_flips(surface, without)
         best, at = self._tracked(surface, prices, reach, without)
-        if not self.problem.is_smooth:
+        if not self.surface.is_smooth:
             best, at = self._on_grid(surface, best, at)
         return self._as_flips([self.rows[at.cpu().numpy()]], [best.change[at]])
 
@@ -412,9 +429,14 @@ class Shard:
         gain = torch.where(self.must & torch.isfinite(gain), gain, gain.clamp_min(0.0))
         return np.asarray(gain.cpu().numpy())
 
-    def rows_unreachable(self) -> Rows:
+    @property
+    def is_unreachable(self) -> Mask:
+        """(B,): proved to have no flip"""
         still = ((self.surface.low == 0) & (self.surface.high == 0)).all(dim=1)
-        return np.asarray(self.rows[((self.unreachable | still) & ~self.found).cpu().numpy()])
+        return np.asarray(((self.unreachable | still) & ~self.found).cpu().numpy())
+
+    def rows_unreachable(self) -> Rows:
+        return self.rows[self.is_unreachable]
 
     def rows_found(self) -> Rows:
         known = self.found.clone()
@@ -532,7 +554,7 @@ class Shard:
         return torch.as_tensor(values, device=self.worth.device)
 
     def _keep(self, surface: Surface, best: gradient.Best, at: torch.Tensor) -> None:
-        if not self.problem.is_smooth:
+        if not self.surface.is_smooth:
             best, at = self._on_grid(surface, best, at)
         self.change, self.found = best.change, best.found
         self.seen.append((at, best.change[at].clone()))
@@ -551,7 +573,7 @@ class Shard:
         here = self.change[at]
         m, g = surface.margin_and_gradient(here, at)
         self.g[at] = _supporting(surface, at, here, g)
-        self.r[at] = (self.g[at] * here).sum(dim=1) - (m if self.problem.is_smooth else 0.0)
+        self.r[at] = (self.g[at] * here).sum(dim=1) - (m if self.surface.is_smooth else 0.0)
 
     def _keep_exact(self, exact: linear.Searched) -> None:
         at = torch.nonzero(exact.found).flatten()

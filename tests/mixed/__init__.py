@@ -1,0 +1,1 @@
+"""Small questions that mix all kinds of levers, beside the optimum by trying everything."""

@@ -1,0 +1,230 @@
+"""Trees give the library's own probabilities, also where a value lies at a threshold to the last bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from maxflip import Action, InputError, ModelError, Problem, ProblemError, TreeClassifier, solve
+from maxflip.models.trees import walk
+from maxflip.models.trees.thresholds import float32_at_most, float32_at_most_double, float32_below
+from tests.trees.trained import CATEGORY, FEATURES, data, rows_at_the_thresholds, told_by, trained
+
+FLOAT64 = 1e-15  # rounding of one sigmoid or softmax
+FLOAT32 = 2.5e-7
+BINARY = ["lightgbm", "lightgbm, averaged", "xgboost", "xgboost, dart", "catboost", "catboost, lossguide"]
+BINARY += ["catboost, nan high", "random forest", "extra trees", "gradient boosting", "exponential", "histograms"]
+MODELS = [(kind, 2) for kind in BINARY] + [(kind, 3) for kind in BINARY if kind != "exponential"]
+INFINITE = ("lightgbm", "catboost", "histograms")  # that take infinities
+FILES = [("lightgbm", "model.txt"), ("xgboost", "model.json"), ("xgboost", "model.ubj"), ("catboost", "model.json")]
+FILES += [("xgboost, dart", "model.ubj"), ("catboost, lossguide", "model.json")]
+
+
+def saved(kind: str, classes: int, path: Path) -> Path:
+    model = trained(kind, classes)
+    if kind.startswith("lightgbm"):
+        model.booster_.save_model(path)
+    elif kind.startswith("catboost"):
+        model.save_model(str(path), format="json")
+    else:
+        model.save_model(path)
+    return path
+
+
+@pytest.mark.parametrize(("kind", "classes"), MODELS)
+def test_probabilities_are_the_library_s_own(kind: str, classes: int) -> None:
+    model = trained(kind, classes)
+    classifier = TreeClassifier(model)
+    forest = classifier.forest
+    rows = rows_at_the_thresholds(forest, infinite=kind.partition(",")[0] in INFINITE)
+    apart = np.abs(forest.probabilities(rows) - told_by(model, rows)).max()
+    assert apart <= (FLOAT32 if forest.precision == "float32" else FLOAT64)
+    assert classifier.classes == tuple("012"[:classes])
+    assert forest.n_classes == classes
+    assert len(np.unique(forest.leaves(rows))) > len(forest.roots)
+
+
+@pytest.mark.parametrize("kind", ["lightgbm", "xgboost", "catboost", "histograms"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_raw_scores_are_the_library_s_own_to_the_last_bit(kind: str, classes: int) -> None:
+    model = trained(kind, classes)
+    forest = TreeClassifier(model).forest
+    rows = rows_at_the_thresholds(forest, number=300, infinite=False)
+    raw: Any = {
+        "lightgbm": lambda: model.predict_proba(rows, raw_score=True),
+        "xgboost": lambda: model.predict(rows, output_margin=True),
+        "catboost": lambda: model.predict(rows, prediction_type="RawFormulaVal"),
+        "histograms": lambda: model.decision_function(rows),
+    }[kind]()
+    assert np.array_equal(forest.raw(rows), np.asarray(raw, np.float64).reshape(len(rows), -1))
+
+
+@pytest.mark.parametrize("kind", ["lightgbm", "xgboost", "random forest", "histograms"])
+def test_both_ways_to_walk_give_the_same_bits(kind: str) -> None:
+    pytest.importorskip("numba")
+    forest = TreeClassifier(trained(kind, 3)).forest
+    rows = rows_at_the_thresholds(forest, number=500, infinite=kind != "random forest")
+    assert np.array_equal(walk.numpy_sums(forest, rows), walk.compiled_sums(forest, rows))
+    sums = forest.base + np.sum([forest.value[leaf] for leaf in forest.leaves(rows).T], axis=0)
+    assert np.allclose(forest.raw(rows), sums, atol=1e-6 if forest.precision == "float32" else 1e-12)
+
+
+@pytest.mark.parametrize(("kind", "name"), FILES)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_files_equal_objects(kind: str, name: str, classes: int, tmp_path: Path) -> None:
+    model = TreeClassifier(trained(kind, classes))
+    file = TreeClassifier(saved(kind, classes, tmp_path / name))
+    assert file.classes == (model.classes if kind.startswith("catboost") else None)  # the others do not keep them
+    assert file.library == model.library
+    for field, found in vars(model.forest).items():
+        assert np.array_equal(found, getattr(file.forest, field)), field
+
+
+def test_a_booster_of_two_classes() -> None:
+    model = trained("lightgbm", 2)
+    rows = data(missing=True)[0]
+    classifier = TreeClassifier(model.booster_, classes=["no", "yes"])
+    assert np.allclose(classifier.forest.probabilities(rows)[:, 1], model.booster_.predict(rows), rtol=0, atol=FLOAT64)
+    assert classifier.classes == ("no", "yes")
+
+
+def test_training_that_stopped_early(tmp_path: Path) -> None:
+    """An XGBClassifier predicts with the trees up to its best iteration, and so does its file; its booster with all."""
+    xgboost = pytest.importorskip("xgboost")
+    x, y, _ = data(missing=True)
+    model = xgboost.XGBClassifier(n_estimators=40, max_depth=4, early_stopping_rounds=3, n_jobs=1)
+    model.fit(x[:200], y[:200], eval_set=[(x[200:], y[200:])], verbose=0)
+    model.save_model(tmp_path / "model.ubj")
+    stopped = TreeClassifier(model)
+    assert len(stopped.forest.roots) == model.best_iteration + 1 < len(TreeClassifier(model.get_booster()).forest.roots)
+    assert len(TreeClassifier(tmp_path / "model.ubj").forest.roots) == len(stopped.forest.roots)
+    assert np.abs(stopped.forest.probabilities(x) - told_by(model, x)).max() <= FLOAT32
+
+
+def test_names_of_columns_are_the_model_s() -> None:
+    pd = pytest.importorskip("pandas")
+    lightgbm = pytest.importorskip("lightgbm")
+    x, y, _ = data(missing=True)
+    names = ["age", "bmi", "bp", "visits", "ward"]
+    model = lightgbm.LGBMClassifier(n_estimators=2, verbose=-1).fit(pd.DataFrame(x, columns=names), y)
+    classifier = TreeClassifier(model)
+    assert classifier.feature_names == tuple(names)
+    classifier.check_features(names)
+    with pytest.raises(ModelError, match="Put them in the model's order"):
+        classifier.check_features(names[::-1])
+    with pytest.raises(ModelError, match=r"trained on 5 columns: .*; the cohort has 2: 'age', 'bmi'"):
+        classifier.check_features(names[:2])
+
+
+def test_zero_that_is_missing_is_read_or_refused() -> None:
+    """Refused where one threshold cannot tell it; otherwise the library's own."""
+    lightgbm = pytest.importorskip("lightgbm")
+    x, y, _ = data(missing=False)
+    settings = {"n_estimators": 4, "num_leaves": 6, "verbose": -1, "n_jobs": 1}
+    model = lightgbm.LGBMClassifier(**settings, zero_as_missing=True).fit(x, y)
+    with pytest.raises(ModelError, match="0 counts as missing and goes another way"):
+        TreeClassifier(model)
+    model = lightgbm.LGBMClassifier(**settings, zero_as_missing=True).fit(np.abs(x) + 1, y)
+    rows = np.vstack([np.abs(x), -np.abs(x), 0 * x, 0 * x + 1e-35, 0 * x + 2e-35])
+    try:
+        forest = TreeClassifier(model).forest
+    except ModelError:
+        return
+    assert np.abs(forest.probabilities(rows) - told_by(model, rows)).max() <= FLOAT64
+
+
+@pytest.mark.parametrize(("rule", "goes_left"), [
+    (float32_at_most, lambda x, t: x.astype(np.float32) <= t),
+    (float32_below, lambda x, t: x.astype(np.float32) < t),
+    (float32_at_most_double, lambda x, t: x.astype(np.float32).astype(np.float64) <= t),
+])  # fmt: skip
+def test_thresholds_are_the_last_doubles_that_go_left(rule: Any, goes_left: Any) -> None:
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, 2**32, 20_000, np.uint32).view(np.float32)
+    special = np.array([0.0, -0.0, 1e-45, -1e-45, 1.0, -1.0, 3.4028235e38, -3.4028235e38, 1.17549435e-38], np.float32)
+    t = np.concatenate([bits[np.isfinite(bits)], special]).astype(np.float64)
+    t = t if rule is not float32_at_most_double else np.concatenate([t, rng.normal(size=5000), t * (1 + 1e-9)])
+    t = t if rule is float32_at_most_double else t.astype(np.float32)
+    with np.errstate(over="ignore"):
+        last = rule(t)
+        assert goes_left(last, t).all()
+        assert not goes_left(np.nextafter(last, np.inf), t).any()
+
+
+def test_what_the_library_refuses_is_refused() -> None:
+    import torch
+
+    gradient = TreeClassifier(trained("gradient boosting", 2))
+    with pytest.raises(ModelError, match="takes no missing values"):
+        gradient.scores(torch.full((1, FEATURES), torch.nan, dtype=torch.float64))
+    with pytest.raises(ModelError, match="scikit-learn takes no values beyond float32"):
+        gradient.scores(torch.full((1, FEATURES), 1e39, dtype=torch.float64))
+    with pytest.raises(ModelError, match="takes 5 columns"):
+        gradient.scores(torch.zeros(1, 2, dtype=torch.float64))
+
+
+def test_actions_are_planned_and_free_changes_are_refused() -> None:
+    x, _, _ = data(missing=False)
+    model = trained("random forest", 2)
+    asked: dict[str, Any] = {
+        "classifier": TreeClassifier(model, classes=["no", "yes"]), "cohort": x[:60], "target": "yes", "margin": 0.1,
+    }  # fmt: skip
+    actions = [Action("coaching", {"x0": 0.7}, {"hours": 1.0}), Action("calls", {"x1": "x 1.5"}, {"hours": 0.5})]
+    problem = Problem(**asked, budgets={"hours": 6.0}, actions=actions)
+    plan = solve(problem)
+    assert plan.bound is not None
+    assert plan.count > 0
+    p = told_by(model, problem.cohort.layout.after(plan.selected, plan.moves))  # type: ignore[attr-defined]
+    assert (p[:, 1] - p[:, 0] >= 0.1).all()
+    with pytest.raises(ProblemError, match="no search by amounts goes through trees yet, so 'x1' cannot change"):
+        Problem(**asked, budgets={"x1": 1.0})
+
+
+def test_columns_of_categories_do_not_change_by_amounts() -> None:
+    x, _, _ = data(missing=False)
+    classifier = TreeClassifier(trained("xgboost", 2))
+    assert CATEGORY in classifier.forest.feature[classifier.forest.cat_begin >= 0]
+    with pytest.raises(ProblemError, match="'x4' holds categories for the model"):
+        Problem(classifier=classifier, cohort=x[:5], target=1, margin=0.1, budgets={"x4": 1.0})
+
+
+@pytest.mark.parametrize(("arguments", "says"), [
+    ({"model": object()}, "wanted a fitted model of LightGBM, XGBoost or CatBoost"),
+    ({"model": 3, "classes": ["a", "a"]}, "wanted different names"),
+    ({"model": 3, "batch_size": 0}, "batch_size = 0"),
+])  # fmt: skip
+def test_wrong_arguments(arguments: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        TreeClassifier(**arguments)
+
+
+def test_a_number_of_classes_that_is_not_the_model_s() -> None:
+    with pytest.raises(InputError, match="the model has 3 classes"):
+        TreeClassifier(trained("random forest", 3), classes=["no", "yes"])
+
+
+def test_models_that_are_no_classifiers_are_refused() -> None:
+    sklearn = pytest.importorskip("sklearn.ensemble")
+    x, y, _ = data(missing=False)
+    with pytest.raises(InputError, match="wanted a fitted model"):
+        TreeClassifier(sklearn.RandomForestRegressor(2).fit(x, y))
+    with pytest.raises(ModelError, match="RandomForestClassifier is not fitted"):
+        TreeClassifier(sklearn.RandomForestClassifier(2))
+    lightgbm = pytest.importorskip("lightgbm")
+    with pytest.raises(ModelError, match="objective 'regression' is none of a classifier"):
+        TreeClassifier(lightgbm.LGBMRegressor(n_estimators=2, verbose=-1).fit(x, y))
+    many = lightgbm.LGBMClassifier(n_estimators=2, verbose=-1, objective="multiclassova").fit(x, data(missing=False)[2])
+    with pytest.raises(ModelError, match="probabilities that do not sum to 1"):
+        TreeClassifier(many)
+
+
+def test_catboost_s_categories_are_refused_by_name() -> None:
+    catboost = pytest.importorskip("catboost")
+    x, y, _ = data(missing=False)
+    rows = [[*row[:CATEGORY], str(row[CATEGORY])] for row in x.tolist()]
+    model = catboost.CatBoostClassifier(iterations=2, verbose=0, allow_writing_files=False, cat_features=[CATEGORY])
+    with pytest.raises(ModelError, match="categorical features, whose values CatBoost replaces by statistics"):
+        TreeClassifier(model.fit(rows, y))
