@@ -10,9 +10,8 @@ import torch
 
 from maxflip._util.types import Floats, Mask, Rows
 from maxflip.judge import is_flip
-from maxflip.models.trees.known import forests_of
 from maxflip.problem.problem import Problem
-from maxflip.search import gradient, linear, trees
+from maxflip.search import flat, gradient, linear
 from maxflip.search.lawful import lawful_flips
 from maxflip.search.prices import FeaturePrices
 from maxflip.search.surface import Evaluations, Surface
@@ -45,12 +44,12 @@ def cheapest_flips(problem: Problem, rows: Rows, prices: FeaturePrices, levers: 
     if problem.linear is not None and linear.applies(problem.linear, problem.goal):
         exact, unreachable = linear.search_and_prove(surface, problem.linear)
         change, found = exact.change, exact.found
-    elif forests_of(problem.classifier):
-        through = trees.search(surface)
-        change, found, unreachable = through.change, through.found, through.unreachable
+    elif flat.applies(problem):
+        best = flat.search(surface)
+        change, found, unreachable = best.change, best.found, best.unreachable
     else:
-        best = gradient.search(surface)
-        change, found, unreachable = best.change, best.found, torch.zeros_like(best.found)
+        smooth = gradient.search(surface)
+        change, found, unreachable = smooth.change, smooth.found, torch.zeros_like(smooth.found)
         if not surface.is_smooth:
             at = torch.nonzero(found).flatten()
             change[at], found[at] = lawful_flips(surface, change[at], at)

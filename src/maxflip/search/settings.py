@@ -225,6 +225,8 @@ class TidySearch:
     longest: float = 1e6
     # Flips of a batch, at most. (not tuned)
     chunk: int = 4096
+    # Without gradients: rounds of repair among the changes that are left. (not tuned)
+    restarts: int = 2
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ import torch
 
 from maxflip._util.types import Floats, Rows
 from maxflip.problem.problem import Problem
+from maxflip.search import flat
 from maxflip.search.grid import onto_grid
 from maxflip.search.prices import FeaturePrices
 from maxflip.search.settings import TIDY
@@ -32,8 +33,29 @@ def tidied(problem: Problem, rows: Rows, changes: Floats, prices: Floats) -> Flo
     surface = Surface(problem, rows, FeaturePrices.at(problem, prices, rows), levers=first)
     free = problem.actionable
     d = torch.tensor((changes - levers)[:, free], device=surface.low.device)
-    fewer[:, free] = levers[:, free] + _Tidy(surface, d).run().cpu().numpy()
+    done = _one_by_one(surface, d) if flat.applies(problem) else _Tidy(surface, d).run()
+    fewer[:, free] = levers[:, free] + done.cpu().numpy()
     return problem.settle(rows, fewer)
+
+
+def _one_by_one(surface: Surface, d: torch.Tensor) -> torch.Tensor:
+    """The same for models without gradients: the cheapest change is dropped, and a flip is searched among the others."""
+    at, best = torch.arange(len(d)), d.clone()
+    enough = (1 + TIDY.dearer) * surface.cost(d, at)
+    kept = best != 0  # changes that were not tried yet
+    for _ in range(TIDY.turns):
+        at = at[((best[at] != 0).sum(dim=1) > 1) & kept[at].any(dim=1)]
+        if not len(at):
+            break
+        least = torch.where(kept[at], surface.rates.of(at).of_each(best[at]), torch.inf).argmin(dim=1)
+        kept[at, least] = False
+        rest = best.clone()
+        rest[at, least] = 0.0
+        found = flat.search(surface.within(at, rest[at] != 0), at, known=rest, limit=enough, restarts=TIDY.restarts)
+        some = at[found.cost[at] <= enough[at]]
+        best[some] = found.change[some]
+        kept &= best != 0
+    return best
 
 
 class _Tidy:

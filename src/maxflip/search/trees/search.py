@@ -13,7 +13,7 @@ from importlib.util import find_spec
 import numpy as np
 import torch
 
-from maxflip._util.types import Floats, Mask, Rows
+from maxflip._util.types import Floats, Rows
 from maxflip.errors import ModelError
 from maxflip.models.trees.known import NEEDS_NUMBA, forests_of
 from maxflip.search.settings import PRICING, TREES, TreeSearch
@@ -41,15 +41,17 @@ def search(
     *,
     known: torch.Tensor | None = None,
     limit: torch.Tensor | None = None,
-    effort: TreeSearch = TREES,
+    restarts: int = TREES.restarts,
+    beam: int = TREES.beam,
 ) -> Found:
     """The cheapest flips of the samples `at` of the surface (all, if None).
 
     known (B, A): flips at other prices to begin from, 0 where there are none   limit (B,): flips that cost more are of
-    no use
+    no use   restarts, beam: see TreeSearch
     """
     if find_spec("numba") is None:
         raise ModelError(NEEDS_NUMBA)
+    effort = replace(TREES, restarts=restarts, beam=beam)
     best = Found(
         torch.zeros_like(surface.low),
         torch.full(surface.low.shape[:1], torch.inf, dtype=torch.float64),
@@ -90,7 +92,7 @@ def _search(
     from maxflip.search.trees import kernel
 
     problem, forests = surface.problem, forests_of(surface.problem.classifier)
-    x = np.ascontiguousarray(surface.inputs.at(at).numpy())
+    x = np.ascontiguousarray(surface.inputs.at(at, torch.zeros_like(surface.low[at])).numpy())
     places = np.flatnonzero(~problem.is_lever[problem.actionable])
     columns = problem.slots.feature[problem.actionable[places]]
     low, high = (side[at][:, places].numpy() for side in (surface.low, surface.high))
@@ -98,7 +100,7 @@ def _search(
     shape = (len(at), len(places))
     begin = np.zeros(shape) if known is None else known[at][:, places].numpy()
     most = np.full(len(at), np.inf) if limit is None else limit[at].numpy()
-    moved, cost, highest, states = kernel.search(
+    moved, cost, highest, _ = kernel.search(
         trees,
         wanted,
         x,
@@ -109,7 +111,7 @@ def _search(
         most,
         _effort(surface, len(places), effort),
     )
-    surface.evaluations.gradients += int(states)
+    surface.evaluations.gradients += len(at) * (1 + effort.restarts)  # walks
     change = np.zeros((len(at), len(problem.actionable)))
     change[:, places] = moved
     best.change[at], best.cost[at] = torch.from_numpy(change), torch.from_numpy(cost)
@@ -136,7 +138,7 @@ def _costs(surface: Surface, at: torch.Tensor, places: Rows) -> Costs:
 
 
 def _effort(surface: Surface, slots: int, effort: TreeSearch) -> Effort:
-    most = surface.problem.few.most
+    most = surface.most
     return Effort(
         restarts=effort.restarts,
         beam=effort.beam,

@@ -20,6 +20,7 @@ from maxflip._util.types import Floats, Mask, Rows
 from maxflip.problem.problem import Problem
 from maxflip.search.levers import Pairs, cheapest_with
 from maxflip.search.menu import menu_flips, payable
+from maxflip.solvers.prices.flip_shard import shard_of
 from maxflip.solvers.prices.settings import MENU
 from maxflip.solvers.prices.shard import FlipSet, Shard
 
@@ -115,7 +116,7 @@ class LeverSearch:
     def _shard(self, some: Rows, prices: Floats, part: float = 1.0) -> Shard:
         """part: of what the levers draw"""
         pairs = self.pairs.at(some)
-        return Shard(self.problem, pairs.rows, prices, pairs.levers, part * pairs.draws)
+        return shard_of(self.problem, pairs.rows, prices, pairs.levers, part * pairs.draws)
 
     def proved_gains(self, prices: Floats, *, any_budgets: bool) -> Floats:
         """(n,): upper bounds of max(0, v_j - C_j) by flips with levers; of v_j - C_j where a sample must be picked

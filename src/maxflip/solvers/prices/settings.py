@@ -176,6 +176,18 @@ class ShardSearch:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FlipSearches:
+    """`flip_shard`: rounds of destroy and repair in searches of models without gradients. One counts as a gradient."""
+
+    # Of a first search. (not tuned)
+    first: int = 12
+    # Of a search from a known flip, for each descent that models with gradients make. (not tuned)
+    repriced: int = 2
+    # Of a search for samples whose flip costs about their worth. (not tuned)
+    touched: int = 12
+
+
+@dataclass(frozen=True, kw_only=True)
 class ColumnGenerationLimits:
     """`column_generation`. As a whole: the ablations of docs/results/prices.md; without it 0.9 to 3.4 % are lost."""
 
@@ -299,6 +311,7 @@ STAGES = Stages()
 MARKET = MarketRounds()
 CLEARING = Clearing()
 SHARD = ShardSearch()
+FLIPS = FlipSearches()
 COLUMNS = ColumnGenerationLimits()
 PLANES = CuttingPlanes()
 MENU = MenuLimits()

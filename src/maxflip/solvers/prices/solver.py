@@ -32,10 +32,11 @@ from maxflip.search.settings import PRICING
 from maxflip.solvers.base import Proposal, Run
 from maxflip.solvers.prices import menu
 from maxflip.solvers.prices.column_generation import ColumnGeneration
+from maxflip.solvers.prices.flip_shard import shard_of
 from maxflip.solvers.prices.levers import LeverSearch
 from maxflip.solvers.prices.market import Market, Tried, first_prices, per_budget, prices_of_nearest, traded
 from maxflip.solvers.prices.settings import COLUMNS, MENU, STAGES
-from maxflip.solvers.prices.shard import FlipSet, Shard, has_kinks
+from maxflip.solvers.prices.shard import FlipSet, has_kinks
 
 if TYPE_CHECKING:
     from maxflip.solvers.prices.options import Prices
@@ -200,7 +201,7 @@ class Trade:
         part: float = 1.0,
         spent: float = 0.0,
     ) -> Market:
-        held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), problem.chunks(rows, self.options.chunk))
+        held = run.engine.hold(lambda chunk: shard_of(problem, chunk, start), problem.chunks(rows, self.options.chunk))
         market = Market(problem, held, run, start, part, spent, self._effort(problem))
         market.open(scaled=scaled, polished=len(rows) <= STAGES.small or market.is_simple, led=len(rows) <= STAGES.many)
         return market
@@ -208,7 +209,7 @@ class Trade:
     def _reopened(self, problem: Problem, run: Run, rows: Rows, pool: Pool, start: Floats) -> tuple[Market, FlipSet]:
         """A market that starts from an earlier plan's flips, and these flips. Samples without a flip are searched. If
         they are many, those that were `not_found` in the earlier plan are skipped."""
-        held = run.engine.hold(lambda chunk: Shard(problem, chunk, start), problem.chunks(rows, self.options.chunk))
+        held = run.engine.hold(lambda chunk: shard_of(problem, chunk, start), problem.chunks(rows, self.options.chunk))
         market = Market(problem, held, run, start, effort=self._effort(problem))
         flips = FlipSet(pool.rows, pool.changes)
         lost = rows[~np.isin(rows, pool.rows)]
