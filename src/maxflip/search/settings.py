@@ -302,6 +302,10 @@ class TreeSearch:
     dearer: float = 1.2
     # Part of the changes that a round takes back: from, to. From 0.3 to 0.7, a round takes half as long again. (trees)
     taken_back: tuple[float, float] = (0.1, 0.5)
+    # Every so many rounds, a walk begins anew at random cells. (the known answers of tests/trees)
+    anew: int = 6
+    # Without a flip, so many times as many rounds, until there is one. (the same)
+    lost: int = 4
     # Guards by which flips exceed the required confidence, tried in turn: sums of float32 round. (float64)
     guards: tuple[float, ...] = (2.0, 20.0, 200.0)
     # A proof of unreachability leaves this relative room for rounding, in float32 too. (float64)

@@ -93,6 +93,8 @@ class Effort(NamedTuple):
     dearer: float
     fewest: float
     most_taken: float
+    anew: int
+    lost: int
 
 
 class Small(NamedTuple):

@@ -228,14 +228,17 @@ def _repaired(  # type: ignore[no-untyped-def]
 ):
     """Destroy and repair: some changes are taken back, others grow dear for a round, and a walk leads to a flip again.
 
-    Each change is taken back alone first, then several at random. Without a flip, walks begin at random cells.
+    Each change is taken back alone first, then several at random. Some walks begin anew at random cells, and all do
+    without a flip.
     """
     slots = len(best)
     cell, trial, weight = best.copy(), best.copy(), np.ones(slots)
     state = np.full(1, 88172645463325252, np.uint64)
     alone = 0
-    for _ in range(effort.restarts):
-        if lowest < np.inf:
+    for turn in range(effort.lost * effort.restarts):
+        if turn >= effort.restarts and lowest < np.inf:
+            break
+        if lowest < np.inf and turn % effort.anew != effort.anew - 1:
             cell[:] = best
             while alone < slots and best[alone] == small.at[alone]:
                 alone += 1
@@ -249,7 +252,7 @@ def _repaired(  # type: ignore[no-untyped-def]
         else:
             for a in range(slots):
                 weight[a] = _spread(state)
-            _scattered(small, state, effort.most, cell)
+            _scattered(small, state, effort.most, min(limit, lowest), cell)
         pad = effort.pad * _chance(state) * lowest if lowest < np.inf else 0.0
         one = _walked(trees, small, wanted, cell, table, weight, pad, effort.most, min(limit, effort.dearer * lowest), trial)
         if one < np.inf:
@@ -260,14 +263,15 @@ def _repaired(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _scattered(small: Small, state: Numbers, most: int, cell: Ints) -> None:
-    """Some slots at random cells."""
+def _scattered(small: Small, state: Numbers, most: int, limit: float, cell: Ints) -> None:
+    """One, two or three slots at random cells, which together cost less than `limit`."""
     cell[:] = small.at
-    for _ in range(min(most, 3)):
+    for _ in range(min(most, 1 + int(3 * _chance(state)))):
         a = int(_chance(state) * len(cell))
-        k = int(_chance(state) * (small.cells[a + 1] - small.cells[a] - 1))
-        if small.cost[small.cells[a] + k] < np.inf:
-            cell[a] = k
+        before, count = cell[a], small.cells[a + 1] - small.cells[a] - 1
+        cell[a] = int(_chance(state) * count)
+        if not _cost_of(small, cell) < limit:
+            cell[a] = before
 
 
 @njit(cache=True, nogil=True)

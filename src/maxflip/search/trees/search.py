@@ -92,7 +92,7 @@ def _search(
     from maxflip.search.trees import kernel
 
     problem, forests = surface.problem, forests_of(surface.problem.classifier)
-    x = np.ascontiguousarray(surface.inputs.at(at, torch.zeros_like(surface.low[at])).numpy())
+    x = surface.inputs.at(at, torch.zeros_like(surface.low[at])).numpy()
     places = np.flatnonzero(~problem.is_lever[problem.actionable])
     columns = problem.slots.feature[problem.actionable[places]]
     low, high = (side[at][:, places].numpy() for side in (surface.low, surface.high))
@@ -103,12 +103,12 @@ def _search(
     moved, cost, highest, _ = kernel.search(
         trees,
         wanted,
-        x,
+        _whole(x, x.shape),
         columns.astype(np.int32),
         _lattices(surface, x[:, columns], problem.actionable[places], low, high),
         _costs(surface, at, places),
-        np.ascontiguousarray(begin),
-        most,
+        _whole(begin, shape),
+        _whole(most, most.shape),
         _effort(surface, len(places), effort),
     )
     surface.evaluations.gradients += len(at) * (1 + effort.restarts)  # walks
@@ -127,14 +127,18 @@ def _lattices(surface: Surface, start: Floats, slots: Rows, low: Floats, high: F
     """start (B, A): values before the change   slots (A,): of the problem"""
     grid = surface.problem.grid.at(slots)
     parts = (grid.step, grid.top, grid.bottom, start - grid.origin(start), grid.smallest)
-    step, top, bottom, base, least = (np.ascontiguousarray(np.broadcast_to(part, start.shape)) for part in parts)
-    return Lattices(np.ascontiguousarray(low), np.ascontiguousarray(high), step, top, bottom, base, least)
+    return Lattices(*(_whole(part, start.shape) for part in (low, high, *parts)))
 
 
 def _costs(surface: Surface, at: torch.Tensor, places: Rows) -> Costs:
     rates, shape = surface.rates.of(at), (len(at), len(places))
     parts = (*rates.up, *rates.down)
-    return Costs(*(np.ascontiguousarray(np.broadcast_to(part.numpy()[..., places], shape)) for part in parts))
+    return Costs(*(_whole(part.numpy()[..., places], shape) for part in parts))
+
+
+def _whole(part: Floats, shape: tuple[int, ...]) -> Floats:
+    """A copy of its own, of this shape: views and read-only arrays would each be compiled for anew."""
+    return np.array(np.broadcast_to(part, shape), order="C")
 
 
 def _effort(surface: Surface, slots: int, effort: TreeSearch) -> Effort:
@@ -147,4 +151,6 @@ def _effort(surface: Surface, slots: int, effort: TreeSearch) -> Effort:
         dearer=effort.dearer,
         fewest=effort.taken_back[0],
         most_taken=effort.taken_back[1],
+        anew=effort.anew,
+        lost=effort.lost,
     )
