@@ -124,7 +124,7 @@ class FlipShard(Shard):
             return DualPart(float(best[has].sum()), -(one @ known.draws), zero)
         width = softness * np.maximum(self.worth.numpy(), 1e-300)
         each = np.exp((gain - best[known.sample]) / width[known.sample])
-        idle = np.where(must, 0.0, np.exp(-best / width))  # not to be picked at all
+        idle = np.exp(np.where(must, -np.inf, -best / width))  # of not being picked
         total = np.bincount(known.sample, weights=each, minlength=size) + idle
         share = each / total[known.sample]
         value = (best + width * np.log(np.maximum(total, 1e-300)))[has].sum()
