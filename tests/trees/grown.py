@@ -17,7 +17,7 @@ LINKS = {"sigmoid": 1, "softmax": 3, "softmax of two": 2, "mean": 3, "mean of tw
 def grown(seed: int, link: str, *, features: int = 3, trees: int = 5, depth: int = 2) -> TreeClassifier:
     """A random forest. Thresholds are multiples of 0.1, so that some are shared; x goes left at one."""
     rng = np.random.default_rng(seed)
-    scores, name = LINKS[link], link.split()[0]
+    scores, name = LINKS[link], link.split(maxsplit=1)[0]
     grow = [_tree(rng, features, depth, scores, name, k % scores) for k in range(trees)]
     divisor = float(trees) if name == "mean" else 1.0
     forest = forest_of(grow, base=np.zeros(scores), width=features, link=name, divisor=divisor, precision="float64")
@@ -45,7 +45,7 @@ def _tree(rng: np.random.Generator, features: int, depth: int, scores: int, link
 
 
 def points(thresholds: Floats, x: float, low: float, high: float, grid: tuple[float, float]) -> list[float]:
-    """0, and the changes nearest to 0 that reach each side of each threshold.   grid: step (0: none), smallest change"""
+    """0, and the changes nearest to 0 to each side of each threshold.   grid: step (0: none), smallest change"""
     step, smallest = grid
     found = {0.0}
     if step:

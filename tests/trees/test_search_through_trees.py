@@ -43,7 +43,9 @@ def rarer(classifier: Any, features: int) -> int:
 
 def asked(classifier: Any, cohort: Floats, **options: Any) -> Problem:
     options = {"target": rarer(classifier, cohort.shape[1]), "margin": 0.05} | options
-    return Problem(classifier=classifier, cohort=cohort, budgets={f"x{i}": 1.0 for i in range(cohort.shape[1])}, **options)
+    return Problem(
+        classifier=classifier, cohort=cohort, budgets={f"x{i}": 1.0 for i in range(cohort.shape[1])}, **options
+    )
 
 
 def failing(problem: Problem) -> Any:
@@ -166,7 +168,9 @@ def test_flips_hold_in_the_library_itself(kind: str, classes: int) -> None:
     model = trained(kind, classes)
     x = data(missing=False)[0][:40]
     budgets = {f"x{i}": 1.0 for i in range(CATEGORY)}
-    problem = Problem(classifier=TreeClassifier(model), cohort=x, target=1, margin=0.0, limits="observed", budgets=budgets)
+    problem = Problem(
+        classifier=TreeClassifier(model), cohort=x, target=1, margin=0.0, limits="observed", budgets=budgets
+    )
     rows = failing(problem)
     flips = cheapest_flips(problem, rows, FeaturePrices.neutral(problem))
     assert flips.found.mean() > 0.5
@@ -190,11 +194,15 @@ def alone(forest: Forest, x: Floats) -> tuple[Floats, Floats]:
     """Changes (B, F) and costs (B,) of the compiled search by itself: boundless, at squared prices of 1."""
     from maxflip.search.trees import kernel
 
-    trees, wanted = compiled([forest], Asked(np.arange(2) == rarer(TreeClassifier(Read("", forest, None, None)), 3), 1e-9, False))
+    trees, wanted = compiled(
+        [forest], Asked(np.arange(2) == rarer(TreeClassifier(Read("", forest, None, None)), 3), 1e-9, False)
+    )
     zero, one, far = np.zeros(x.shape), np.ones(x.shape), np.full(x.shape, 1e9)
     columns, most = np.arange(x.shape[1], dtype=np.int32), np.full(len(x), np.inf)
     lattices, costs = Lattices(-far, far, zero, zero, one, x.copy(), zero), Costs(one, zero, one, zero)
-    effort = Effort(restarts=4, beam=0, most=x.shape[1], pad=0.5, dearer=1.2, fewest=0.1, most_taken=0.5, anew=3, lost=4)
+    effort = Effort(
+        restarts=4, beam=0, most=x.shape[1], pad=0.5, dearer=1.2, fewest=0.1, most_taken=0.5, anew=3, lost=4
+    )
     found, cost, _, _ = kernel.search(trees, wanted, x, columns, lattices, costs, zero, most, effort)
     return found, cost
 
@@ -213,7 +221,12 @@ def test_who_cannot_flip_is_proved() -> None:
     leaves = classifier.forest
     low = -np.abs(leaves.value) - 0.1
     never = TreeClassifier(
-        Read("test", type(leaves)(**{**vars(leaves), "value": np.where(leaves.feature[:, None] < 0, low, 0.0)}), None, None)
+        Read(
+            "test",
+            type(leaves)(**{**vars(leaves), "value": np.where(leaves.feature[:, None] < 0, low, 0.0)}),
+            None,
+            None,
+        )
     )
     problem = asked(never, people(12), margin=0.0)
     flips = cheapest_flips(problem, np.arange(SAMPLES), prices(1, problem))

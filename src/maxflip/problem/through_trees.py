@@ -16,7 +16,9 @@ def faults_of_amounts(classifier: Classifier, features: Collection[str]) -> list
         return []
     if forests_of(classifier):
         return [about("budgets", NEEDS_NUMBA)]
-    says = f"the model has no gradients, so {min(features)!r} cannot change by any amount. Use actions or choices alone."
+    says = (
+        f"the model has no gradients, so {min(features)!r} cannot change by any amount. Use actions or choices alone."
+    )
     return [about("budgets", says)]
 
 

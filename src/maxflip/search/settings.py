@@ -293,13 +293,13 @@ class TreeSearch:
     # Rounds of destroy and repair. At 8, 16 and 30, costs in total are 4.7, 1.5 and 0.2 % above the best known on
     # credit_default with LightGBM, and 3.0, 2.5 and 1.0 % with a forest. (trees)
     restarts: int = 30
-    # States of the beam; 0: no beam. It finds what no single move shows: on credit_default, one sample in 60 costs up to
-    # 100 times as much without it. It takes as long as 4 rounds. (trees)
+    # States of the beam; 0: no beam. It finds what no single move shows: on credit_default, one sample in 60 costs up
+    # to 100 times as much without it. It takes as long as 4 rounds. (trees)
     beam: int = 4
     # Part of the cost of the flip that is added to the cost of each move where moves are compared, at most. So walks
     # are shorter. At 0.1 a round takes twice as long, with the same costs. (trees)
     pad: float = 0.5
-    # A walk ends where it costs more than this times the best flip, which the moves back may still undercut. (not tuned)
+    # A walk ends where it costs more than this times the best flip, which moves back may still undercut. (not tuned)
     dearer: float = 1.2
     # Part of the changes that a round takes back: from, to. From 0.3 to 0.7, a round takes half as long again. (trees)
     taken_back: tuple[float, float] = (0.1, 0.5)

@@ -39,7 +39,7 @@ def tidied(problem: Problem, rows: Rows, changes: Floats, prices: Floats) -> Flo
 
 
 def _one_by_one(surface: Surface, d: torch.Tensor) -> torch.Tensor:
-    """The same for models without gradients: the cheapest change is dropped, and a flip is searched among the others."""
+    """The same without gradients: the cheapest change is dropped, and a flip is searched among the others."""
     at, best = torch.arange(len(d)), d.clone()
     enough = (1 + TIDY.dearer) * surface.cost(d, at)
     kept = best != 0  # changes that were not tried yet

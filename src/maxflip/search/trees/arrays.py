@@ -12,6 +12,7 @@ from maxflip._util.types import Floats, Mask
 Ints = NDArray[np.int32]
 Numbers = NDArray[np.int64]
 Bytes = NDArray[np.int8]
+Marks = NDArray[np.uint64]
 
 LINEAR, SOFTMAX, SOFTMAX_MASS, MEAN = 0, 1, 2, 3  # kinds of margins: see `kernel._margin`
 
@@ -100,8 +101,8 @@ class Effort(NamedTuple):
 class Small(NamedTuple):
     """The trees of one sample, where all that cannot change is decided, and the cells of its slots.
 
-    slot, rank, left, right (n,): inner nodes; a child >= 0 is an inner node, and ~child a leaf of Trees   root (t,),
-    tree (t,): trees that are left   base (C,): scores of all others
+    slot, rank, left, right (n,): inner nodes; a child >= 0 is an inner node, and ~child a leaf of Trees   root, first,
+    last (t,): of the trees that are left   value (N, C): of Trees   base (C,): scores of the other trees
     cells (A + 1,): where the cells of each slot begin; each slot has one place more than cells, for sums
     point, cost: of each cell: the change, and what it costs, inf where nothing may be stored   at (A,): cell of x
     """
@@ -111,10 +112,11 @@ class Small(NamedTuple):
     left: Ints
     right: Ints
     root: Ints
-    tree: Ints
+    first: Ints
+    last: Ints
+    value: Floats
     base: Floats
     cells: Ints
     point: Floats
     cost: Floats
     at: Ints
-

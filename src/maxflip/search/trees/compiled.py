@@ -10,7 +10,7 @@ import numpy as np
 
 from maxflip._util.types import Floats, Mask
 from maxflip.models.trees.forest import Forest
-from maxflip.search.trees.arrays import LINEAR, MEAN, SOFTMAX, SOFTMAX_MASS, Ints, Trees, Wanted
+from maxflip.search.trees.arrays import LINEAR, MEAN, SOFTMAX, SOFTMAX_MASS, Trees, Wanted
 
 CODES = {"exact": 0, "floor": 1, "truncated": 2}
 
@@ -26,7 +26,7 @@ class Asked:
 
 @dataclass(frozen=True, eq=False)
 class _Scores:
-    """The scores of one model that decide.   weight (K, C): scores = raw @ weight   wanted (C,), kind, aim: see Wanted"""
+    """The scores of one model that decide.   weight (K, C): scores = raw @ weight   others: see Wanted"""
 
     weight: Floats
     kind: int
@@ -122,9 +122,7 @@ def _trees(forests: Sequence[Forest], parts: Sequence[_Scores], ends: np.ndarray
     )
 
 
-def _ranked(
-    feature: np.ndarray, threshold: Floats, numeric: Mask, width: int
-) -> tuple[np.ndarray, Floats, np.ndarray]:
+def _ranked(feature: np.ndarray, threshold: Floats, numeric: Mask, width: int) -> tuple[np.ndarray, Floats, np.ndarray]:
     """Where each feature's thresholds begin, (F + 1,); the different ones, ascending; and each node's place there."""
     begin, found, rank = np.zeros(width + 1, np.int32), [np.empty(0)], np.zeros(len(feature), np.int32)
     for i in range(width):

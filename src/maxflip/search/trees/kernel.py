@@ -1,21 +1,23 @@
 """The cheapest flip of each sample through its trees, compiled.
 
-All compiled code is in this file: numba keeps compiled functions on disk and compiles anew only where the file of the
-function itself has changed.
+All compiled code is in this file: numba keeps `search` on disk with all that it calls, and compiles it anew only where
+this file has changed. Functions take few arrays: each argument is paid for when it is compiled.
 
 1. The trees of a sample: everything its slots cannot change is decided (`_smaller`). The thresholds that are left cut
-   the line of each slot into cells; a state is a cell for each slot, whose cost is that of the nearest point of the cell
-   to the start that may be stored (`_point`).
+   the line of each slot into cells, and a state is a cell for each slot. A cell costs what its nearest point to the
+   start costs that may be stored (`_point`).
 2. Profiles: the scores as a function of each slot's cell, with all others as they are, for all slots in one pass.
-3. Walk: the move with the most margin per cost, until the sample passes. Of the cheapest moves that end the walk, one at
-   each state, the best is the flip. Then the moves back that save most, as long as the sample passes (`_shortened`).
+3. Walk: the move with the most margin per cost, until the sample passes. At each state the cheapest move that ends
+   the walk makes a flip, of which the best is kept. Then the moves back that save most, as long as the sample passes
+   (`_shortened`).
 4. Beam, if asked for: the same with several states at a time.
 5. Destroy and repair: some changes are taken back, a walk leads to a flip again, and the cheapest one stays.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numba import njit
@@ -30,6 +32,7 @@ from maxflip.search.trees.arrays import (
     Effort,
     Ints,
     Lattices,
+    Marks,
     Numbers,
     Small,
     Trees,
@@ -42,6 +45,16 @@ LEAF, OPEN, LEFT, RIGHT = -2, -1, 0, 1
 NONE = -1
 
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _compiled(function: Function) -> Function:
+    """Compiled with what calls it."""
+    return cast(
+        Function, njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    )
+
+
 class Move(NamedTuple):
     """slot: NONE if there is no move   cell: its new cell   margin: after it   cost: of all changes after it"""
 
@@ -52,19 +65,19 @@ class Move(NamedTuple):
 
 
 class Table(NamedTuple):
-    """What is computed for one state after the other.   z (C,), rise (cells, C): see `profiles`   count (1,): of states
+    """What is computed for one state after the other.   z (C,), rise (cells, C): see `_profiles`
 
-    here (C,): scores of a cell
+    here (C,): scores of a cell   looks (1,): number of states
     """
 
     z: Floats
     rise: Floats
     here: Floats
-    count: Numbers
+    looks: Numbers
 
 
-@njit(cache=True, nogil=True)
-def search(  # type: ignore[no-untyped-def]
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def search(
     trees: Trees,
     wanted: Wanted,
     x: Floats,
@@ -74,11 +87,11 @@ def search(  # type: ignore[no-untyped-def]
     known: Floats,
     limit: Floats,
     effort: Effort,
-):
+) -> tuple[Floats, Floats, Floats, int]:
     """The cheapest flips found.
 
-    x (B, F)   column (A,): the column of each slot   lattices, costs: (B, A) each   known (B, A): changes to begin from;
-    0: from the start   limit (B,): flips that cost more are of no use
+    x (B, F)   column (A,): the column of each slot   lattices, costs: (B, A) each   known (B, A): changes to begin
+    from; 0: from the start   limit (B,): flips that cost more are of no use
     Returns changes (B, A); their cost (B,), inf if none was found; an upper bound of the margin within the limits (B,);
     and the number of states that were looked at.
     """
@@ -87,11 +100,11 @@ def search(  # type: ignore[no-untyped-def]
     for b in range(len(x)):
         lattice = _lattice(lattices, b)
         small = _smaller(trees, x[b], column, lattice, _costs(costs, b))
-        table = _new_table(trees, small)
+        table = _new_table(small)
         found = small.at.copy()
-        cost[b] = _cheapest(trees, small, wanted, table, known[b], limit[b], effort, x[b], column, found)
-        count += table.count[0]
-        highest[b] = _highest(trees, small, wanted)
+        cost[b] = _cheapest(small, wanted, table, known[b], limit[b], effort, found)
+        count += table.looks[0]
+        highest[b] = _highest(small, wanted)
         if cost[b] < np.inf:
             for a in range(len(column)):
                 if found[a] != small.at[a]:
@@ -99,12 +112,12 @@ def search(  # type: ignore[no-untyped-def]
     return changes, cost, highest, count
 
 
-@njit(cache=True, nogil=True)
-def _highest(trees: Trees, small: Small, wanted: Wanted) -> float:
+@_compiled
+def _highest(small: Small, wanted: Wanted) -> float:
     """An upper bound of the margin: each tree gives its best leaf. Inf where the margin is not linear in the scores."""
     if len(small.root) == 0:
         return _margin(small.base, wanted)
-    left, right, root, tree, base, value = small.left, small.right, small.root, small.tree, small.base, trees.value
+    left, right, root, base, value = small.left, small.right, small.root, small.base, small.value
     least = np.inf
     for m in range(len(wanted.kind)):
         if wanted.kind[m] != LINEAR:
@@ -112,7 +125,7 @@ def _highest(trees: Trees, small: Small, wanted: Wanted) -> float:
         c = wanted.first[m]
         total = base[c] - wanted.aim[m]
         for k in range(len(root)):
-            if trees.first[tree[k]] <= c < trees.last[tree[k]]:
+            if small.first[k] <= c < small.last[k]:
                 best = -np.inf
                 for node in range(root[k], root[k + 1] if k + 1 < len(root) else len(left)):
                     if left[node] < 0:
@@ -124,67 +137,63 @@ def _highest(trees: Trees, small: Small, wanted: Wanted) -> float:
     return least
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def _lattice(all_: Lattices, b: int) -> Lattices:
-    return Lattices(
-        all_.low[b], all_.high[b], all_.step[b], all_.top[b], all_.bottom[b], all_.base[b], all_.least[b]
-    )
+    return Lattices(all_.low[b], all_.high[b], all_.step[b], all_.top[b], all_.bottom[b], all_.base[b], all_.least[b])
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def _costs(all_: Costs, b: int) -> Costs:
     return Costs(all_.squared_up[b], all_.absolute_up[b], all_.squared_down[b], all_.absolute_down[b])
 
 
-@njit(cache=True, nogil=True)
-def _cheapest(  # type: ignore[no-untyped-def]
-    trees: Trees,
+@_compiled
+def _cheapest(
     small: Small,
     wanted: Wanted,
     table: Table,
     known: Floats,
     limit: float,
     effort: Effort,
-    x: Floats,
-    column: Ints,
     best: Ints,
-):
+) -> float:
     """Fills `best` (A,) with the cells of the cheapest flip and returns its cost, inf if none was found."""
     if len(small.root) == 0:
         return np.inf
     cell, trial = small.at.copy(), small.at.copy()
-    lowest, even = np.inf, np.ones(len(cell))
-    if known.any():
-        lowest = _from_known(trees, small, wanted, table, known, x, column, effort, limit, cell, best)
-        cell[:] = small.at
-    one = _walked(trees, small, wanted, cell, table, even, 0.0, effort.most, min(limit, lowest), trial)
+    lowest, even, begins = np.inf, np.ones(len(cell)), False
+    for a in range(len(cell)):
+        begins |= known[a] != 0
+    if begins:
+        lowest = _from_known(small, wanted, table, known, effort, limit, cell, best)
+        _copy(small.at, cell)
+    one = _walked(small, wanted, cell, table, even, 0.0, effort.most, min(limit, lowest), trial)
     if one < np.inf:
-        one = _shortened(trees, small, wanted, trial, table)
+        one = _shortened(small, wanted, trial, table)
         if one < lowest:
-            best[:], lowest = trial, one
+            _copy(trial, best)
+            lowest = one
     if effort.beam > 0:
-        one = _beam(trees, small, wanted, table, effort, min(limit, lowest), trial)
+        one = _beam(small, wanted, table, effort, min(limit, lowest), trial)
         if one < np.inf:
-            one = _shortened(trees, small, wanted, trial, table)
+            one = _shortened(small, wanted, trial, table)
             if one < lowest:
-                best[:], lowest = trial, one
-    return _repaired(trees, small, wanted, table, effort, limit, lowest, best)
+                _copy(trial, best)
+                lowest = one
+    return _repaired(small, wanted, table, effort, limit, lowest, best)
 
 
-@njit(cache=True, nogil=True)
-def _from_known(  # type: ignore[no-untyped-def]
-    trees: Trees,
+@_compiled
+def _from_known(
     small: Small,
     wanted: Wanted,
     table: Table,
     known: Floats,
-    x: Floats,
-    column: Ints,
     effort: Effort,
     limit: float,
     cell: Ints,
     best: Ints,
-):
+) -> float:
     """Begins from known changes, in the cells that they lead to, and goes on from there if they do not pass."""
     for a in range(len(cell)):
         if known[a] != 0.0:
@@ -192,17 +201,17 @@ def _from_known(  # type: ignore[no-untyped-def]
     if _moved(small, cell) > effort.most:
         return np.inf
     trial = cell.copy()
-    lowest = _walked(trees, small, wanted, cell, table, np.ones(len(cell)), 0.0, effort.most, limit, trial)
+    lowest = _walked(small, wanted, cell, table, np.ones(len(cell)), 0.0, effort.most, limit, trial)
     if lowest < np.inf:
-        best[:] = trial
-        lowest = _shortened(trees, small, wanted, best, table)
+        _copy(trial, best)
+        lowest = _shortened(small, wanted, best, table)
     return lowest
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def _nearest(small: Small, a: int, change: float) -> int:
     """The cell of slot a that the change leads to: the farthest one whose point is not beyond it."""
-    cell = small.at[a]
+    cell = int(small.at[a])
     way = 1 if change > 0 else -1
     begin, end = small.cells[a], small.cells[a + 1] - 1
     k = begin + cell + way
@@ -215,9 +224,8 @@ def _nearest(small: Small, a: int, change: float) -> int:
     return cell
 
 
-@njit(cache=True, nogil=True)
-def _repaired(  # type: ignore[no-untyped-def]
-    trees: Trees,
+@_compiled
+def _repaired(
     small: Small,
     wanted: Wanted,
     table: Table,
@@ -225,7 +233,7 @@ def _repaired(  # type: ignore[no-untyped-def]
     limit: float,
     lowest: float,
     best: Ints,
-):
+) -> float:
     """Destroy and repair: some changes are taken back, others grow dear for a round, and a walk leads to a flip again.
 
     Each change is taken back alone first, then several at random. Some walks begin anew at random cells, and all do
@@ -239,7 +247,7 @@ def _repaired(  # type: ignore[no-untyped-def]
         if turn >= effort.restarts and lowest < np.inf:
             break
         if lowest < np.inf and turn % effort.anew != effort.anew - 1:
-            cell[:] = best
+            _copy(best, cell)
             while alone < slots and best[alone] == small.at[alone]:
                 alone += 1
             part = effort.fewest + (effort.most_taken - effort.fewest) * _chance(state)
@@ -254,18 +262,19 @@ def _repaired(  # type: ignore[no-untyped-def]
                 weight[a] = _spread(state)
             _scattered(small, state, effort.most, min(limit, lowest), cell)
         pad = effort.pad * _chance(state) * lowest if lowest < np.inf else 0.0
-        one = _walked(trees, small, wanted, cell, table, weight, pad, effort.most, min(limit, effort.dearer * lowest), trial)
+        one = _walked(small, wanted, cell, table, weight, pad, effort.most, min(limit, effort.dearer * lowest), trial)
         if one < np.inf:
-            one = _shortened(trees, small, wanted, trial, table)
+            one = _shortened(small, wanted, trial, table)
             if one < lowest * (1 - 1e-12) and one < limit:
-                best[:], lowest, alone = trial, one, 0
+                _copy(trial, best)
+                lowest, alone = one, 0
     return lowest
 
 
-@njit(cache=True, nogil=True)
-def _scattered(small: Small, state: Numbers, most: int, limit: float, cell: Ints) -> None:
+@_compiled
+def _scattered(small: Small, state: Marks, most: int, limit: float, cell: Ints) -> None:
     """One, two or three slots at random cells, which together cost less than `limit`."""
-    cell[:] = small.at
+    _copy(small.at, cell)
     for _ in range(min(most, 1 + int(3 * _chance(state)))):
         a = int(_chance(state) * len(cell))
         before, count = cell[a], small.cells[a + 1] - small.cells[a] - 1
@@ -274,7 +283,7 @@ def _scattered(small: Small, state: Numbers, most: int, limit: float, cell: Ints
             cell[a] = before
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def _smaller(trees: Trees, x: Floats, column: Ints, lattice: Lattices, costs: Costs) -> Small:
     """x (F,): the sample   column (A,): of each slot   lattice, costs: its own, (A,) each"""
     slots = len(column)
@@ -286,15 +295,16 @@ def _smaller(trees: Trees, x: Floats, column: Ints, lattice: Lattices, costs: Co
     way = _ways(trees, x, slot_of, least, most)
     used = np.zeros(len(trees.thresholds), np.bool_)
     slot, rank, left, right, root, tree, base = _kept(trees, way, slot_of, used)
+    first, last = trees.first[tree], trees.last[tree]
     place, cells = _numbered(trees, column, slot_of, used)
     begin = trees.begin
     for k in range(len(slot)):
         rank[k] = place[begin[column[slot[k]]] + rank[k]]
     at, points, cost = _cells(trees, x, column, slot_of, used, cells, lattice, costs)
-    return Small(slot, rank, left, right, root, tree, base, cells, points, cost, at)
+    return Small(slot, rank, left, right, root, first, last, trees.value, base, cells, points, cost, at)
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def _within(trees: Trees, x: Floats, column: Ints, slot_of: Ints, lattice: Lattices) -> tuple[Ints, Ints]:
     """(A,), (A,): the least and the largest rank of a cell that the box reaches"""
     least, most = np.zeros(len(column), np.int32), np.zeros(len(column), np.int32)
@@ -307,9 +317,9 @@ def _within(trees: Trees, x: Floats, column: Ints, slot_of: Ints, lattice: Latti
     return least, most
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def _ways(trees: Trees, x: Floats, slot_of: Ints, least: Ints, most: Ints) -> Bytes:
-    """(N,): whether the sample goes LEFT or RIGHT at each node whatever its slots do, or whether it is OPEN or a LEAF"""
+    """(N,): LEFT or RIGHT where the sample goes so whatever its slots do, OPEN where they decide, and LEAF"""
     feature, rank, threshold, missing_left = trees.feature, trees.rank, trees.threshold, trees.missing_left
     cat_begin, codes = trees.cat_begin, trees.codes
     way = np.empty(len(feature), np.int8)
@@ -331,7 +341,7 @@ def _ways(trees: Trees, x: Floats, slot_of: Ints, least: Ints, most: Ints) -> By
     return way
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def _is_listed(cats: Floats, begin: int, end: int, value: float, codes: int) -> bool:
     """Whether the category of the value is in cats[begin:end]."""
     code = value
@@ -339,13 +349,13 @@ def _is_listed(cats: Floats, begin: int, end: int, value: float, codes: int) -> 
         code = np.floor(np.float64(np.float32(value)))
     elif codes == 2:
         code = np.trunc(value)
+    listed = False
     for k in range(begin, end):
-        if cats[k] == code:
-            return True
-    return False
+        listed |= cats[k] == code
+    return listed
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def _settled(node: int, way: Bytes, left: Ints, right: Ints) -> int:
     """The first node from here on that a slot decides, or a leaf."""
     while way[node] >= LEFT:
@@ -353,8 +363,8 @@ def _settled(node: int, way: Bytes, left: Ints, right: Ints) -> int:
     return node
 
 
-@njit(cache=True, nogil=True)
-def _kept(trees: Trees, way: Bytes, slot_of: Ints, used: Mask):  # type: ignore[no-untyped-def]
+@_compiled
+def _kept(trees: Trees, way: Bytes, slot_of: Ints, used: Mask) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, Floats]:
     """The inner nodes that are left, the roots, and the scores of the trees that are leaves now."""
     feature, ranks, lefts, rights, begin = trees.feature, trees.rank, trees.left, trees.right, trees.begin
     roots, first, last, value = trees.roots, trees.first, trees.last, trees.value
@@ -397,7 +407,7 @@ def _kept(trees: Trees, way: Bytes, slot_of: Ints, used: Mask):  # type: ignore[
     return slot[:count], rank[:count], left[:count], right[:count], root[:kept], tree[:kept], base
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def _numbered(trees: Trees, column: Ints, slot_of: Ints, used: Mask) -> tuple[Ints, Ints]:
     """The number of each used threshold among those of its feature, and where the cells of each slot begin."""
     place, cells = np.zeros(len(used), np.int32), np.zeros(len(column) + 1, np.int32)
@@ -411,8 +421,8 @@ def _numbered(trees: Trees, column: Ints, slot_of: Ints, used: Mask) -> tuple[In
     return place, cells
 
 
-@njit(cache=True, nogil=True)
-def _cells(  # type: ignore[no-untyped-def]
+@_compiled
+def _cells(
     trees: Trees,
     x: Floats,
     column: Ints,
@@ -421,7 +431,7 @@ def _cells(  # type: ignore[no-untyped-def]
     cells: Ints,
     lattice: Lattices,
     costs: Costs,
-):
+) -> tuple[Ints, Floats, Floats]:
     """The cell of x in each slot, and each cell's point and cost."""
     at = np.zeros(len(column), np.int32)
     points, cost = np.zeros(cells[-1]), np.full(cells[-1], np.inf)
@@ -449,7 +459,7 @@ def _cells(  # type: ignore[no-untyped-def]
     return at, points, cost
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def _into(x: float, above: float, upto: float, lattice: Lattices, a: int, is_up: bool) -> float:
     """The change into the cell above < value <= upto, which does not hold x; NaN if none may be stored."""
     step, top, bottom = lattice.step[a], lattice.top[a], lattice.bottom[a]
@@ -461,7 +471,7 @@ def _into(x: float, above: float, upto: float, lattice: Lattices, a: int, is_up:
     return -_point(-x, -after, within, -lattice.low[a], step, top, bottom, -base, least)
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def _point(
     x: float,
     above: float,
@@ -484,33 +494,31 @@ def _point(
     return d if d <= high and x + d <= upto else np.nan
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def _beyond(x: float, above: float) -> float:
     """The least d, about, with x + d > above: a d that rounds to x + d = above is moved on by the spacing there."""
     after = np.nextafter(above, np.inf)
     d = after - x
     for _ in range(TRIES):
         if x + d > above and d > 0:
-            return d
+            return float(d)
         d += max(after - above, np.spacing(abs(d)))
     return np.nan
 
 
-@njit(cache=True, nogil=True)
-def _multiple(
-    x: float, above: float, step: float, top: float, bottom: float, base: float, least: float
-) -> float:
+@_compiled
+def _multiple(x: float, above: float, step: float, top: float, bottom: float, base: float, least: float) -> float:
     """The same on the grid; see Grid: multiples of the step where base = x, so many whole steps where base = 0."""
     n = np.rint((max(above - x, least) + base) / step) - 2
     for _ in range(TRIES):
         d = n * top / bottom - base
         if d > 0 and x + d > above and abs(np.rint(d / step) * top / bottom) >= least:
-            return d
+            return float(d)
         n += 1
     return np.nan
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def _margin(z: Floats, wanted: Wanted) -> float:
     """The least margin of the members at scores z (C,):
 
@@ -550,28 +558,30 @@ def _margin(z: Floats, wanted: Wanted) -> float:
     return least
 
 
-@njit(cache=True, nogil=True)
-def _profiles(trees: Trees, small: Small, cell: Ints, z: Floats, rise: Floats) -> None:
+@_compiled
+def _profiles(small: Small, cell: Ints, z: Floats, rise: Floats) -> None:
     """z (C,): the scores here   rise (cells, C): by how much they rise from each cell of a slot to the next
 
     Of each tree, only slots that are tested on the way to its leaf can change anything alone. From the first node that
     tests one, both ways are gone there, and where it is tested again those that its cells allow.
     """
-    z[:] = small.base
-    rise[:] = 0.0
+    _copy(small.base, z)
+    for k in range(len(rise)):
+        for c in range(len(z)):
+            rise[k, c] = 0.0
     path = np.empty(DEEP // 2, np.int32)
     nodes, lows, highs = np.empty(DEEP, np.int32), np.empty(DEEP, np.int32), np.empty(DEEP, np.int32)
     stamp, seen = np.zeros(len(cell), np.int64), 0
     slot, rank, left, right, cells = small.slot, small.rank, small.left, small.right, small.cells
-    root, tree, firsts, lasts, value = small.root, small.tree, trees.first, trees.last, trees.value
+    root, firsts, lasts, value = small.root, small.first, small.last, small.value
     for k in range(len(root)):
-        node, t, length = root[k], tree[k], 0
+        node, length = root[k], 0
         while node >= 0:
             path[length] = node
             length += 1
             node = left[node] if cell[slot[node]] <= rank[node] else right[node]
         own = ~node
-        first, last = firsts[t], lasts[t]
+        first, last = firsts[k], lasts[k]
         for c in range(first, last):
             z[c] += value[own, c]
         seen += 1
@@ -605,13 +615,20 @@ def _profiles(trees: Trees, small: Small, cell: Ints, z: Floats, rise: Floats) -
                         rise[begin + high + 1, c] -= more
 
 
-@njit(cache=True, nogil=True)
-def _new_table(trees: Trees, small: Small) -> Table:
-    scores = len(trees.base)
+@_compiled
+def _copy(given: Any, to: Any) -> None:
+    """to[:] = given, which takes longer to compile"""
+    for k in range(len(to)):
+        to[k] = given[k]
+
+
+@_compiled
+def _new_table(small: Small) -> Table:
+    scores = len(small.base)
     return Table(np.zeros(scores), np.zeros((small.cells[-1], scores)), np.zeros(scores), np.zeros(1, np.int64))
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def _cost_of(small: Small, cell: Ints) -> float:
     total = 0.0
     for a in range(len(cell)):
@@ -619,7 +636,7 @@ def _cost_of(small: Small, cell: Ints) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def _moved(small: Small, cell: Ints) -> int:
     """The number of slots that are not where they started."""
     count = 0
@@ -628,13 +645,13 @@ def _moved(small: Small, cell: Ints) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)
-def _look(trees: Trees, small: Small, cell: Ints, table: Table) -> None:
-    _profiles(trees, small, cell, table.z, table.rise)
-    table.count[0] += 1
+@_compiled
+def _look(small: Small, cell: Ints, table: Table) -> None:
+    _profiles(small, cell, table.z, table.rise)
+    table.looks[0] += 1
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def _onward(
     small: Small, wanted: Wanted, cell: Ints, table: Table, weight: Floats, pad: float, most: int, limit: float
 ) -> tuple[Move, Move]:
@@ -651,7 +668,7 @@ def _onward(
         if end - begin < 2 or (count >= most and cell[a] == small.at[a]):
             continue
         own, before, fresh = cost[begin + cell[a]], -np.inf, True
-        here[:] = table.z
+        _copy(table.z, here)
         for k in range(begin, end):
             for c in range(len(here)):
                 if rise[k, c] != 0:
@@ -674,7 +691,7 @@ def _onward(
     return best, done
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def _backward(small: Small, wanted: Wanted, cell: Ints, table: Table) -> Move:
     """Of all moves from a state that passes to states that pass: the one that saves most."""
     spent = _cost_of(small, cell)
@@ -685,7 +702,7 @@ def _backward(small: Small, wanted: Wanted, cell: Ints, table: Table) -> Move:
         if end - begin < 2 or cell[a] == small.at[a]:
             continue
         own = cost[begin + cell[a]]
-        here[:] = table.z
+        _copy(table.z, here)
         for k in range(begin, end):
             for c in range(len(here)):
                 here[c] += rise[k, c]
@@ -695,20 +712,19 @@ def _backward(small: Small, wanted: Wanted, cell: Ints, table: Table) -> Move:
     return best
 
 
-@njit(cache=True, nogil=True)
-def _shortened(trees: Trees, small: Small, wanted: Wanted, cell: Ints, table: Table) -> float:
+@_compiled
+def _shortened(small: Small, wanted: Wanted, cell: Ints, table: Table) -> float:
     """Lowers the cost of the passing state `cell`, in place, move by move. Returns its cost."""
     while True:
-        _look(trees, small, cell, table)
+        _look(small, cell, table)
         move = _backward(small, wanted, cell, table)
         if move.slot == NONE:
             return _cost_of(small, cell)
         cell[move.slot] = move.cell
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def _walked(
-    trees: Trees,
     small: Small,
     wanted: Wanted,
     cell: Ints,
@@ -726,15 +742,17 @@ def _walked(
     """
     lowest = np.inf
     for _ in range(4 * len(cell) + 8):
-        _look(trees, small, cell, table)
+        _look(small, cell, table)
         if _margin(table.z, wanted) >= 0:
             total = _cost_of(small, cell)
             if total < min(limit, lowest):
-                found[:], lowest = cell, total
+                _copy(cell, found)
+                lowest = total
             return lowest
         move, done = _onward(small, wanted, cell, table, weight, pad, most, min(limit, lowest))
         if done.slot != NONE:
-            found[:], lowest = cell, done.cost
+            _copy(cell, found)
+            lowest = done.cost
             found[done.slot] = done.cell
         if move.slot == NONE or (move.slot == done.slot and move.cell == done.cell):
             return lowest
@@ -742,10 +760,8 @@ def _walked(
     return lowest
 
 
-@njit(cache=True, nogil=True)
-def _beam(
-    trees: Trees, small: Small, wanted: Wanted, table: Table, effort: Effort, limit: float, found: Ints
-) -> float:
+@_compiled
+def _beam(small: Small, wanted: Wanted, table: Table, effort: Effort, limit: float, found: Ints) -> float:
     """The cheapest flip on the way goes to `found`; its cost, inf if none costs less than `limit`.
 
     A state counts by (margin - margin of the start) / cost. Of all moves of all states, the best `beam` make the next.
@@ -753,13 +769,14 @@ def _beam(
     width, slots = effort.beam, len(small.at)
     states, count = np.empty((width, slots), np.int32), 1
     following = np.empty((width, slots), np.int32)
-    states[0], lowest, worst = small.at, np.inf, 0.0
+    _copy(small.at, states[0])
+    lowest, worst = np.inf, 0.0
     ratio, parent = np.empty(width), np.empty(width, np.int32)
     slot, target, key = np.empty(width, np.int32), np.empty(width, np.int32), np.empty(width, np.uint64)
     for level in range(slots + 8):
         filled = 0
         for s in range(count):
-            _look(trees, small, states[s], table)
+            _look(small, states[s], table)
             have, spent = _margin(table.z, wanted), _cost_of(small, states[s])
             if level == 0:
                 worst = have
@@ -769,7 +786,7 @@ def _beam(
                 if end - begin < 2 or (full and states[s, a] == small.at[a]):
                     continue
                 own, before, fresh = small.cost[begin + states[s, a]], 0.0, True
-                table.here[:] = table.z
+                _copy(table.z, table.here)
                 for k in range(begin, end):
                     for c in range(len(table.here)):
                         if table.rise[k, c] != 0:
@@ -781,7 +798,8 @@ def _beam(
                     if fresh:
                         before, fresh = _margin(table.here, wanted), False
                     if before >= 0:
-                        found[:], lowest = states[s], total
+                        _copy(states[s], found)
+                        lowest = total
                         found[a] = k - begin
                     elif before > have:
                         one = (before - worst) / max(total, 1e-300)
@@ -790,7 +808,7 @@ def _beam(
                         other = name ^ _mark(begin + states[s, a]) ^ _mark(k)
                         filled = _inserted(ratio, parent, slot, target, key, filled, one, s, a, k - begin, other)
         for j in range(filled):
-            following[j] = states[parent[j]]
+            _copy(states[parent[j]], following[j])
             following[j, slot[j]] = target[j]
         states, following, count = following, states, filled
         if not filled:
@@ -798,7 +816,7 @@ def _beam(
     return lowest
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def _mark(place: int) -> np.uint64:
     """A number without pattern for a cell (splitmix64)."""
     z = np.uint64(place + 1) * np.uint64(0x9E3779B97F4A7C15)
@@ -807,7 +825,7 @@ def _mark(place: int) -> np.uint64:
     return z ^ (z >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def _name(small: Small, cell: Ints) -> np.uint64:
     """A state's own number, which a move changes by the marks of its two cells."""
     name = np.uint64(0)
@@ -816,19 +834,19 @@ def _name(small: Small, cell: Ints) -> np.uint64:
     return name
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def _inserted(
     ratio: Floats,
     parent: Ints,
     slot: Ints,
     target: Ints,
-    key: Ints,
+    key: Marks,
     filled: int,
     one: float,
     s: int,
     a: int,
     cell: int,
-    other: int,
+    other: np.uint64,
 ) -> int:
     """The list, in falling order of `ratio`, with one more, unless the same state stands there. Its new length."""
     for j in range(filled):
@@ -844,8 +862,8 @@ def _inserted(
     return filled
 
 
-@njit(cache=True, nogil=True)
-def _chance(state: Numbers) -> float:
+@_compiled
+def _chance(state: Marks) -> float:
     """In [0, 1): xorshift64.   state (1,), uint64: changed in place"""
     s = state[0]
     s ^= s << np.uint64(13)
@@ -855,7 +873,7 @@ def _chance(state: Numbers) -> float:
     return float(s >> np.uint64(11)) / 9007199254740992.0
 
 
-@njit(cache=True, nogil=True)
-def _spread(state: Numbers) -> float:
+@_compiled
+def _spread(state: Marks) -> float:
     """A factor around 1, between 1/2 and 2."""
-    return 2.0 ** (2.0 * _chance(state) - 1.0)
+    return float(2.0 ** (2.0 * _chance(state) - 1.0))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from typing import cast
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ import torch
 from maxflip._util.types import Floats, Rows
 from maxflip.errors import ModelError
 from maxflip.models.trees.known import NEEDS_NUMBA, forests_of
-from maxflip.search.settings import PRICING, TREES, TreeSearch
+from maxflip.search.settings import TREES, TreeSearch
 from maxflip.search.surface import Surface
 from maxflip.search.trees.arrays import Costs, Effort, Lattices
 from maxflip.search.trees.compiled import Asked, compiled
@@ -75,9 +76,7 @@ def _alike(surface: Surface, at: torch.Tensor, guards: float) -> list[tuple[torc
     goal = surface.problem.goal
     patterns, group = torch.unique(surface.wanted[at], dim=0, return_inverse=True)
     aim = goal.required + guards * surface.problem.guard
-    return [
-        (at[group == k], Asked(pattern.numpy(), aim, goal.is_threshold)) for k, pattern in enumerate(patterns)
-    ]
+    return [(at[group == k], Asked(pattern.numpy(), aim, goal.is_threshold)) for k, pattern in enumerate(patterns)]
 
 
 def _search(
@@ -92,7 +91,7 @@ def _search(
     from maxflip.search.trees import kernel
 
     problem, forests = surface.problem, forests_of(surface.problem.classifier)
-    x = surface.inputs.at(at, torch.zeros_like(surface.low[at])).numpy()
+    x = cast(torch.Tensor, surface.inputs.at(at, torch.zeros_like(surface.low[at]))).numpy()
     places = np.flatnonzero(~problem.is_lever[problem.actionable])
     columns = problem.slots.feature[problem.actionable[places]]
     low, high = (side[at][:, places].numpy() for side in (surface.low, surface.high))

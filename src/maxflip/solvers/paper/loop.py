@@ -83,6 +83,11 @@ def run_loops(
     if problem.menu.levers is not None:
         name = type(solver).__name__
         raise ProblemError(f"actions: {name} changes features alone. Solve with Prices() or Nearest().")
+    if not problem.classifier.has_gradients:
+        name = type(solver).__name__
+        raise ProblemError(
+            f"classifier: {name} needs gradients, and trees have none. Solve with Prices() or Nearest()."
+        )
     wanted = run.candidates_wanted(problem)
     low, high = problem.box(wanted)
     stuck = ((low == 0) & (high == 0)).all(axis=1)

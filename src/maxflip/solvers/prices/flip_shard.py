@@ -1,8 +1,8 @@
 """FlipShard: a shard whose model has no gradients, so that its samples have known flips alone, and no planes.
 
-The flips known so far stand for the surface: C_j(lambda) is at most the cost of the cheapest of them, so D with the
-known flips is at most D, and meets it at the prices of the last searches, if these are exact. The market clears by it as
-it clears by planes, and new flips are searched at the new prices, beginning from the cheapest known ones.
+The flips known so far stand for the surface: C_j(lambda) is at most the cost of the cheapest of them. So D with the
+known flips is at most D, and meets it at the prices of the last searches, if these found the cheapest. The market
+clears by it as by planes, and new flips are searched at the new prices, beginning from the cheapest known ones.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ def shard_of(
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """All known flips once: sample (c,), the place of each in the shard   draws (c, m + Q): with quotas   size: how many
-    searches they come from"""
+    """All known flips, each once.   sample (c,): its place in the shard   draws (c, m + Q): with quotas
+
+    size: number of searches that they come from
+    """
 
     sample: Rows
     draws: Floats
