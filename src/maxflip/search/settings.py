@@ -284,7 +284,7 @@ class InteriorPoint:
 
 @dataclass(frozen=True, kw_only=True)
 class TreeSearch:
-    """`trees`: flips through tree ensembles. As a whole: research/benchmarks/trees.py.
+    """`trees`: flips through tree ensembles. As a whole: research/benchmarks/tree_flips.py.
 
     Measured there on 60 samples of credit_default and of HELOC each, LightGBM and random forest, 300 trees of depth 6,
     against beam 64 and 500 restarts: (trees). A round of repair takes 0.3 to 1 ms.
