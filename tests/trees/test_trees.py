@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +80,8 @@ def test_files_equal_objects(kind: str, name: str, classes: int, tmp_path: Path)
     file = TreeClassifier(saved(kind, classes, tmp_path / name))
     assert file.classes == (model.classes if kind.startswith("catboost") else None)  # the others do not keep them
     assert file.library == model.library
-    for field, found in vars(model.forest).items():
-        assert np.array_equal(found, getattr(file.forest, field)), field
+    for field in fields(model.forest):
+        assert np.array_equal(getattr(file.forest, field.name), getattr(model.forest, field.name)), field.name
 
 
 def test_a_booster_of_two_classes() -> None:
@@ -109,7 +110,7 @@ def test_names_of_columns_are_the_model_s() -> None:
     lightgbm = pytest.importorskip("lightgbm")
     x, y, _ = data(missing=True)
     names = ["age", "bmi", "bp", "visits", "ward"]
-    model = lightgbm.LGBMClassifier(n_estimators=2, verbose=-1).fit(pd.DataFrame(x, columns=names), y)
+    model = lightgbm.LGBMClassifier(n_estimators=2, verbose=-1, n_jobs=1).fit(pd.DataFrame(x, columns=names), y)
     classifier = TreeClassifier(model)
     assert classifier.feature_names == tuple(names)
     classifier.check_features(names)
@@ -210,13 +211,15 @@ def test_models_that_are_no_classifiers_are_refused() -> None:
     sklearn = pytest.importorskip("sklearn.ensemble")
     x, y, _ = data(missing=False)
     with pytest.raises(InputError, match="wanted a fitted model"):
-        TreeClassifier(sklearn.RandomForestRegressor(2).fit(x, y))
+        TreeClassifier(sklearn.RandomForestRegressor(2, n_jobs=1).fit(x, y))
     with pytest.raises(ModelError, match="RandomForestClassifier is not fitted"):
         TreeClassifier(sklearn.RandomForestClassifier(2))
     lightgbm = pytest.importorskip("lightgbm")
     with pytest.raises(ModelError, match="objective 'regression' is none of a classifier"):
-        TreeClassifier(lightgbm.LGBMRegressor(n_estimators=2, verbose=-1).fit(x, y))
-    many = lightgbm.LGBMClassifier(n_estimators=2, verbose=-1, objective="multiclassova").fit(x, data(missing=False)[2])
+        TreeClassifier(lightgbm.LGBMRegressor(n_estimators=2, verbose=-1, n_jobs=1).fit(x, y))
+    many = lightgbm.LGBMClassifier(n_estimators=2, verbose=-1, n_jobs=1, objective="multiclassova").fit(
+        x, data(missing=False)[2]
+    )
     with pytest.raises(ModelError, match="probabilities that do not sum to 1"):
         TreeClassifier(many)
 
@@ -225,6 +228,8 @@ def test_catboost_s_categories_are_refused_by_name() -> None:
     catboost = pytest.importorskip("catboost")
     x, y, _ = data(missing=False)
     rows = [[*row[:CATEGORY], str(row[CATEGORY])] for row in x.tolist()]
-    model = catboost.CatBoostClassifier(iterations=2, verbose=0, allow_writing_files=False, cat_features=[CATEGORY])
+    model = catboost.CatBoostClassifier(
+        iterations=2, verbose=0, allow_writing_files=False, thread_count=1, cat_features=[CATEGORY]
+    )
     with pytest.raises(ModelError, match="categorical features, whose values CatBoost replaces by statistics"):
         TreeClassifier(model.fit(rows, y))
