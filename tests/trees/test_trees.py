@@ -224,6 +224,32 @@ def test_models_that_are_no_classifiers_are_refused() -> None:
         TreeClassifier(many)
 
 
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+def test_categories_of_a_frame_are_told_by_their_places(library: str, tmp_path: Path) -> None:
+    """Numbers that are their places, and texts, are read; others would be mistaken for places."""
+    pd = pytest.importorskip("pandas")
+    found = pytest.importorskip(library)
+    x, y, _ = data(missing=False)
+    codes = (x[:, CATEGORY] // 3).astype(int)
+
+    def fitted(categories: Any) -> Any:
+        frame = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "c": pd.Categorical(categories)})
+        if library == "lightgbm":
+            model = found.LGBMClassifier(n_estimators=4, verbose=-1, n_jobs=1, min_data_per_group=3, cat_smooth=1.0)
+        else:
+            model = found.XGBClassifier(n_estimators=4, max_depth=3, enable_categorical=True, n_jobs=1)
+        return model.fit(frame, y), model.predict_proba(frame)
+
+    for categories in (codes, [f"{code:02d}" for code in codes]):
+        model, told = fitted(categories)
+        forest = TreeClassifier(model).forest
+        assert forest.has_categories
+        rows = np.column_stack([x[:, :2], codes])
+        assert np.abs(forest.probabilities(rows) - told).max() <= FLOAT32
+    with pytest.raises(ModelError, match=r"had the categories \[0, 3, 6.*tells them by their places"):
+        TreeClassifier(fitted(3 * codes)[0])
+
+
 def test_catboost_s_categories_are_refused_by_name() -> None:
     catboost = pytest.importorskip("catboost")
     x, y, _ = data(missing=False)

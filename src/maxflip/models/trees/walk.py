@@ -31,9 +31,14 @@ def leaves(forest: Forest, x: Floats) -> NDArray[np.int32]:
 
 def leaf_sums(forest: Forest, x: Floats) -> NDArray[Any]:
     """(n, F) -> (n, K): base and leaf values added up tree by tree, in the forest's precision."""
-    if find_spec("numba") is not None:
+    if _has_numba():
         return compiled_sums(forest, x)
     return numpy_sums(forest, x)
+
+
+@cache
+def _has_numba() -> bool:
+    return find_spec("numba") is not None
 
 
 def numpy_sums(forest: Forest, x: Floats) -> NDArray[Any]:
