@@ -120,21 +120,42 @@ def test_names_of_columns_are_the_model_s() -> None:
         classifier.check_features(names[:2])
 
 
-def test_zero_that_is_missing_is_read_or_refused() -> None:
-    """Refused where one threshold cannot tell it; otherwise the library's own."""
+def with_zero_missing(lines: list[str], rng: np.random.Generator) -> list[str]:
+    """The text of a model where 0 counts as missing and goes the way of its threshold; at 0 itself, either way."""
+    found = []
+    for line in lines:
+        key, _, text = line.partition("=")
+        if key == "threshold":
+            t = np.array([float(number) for number in text.split()])
+            default = np.where(np.abs(t) < 2e-35, rng.random(len(t)) < 0.5, t >= 0)
+        kinds = " ".join(str(4 + 2 * int(way)) for way in default) if key == "decision_type" else ""
+        found.append(f"decision_type={kinds}" if kinds else line)
+    return found
+
+
+def test_zero_that_is_missing_is_read_where_one_threshold_tells_it(tmp_path: Path) -> None:
     lightgbm = pytest.importorskip("lightgbm")
     x, y, _ = data(missing=False)
-    settings = {"n_estimators": 4, "num_leaves": 6, "verbose": -1, "n_jobs": 1}
-    model = lightgbm.LGBMClassifier(**settings, zero_as_missing=True).fit(x, y)
+    model = lightgbm.LGBMClassifier(n_estimators=6, num_leaves=12, min_child_samples=3, verbose=-1, n_jobs=1)
+    text = model.fit(np.where(np.abs(x) < 0.3, 0.0, x), y).booster_.model_to_string()
+    path = tmp_path / "model.txt"
+    path.write_text("\n".join(with_zero_missing(text.split("\n"), np.random.default_rng(0))))
+    small = [0 * x, 0 * x + 1e-35, 0 * x - 1e-35, 0 * x + 2e-35, 0 * x - 2e-35, 0 * x + np.nan]
+    rows = np.vstack([x, *(np.where(np.abs(x) < 0.8, these, x) for these in small)])
+    forest = TreeClassifier(path).forest
+    assert (np.abs(forest.threshold[forest.feature >= 0]) < 2e-35).any()
+    told = lightgbm.Booster(model_file=path).predict(rows, num_threads=1)
+    assert np.abs(forest.probabilities(rows)[:, 1] - told).max() <= FLOAT64
+    plain = lightgbm.Booster(model_str=text).predict(rows, num_threads=1)
+    assert np.abs(plain - told).max() > 1e-3
+
+
+def test_zero_that_is_missing_is_refused_elsewhere() -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    x, y, _ = data(missing=False)
+    model = lightgbm.LGBMClassifier(n_estimators=4, num_leaves=6, verbose=-1, n_jobs=1, zero_as_missing=True)
     with pytest.raises(ModelError, match="0 counts as missing and goes another way"):
-        TreeClassifier(model)
-    model = lightgbm.LGBMClassifier(**settings, zero_as_missing=True).fit(np.abs(x) + 1, y)
-    rows = np.vstack([np.abs(x), -np.abs(x), 0 * x, 0 * x + 1e-35, 0 * x + 2e-35])
-    try:
-        forest = TreeClassifier(model).forest
-    except ModelError:
-        return
-    assert np.abs(forest.probabilities(rows) - told_by(model, rows)).max() <= FLOAT64
+        TreeClassifier(model.fit(x, y))
 
 
 @pytest.mark.parametrize(("rule", "goes_left"), [
