@@ -16,6 +16,7 @@ from maxflip_wall import Broken, Unreadable, parse_trees, reading
 
 Array = NDArray[Any]
 DEEPEST = 4096  # levels
+MOST_SUMS = 10_000  # classes
 PAIRS = 1 << 18  # of row and tree, at once
 TINY = np.float64(np.float32(1e-35))  # LightGBM reads numbers up to this size as 0
 BASIC = {"column": np.int64, "split": np.float64, "left": np.int64, "right": np.int64, "kind": np.int64}
@@ -107,6 +108,13 @@ def _made(library: str, nodes: Nodes, start: Array, **rest: Any) -> Trees:
     return Trees(library, dtype=dtype, nodes=nodes, table=table, start=start, **rest)
 
 
+def _sums(number: str) -> int:
+    """How many sums of leaves there are: each node has a list of so many."""
+    if not 1 <= int(number) <= MOST_SUMS:
+        raise Unreadable(f"has {int(number)} classes; wanted 1 to {MOST_SUMS}")
+    return int(number)
+
+
 def _sigmoid(z: Array) -> Array:
     with np.errstate(over="ignore"):
         p = 1 / (1 + np.exp(-z))
@@ -125,7 +133,7 @@ def _lightgbm(lines: list[str]) -> Trees:
     head, blocks = _texts(lines)
     if head["version"] not in ("v3", "v4"):
         raise Unreadable(f"its format {head['version']!r:.20} is not known")
-    columns, (kind, *options) = int(head["num_tree_per_iteration"]), head["objective"].split()
+    columns, (kind, *options) = _sums(head["num_tree_per_iteration"]), head["objective"].split()
     if len(blocks) != len(head["tree_sizes"].split()):
         raise Unreadable(f"holds {len(blocks)} trees, and its head speaks of another number")
     steep = float(dict(option.split(":") for option in options if ":" in option).get("sigmoid", 1))
@@ -203,7 +211,7 @@ def _xgboost(content: dict[str, Any]) -> Trees:
     if booster["name"] not in ("gbtree", "dart"):
         raise Unreadable(f"its booster {booster['name']!r:.40} is not known")
     model = (booster["gbtree"] if booster["name"] == "dart" else booster)["model"]
-    columns = 1 if objective == "binary:logistic" else int(learner["learner_model_param"]["num_class"])
+    columns = 1 if objective == "binary:logistic" else _sums(learner["learner_model_param"]["num_class"])
     nodes, used = Nodes(), len(model["trees"])
     said = learner.get("attributes", {})
     if "scikit_learn" in said and "best_iteration" in said:  # training was stopped early

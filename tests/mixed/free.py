@@ -233,17 +233,18 @@ def _best(question: Question, sign: int) -> float:
     if not ways:
         return -math.inf if any(isinstance(q.at_least, int) for q in question.quotas) else 0.0
     amounts = amounts_of(question) * (1 - sign * SLACK * question.is_decimal)
-    program = Program(question, ways, amounts)
+    program, most = Program(question, ways, amounts), 0.0
     for _ in range(ROUNDS):
         x = program.solve()
         if x is None:
             return -math.inf
+        most = program.worth(x)
         if (program.drawn(x) <= amounts * (1 + EXACT) + EXACT).all():
-            return program.worth(x)
+            return most
         for y in np.flatnonzero(x[: len(ways)] > 0.5).tolist():
             for i, at in enumerate(program.changes(x, y)):
                 program.touch(y, i, float(at))
-    return 0.0 if sign > 0 else program.worth(x)  # tangents lie outside: more than this is not possible
+    return 0.0 if sign > 0 else most  # tangents lie outside: more than this is not possible
 
 
 def _dearer(way: Way, by: float) -> Way:

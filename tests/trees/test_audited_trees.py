@@ -71,7 +71,7 @@ def posed(kind: str) -> Problem:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "name"), FILES[:4])
+@pytest.mark.parametrize(("kind", "name"), [FILES[0], FILES[2], FILES[3]])
 def test_plans_are_saved_audited_and_solved_again(kind: str, name: str, tmp_path: Path) -> None:
     problem = posed(kind)
     plan = solve(problem)

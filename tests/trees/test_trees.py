@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +80,8 @@ def test_files_equal_objects(kind: str, name: str, classes: int, tmp_path: Path)
     file = TreeClassifier(saved(kind, classes, tmp_path / name))
     assert file.classes == (model.classes if kind.startswith("catboost") else None)  # the others do not keep them
     assert file.library == model.library
-    for field, found in vars(model.forest).items():
-        assert np.array_equal(found, getattr(file.forest, field)), field
+    for field in fields(model.forest):
+        assert np.array_equal(getattr(file.forest, field.name), getattr(model.forest, field.name)), field.name
 
 
 def test_a_booster_of_two_classes() -> None:
@@ -109,7 +110,7 @@ def test_names_of_columns_are_the_model_s() -> None:
     lightgbm = pytest.importorskip("lightgbm")
     x, y, _ = data(missing=True)
     names = ["age", "bmi", "bp", "visits", "ward"]
-    model = lightgbm.LGBMClassifier(n_estimators=2, verbose=-1).fit(pd.DataFrame(x, columns=names), y)
+    model = lightgbm.LGBMClassifier(n_estimators=2, verbose=-1, n_jobs=1).fit(pd.DataFrame(x, columns=names), y)
     classifier = TreeClassifier(model)
     assert classifier.feature_names == tuple(names)
     classifier.check_features(names)
@@ -119,21 +120,42 @@ def test_names_of_columns_are_the_model_s() -> None:
         classifier.check_features(names[:2])
 
 
-def test_zero_that_is_missing_is_read_or_refused() -> None:
-    """Refused where one threshold cannot tell it; otherwise the library's own."""
+def with_zero_missing(lines: list[str], rng: np.random.Generator) -> list[str]:
+    """The text of a model where 0 counts as missing and goes the way of its threshold; at 0 itself, either way."""
+    found = []
+    for line in lines:
+        key, _, text = line.partition("=")
+        if key == "threshold":
+            t = np.array([float(number) for number in text.split()])
+            default = np.where(np.abs(t) < 2e-35, rng.random(len(t)) < 0.5, t >= 0)
+        kinds = " ".join(str(4 + 2 * int(way)) for way in default) if key == "decision_type" else ""
+        found.append(f"decision_type={kinds}" if kinds else line)
+    return found
+
+
+def test_zero_that_is_missing_is_read_where_one_threshold_tells_it(tmp_path: Path) -> None:
     lightgbm = pytest.importorskip("lightgbm")
     x, y, _ = data(missing=False)
-    settings = {"n_estimators": 4, "num_leaves": 6, "verbose": -1, "n_jobs": 1}
-    model = lightgbm.LGBMClassifier(**settings, zero_as_missing=True).fit(x, y)
+    model = lightgbm.LGBMClassifier(n_estimators=6, num_leaves=12, min_child_samples=3, verbose=-1, n_jobs=1)
+    text = model.fit(np.where(np.abs(x) < 0.3, 0.0, x), y).booster_.model_to_string()
+    path = tmp_path / "model.txt"
+    path.write_text("\n".join(with_zero_missing(text.split("\n"), np.random.default_rng(0))))
+    small = [0 * x, 0 * x + 1e-35, 0 * x - 1e-35, 0 * x + 2e-35, 0 * x - 2e-35, 0 * x + np.nan]
+    rows = np.vstack([x, *(np.where(np.abs(x) < 0.8, these, x) for these in small)])
+    forest = TreeClassifier(path).forest
+    assert (np.abs(forest.threshold[forest.feature >= 0]) < 2e-35).any()
+    told = lightgbm.Booster(model_file=path).predict(rows, num_threads=1)
+    assert np.abs(forest.probabilities(rows)[:, 1] - told).max() <= FLOAT64
+    plain = lightgbm.Booster(model_str=text).predict(rows, num_threads=1)
+    assert np.abs(plain - told).max() > 1e-3
+
+
+def test_zero_that_is_missing_is_refused_elsewhere() -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    x, y, _ = data(missing=False)
+    model = lightgbm.LGBMClassifier(n_estimators=4, num_leaves=6, verbose=-1, n_jobs=1, zero_as_missing=True)
     with pytest.raises(ModelError, match="0 counts as missing and goes another way"):
-        TreeClassifier(model)
-    model = lightgbm.LGBMClassifier(**settings, zero_as_missing=True).fit(np.abs(x) + 1, y)
-    rows = np.vstack([np.abs(x), -np.abs(x), 0 * x, 0 * x + 1e-35, 0 * x + 2e-35])
-    try:
-        forest = TreeClassifier(model).forest
-    except ModelError:
-        return
-    assert np.abs(forest.probabilities(rows) - told_by(model, rows)).max() <= FLOAT64
+        TreeClassifier(model.fit(x, y))
 
 
 @pytest.mark.parametrize(("rule", "goes_left"), [
@@ -210,21 +232,51 @@ def test_models_that_are_no_classifiers_are_refused() -> None:
     sklearn = pytest.importorskip("sklearn.ensemble")
     x, y, _ = data(missing=False)
     with pytest.raises(InputError, match="wanted a fitted model"):
-        TreeClassifier(sklearn.RandomForestRegressor(2).fit(x, y))
+        TreeClassifier(sklearn.RandomForestRegressor(2, n_jobs=1).fit(x, y))
     with pytest.raises(ModelError, match="RandomForestClassifier is not fitted"):
         TreeClassifier(sklearn.RandomForestClassifier(2))
     lightgbm = pytest.importorskip("lightgbm")
     with pytest.raises(ModelError, match="objective 'regression' is none of a classifier"):
-        TreeClassifier(lightgbm.LGBMRegressor(n_estimators=2, verbose=-1).fit(x, y))
-    many = lightgbm.LGBMClassifier(n_estimators=2, verbose=-1, objective="multiclassova").fit(x, data(missing=False)[2])
+        TreeClassifier(lightgbm.LGBMRegressor(n_estimators=2, verbose=-1, n_jobs=1).fit(x, y))
+    many = lightgbm.LGBMClassifier(n_estimators=2, verbose=-1, n_jobs=1, objective="multiclassova").fit(
+        x, data(missing=False)[2]
+    )
     with pytest.raises(ModelError, match="probabilities that do not sum to 1"):
         TreeClassifier(many)
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+def test_categories_of_a_frame_are_told_by_their_places(library: str, tmp_path: Path) -> None:
+    """Numbers that are their places, and texts, are read; others would be mistaken for places."""
+    pd = pytest.importorskip("pandas")
+    found = pytest.importorskip(library)
+    x, y, _ = data(missing=False)
+    codes = (x[:, CATEGORY] // 3).astype(int)
+
+    def fitted(categories: Any) -> Any:
+        frame = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "c": pd.Categorical(categories)})
+        if library == "lightgbm":
+            model = found.LGBMClassifier(n_estimators=4, verbose=-1, n_jobs=1, min_data_per_group=3, cat_smooth=1.0)
+        else:
+            model = found.XGBClassifier(n_estimators=4, max_depth=3, enable_categorical=True, n_jobs=1)
+        return model.fit(frame, y), model.predict_proba(frame)
+
+    for categories in (codes, [f"{code:02d}" for code in codes]):
+        model, told = fitted(categories)
+        forest = TreeClassifier(model).forest
+        assert forest.has_categories
+        rows = np.column_stack([x[:, :2], codes])
+        assert np.abs(forest.probabilities(rows) - told).max() <= FLOAT32
+    with pytest.raises(ModelError, match=r"had the categories \[0, 3, 6.*tells them by their places"):
+        TreeClassifier(fitted(3 * codes)[0])
 
 
 def test_catboost_s_categories_are_refused_by_name() -> None:
     catboost = pytest.importorskip("catboost")
     x, y, _ = data(missing=False)
     rows = [[*row[:CATEGORY], str(row[CATEGORY])] for row in x.tolist()]
-    model = catboost.CatBoostClassifier(iterations=2, verbose=0, allow_writing_files=False, cat_features=[CATEGORY])
+    model = catboost.CatBoostClassifier(
+        iterations=2, verbose=0, allow_writing_files=False, thread_count=1, cat_features=[CATEGORY]
+    )
     with pytest.raises(ModelError, match="categorical features, whose values CatBoost replaces by statistics"):
         TreeClassifier(model.fit(rows, y))

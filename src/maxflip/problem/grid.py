@@ -128,7 +128,9 @@ class Grid(Frozen):
         back = self.onto(start, done - np.sign(changes) * self.step)
         room = np.where(self.is_rule, 0.0, SAME * self.step)
         for other in (back, np.zeros_like(changes)):
-            wrong = (done != changes) & ((done < low - room) | (done > high + room) | (done * changes <= 0))
+            wrong = (done != changes) & (
+                (done < low - room) | (done > high + room) | (np.sign(done) * np.sign(changes) <= 0)
+            )
             done = np.where(wrong, other, done)
         return np.clip(done, low, high)
 

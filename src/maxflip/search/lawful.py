@@ -41,11 +41,12 @@ def _lawful(surface: Surface, d: torch.Tensor, at: torch.Tensor, *, flat: bool) 
         return d, found
     change = torch.zeros_like(d)
     open_ = torch.nonzero(found).flatten()
-    if flat:
+    change[open_], found[open_] = onto_grid(within, d[open_], at[open_])
+    if flat or not surface.must_be_few:  # `to_few` has begun from planes already
         m, g = surface.margin_and_gradient(d, at)
         start = onto_plane(surface, at, g, (g * d).sum(dim=1) - m)
-        change, found = onto_grid(surface.within(at, start != 0), start, at)
-        open_ = torch.nonzero(~found).flatten()
-    change[open_], found[open_] = onto_grid(within, d[open_], at[open_])
+        other, passes = onto_grid(surface.within(at, start != 0), start, at)
+        cheaper = passes & (~found | (surface.cost(other, at) < surface.cost(change, at)))
+        change[cheaper], found = other[cheaper], found | passes
     change[found] = exchanged(surface, change[found], at[found])
     return change, found

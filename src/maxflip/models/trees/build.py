@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from maxflip._util.messages import counted
+from maxflip._util.messages import counted, shown
 from maxflip._util.types import Floats, Mask, Rows
 from maxflip.errors import ModelError
 from maxflip.models.trees.forest import LEAF, NUMERIC, Forest, Ints
@@ -59,6 +59,21 @@ def check_classes(number: int) -> int:
     if not 1 <= number <= MOST_CLASSES:
         raise ModelError(f"it has {number} classes; from 1 to {MOST_CLASSES} are read")
     return number
+
+
+def check_codes(categories: Iterable[Any]) -> None:
+    """Refuse categories that were numbers other than their places: the model knows places alone, and a cohort would
+    hold the numbers. Texts must be coded in front of the model anyway.
+
+    categories: of each column, the values that it had in a data frame
+    """
+    for values in categories:
+        is_numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
+        if is_numbers and list(values) != list(range(len(values))):
+            raise ModelError(
+                f"a column of its data frame had the categories {shown(list(values))}, and the model tells them by "
+                "their places 0, 1, 2, ... Train it on these (frame[column].cat.codes)"
+            )
 
 
 def whole(numbers: ArrayLike, what: str, size: int | None = None) -> Rows:

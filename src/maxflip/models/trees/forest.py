@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maxflip._util.types import Floats, Mask
-from maxflip.models.trees.walk import leaf_sums, leaves
+from maxflip.models.trees.walk import leaf_sums, leaves, packed
 
 Ints = NDArray[np.int32]
 Link = Literal["sigmoid", "softmax", "mean"]
@@ -82,6 +83,16 @@ class Forest:
     @property
     def n_classes(self) -> int:
         return 2 if self.link == "sigmoid" else len(self.base)
+
+    @cached_property
+    def has_categories(self) -> bool:
+        """Whether any node tells categories apart."""
+        return bool((self.cat_begin >= 0).any())
+
+    @cached_property
+    def packed(self) -> NDArray[Any]:
+        """The nodes as the compiled walk reads them."""
+        return packed(self)
 
     def leaves(self, x: Floats) -> Ints:
         """(n, F) -> (n, T): the number of the leaf that each row reaches in each tree."""

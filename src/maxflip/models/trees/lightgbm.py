@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from maxflip._util.messages import shown
 from maxflip._util.types import Floats, Mask
 from maxflip.errors import ModelError
-from maxflip.models.trees.build import Categories, Read, Tree, check_classes, forest_of, reals, whole
+from maxflip.models.trees.build import Categories, Read, Tree, check_classes, check_codes, forest_of, reals, whole
 from maxflip.models.trees.forest import LEAF, Link
 
 VERSIONS = ("v3", "v4")
@@ -19,6 +20,7 @@ ZERO_IS_MISSING, NAN_IS_MISSING = 1, 2  # its bits 2 and 3; 0: nothing is
 ZERO = float(np.float32(1e-35))  # numbers at most this large are read as 0
 SIGMOIDS = {"binary", "cross_entropy", "xentropy"}
 SOFTMAX = "multiclass"
+FRAME = "pandas_categorical:"
 
 
 def from_object(model: Any) -> Read:
@@ -34,6 +36,7 @@ def from_object(model: Any) -> Read:
 def from_text(lines: Sequence[str]) -> Read:
     """The lines of booster.save_model(...)."""
     header, blocks = _blocks(lines)
+    check_codes(_categories_of_frame(lines))
     if header.get("version") not in VERSIONS:
         raise ModelError(f"LightGBM's format {shown(header.get('version'))} is not known; known are {VERSIONS}")
     columns = check_classes(_number(header, "num_tree_per_iteration"))
@@ -74,6 +77,18 @@ def _blocks(lines: Sequence[str]) -> tuple[dict[str, str], list[dict[str, str]]]
                 raise ModelError(f"{shown(key)} occurs twice")
             blocks[-1][key] = entry
     raise ModelError("it is truncated: 'end of trees' is missing")
+
+
+def _categories_of_frame(lines: Sequence[str]) -> list[list[Any]]:
+    """Of each column of categories of a pandas frame, its values; the last line says them."""
+    line = next((line for line in reversed(lines) if line.startswith(FRAME)), FRAME)
+    try:
+        found = json.loads(line.removeprefix(FRAME) or "null") or []
+    except ValueError as error:
+        raise ModelError(f"{FRAME} {error}") from error
+    if not isinstance(found, list) or not all(isinstance(values, list) for values in found):
+        raise ModelError(f"{FRAME} wanted lists, got {shown(found)}")
+    return found
 
 
 def _link(objective: str, columns: int) -> tuple[Link, float]:

@@ -11,7 +11,7 @@ import numpy as np
 from maxflip._util.messages import shown
 from maxflip._util.types import Floats
 from maxflip.errors import ModelError
-from maxflip.models.trees.build import Categories, Read, Tree, check_classes, forest_of, reals, whole
+from maxflip.models.trees.build import Categories, Read, Tree, check_classes, check_codes, forest_of, reals, whole
 from maxflip.models.trees.forest import LEAF, Link
 from maxflip.models.trees.tables import entry, list_of, numbers_in, table_in, text_in
 from maxflip.models.trees.thresholds import LARGEST_FLOAT32, float32_below
@@ -47,6 +47,7 @@ def from_tables(content: Mapping[str, Any], *, by_classifier: bool | None = None
         raise ModelError(f"its booster is {shown(kind)}; read are trees, those with booster='gbtree' or 'dart'")
     model = table_in(table_in(booster, "gbtree") if kind == "dart" else booster, "model")
     settings = table_in(learner, "learner_model_param")
+    check_codes(_categories_of_frame(model))
     objective = text_in(table_in(learner, "objective"), "name")
     if objective not in LINKS:
         raise ModelError(f"its objective {shown(objective)} is none of a classifier; known are {', '.join(LINKS)}")
@@ -73,6 +74,13 @@ def from_tables(content: Mapping[str, Any], *, by_classifier: bool | None = None
     if len(names) not in (0, width):
         raise ModelError(f"it names {len(names)} columns and has {width}")
     return Read("XGBoost", forest, tuple(names) or None, None)
+
+
+def _categories_of_frame(model: Mapping[str, Any]) -> Iterator[list[Any]]:
+    """Of each column of categories of a data frame, its values where they are numbers; texts have offsets."""
+    for column in list_of(table_in(model, "cats"), "enc") if "cats" in model else ():
+        if isinstance(column, Mapping) and "values" in column and "offsets" not in column:
+            yield numbers_in(column, "values").tolist()
 
 
 def _base(settings: Mapping[str, Any], link: Link, columns: int) -> Floats:
