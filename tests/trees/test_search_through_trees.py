@@ -195,7 +195,7 @@ def alone(forest: Forest, x: Floats) -> tuple[Floats, Floats]:
     from maxflip.search.trees import kernel
 
     trees, wanted = compiled(
-        [forest], Asked(np.arange(2) == rarer(TreeClassifier(Read("", forest, None, None)), 3), 1e-9, False)
+        [forest], Asked(np.arange(2) == rarer(TreeClassifier(Read("", forest, None, None)), 3), 0.0, 1e-9, False)
     )
     zero, one, far = np.zeros(x.shape), np.ones(x.shape), np.full(x.shape, 1e9)
     columns, most = np.arange(x.shape[1], dtype=np.int32), np.full(len(x), np.inf)

@@ -287,14 +287,14 @@ class TreeSearch:
     """`trees`: flips through tree ensembles. As a whole: research/benchmarks/tree_flips.py.
 
     Measured there on 60 samples of credit_default and of HELOC each, LightGBM and random forest, 300 trees of depth 6,
-    against beam 64 and 500 restarts: (trees). A round of repair takes 0.3 to 1 ms.
+    at two price vectors, beside beam 64 with 300 rounds: (trees). A round of repair takes 0.4 to 1.3 ms.
     """
 
-    # Rounds of destroy and repair. At 8, 16 and 30, costs in total are 4.7, 1.5 and 0.2 % above the best known on
-    # credit_default with LightGBM, and 3.0, 2.5 and 1.0 % with a forest. (trees)
+    # Rounds of destroy and repair. With 8 and 30, costs in total are 0 to 19 % and 0 to 1.5 % above the best known, in
+    # half of the eight cells 1.5 and 0.2 %. (trees)
     restarts: int = 30
-    # States of the beam; 0: no beam. It finds what no single move shows: on credit_default, one sample in 60 costs up
-    # to 100 times as much without it. It takes as long as 4 rounds. (trees)
+    # States of the beam; 0: no beam. It finds what no single move shows: of one sample in 60 of credit_default the walk
+    # alone found a flip that cost 100 times as much. It takes as long as 4 rounds. (trees)
     beam: int = 4
     # Part of the cost of the flip that is added to the cost of each move where moves are compared, at most. So walks
     # are shorter. At 0.1 a round takes twice as long, with the same costs. (trees)

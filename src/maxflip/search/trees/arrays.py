@@ -49,13 +49,15 @@ class Trees(NamedTuple):
 class Wanted(NamedTuple):
     """When the margin of scores z (C,) is >= 0, for each member: its least counts.
 
-    kind (M,): see `margins`   first, last (M,): its scores   aim (M,)   wanted (C,)
+    kind (M,): see `kernel._margin`   first, last (M,): its scores   aim (M,)   line (M,): the aim without guards,
+    for proofs   wanted (C,)
     """
 
     kind: Ints
     first: Ints
     last: Ints
     aim: Floats
+    line: Floats
     wanted: Mask
 
 

@@ -17,10 +17,14 @@ CODES = {"exact": 0, "floor": 1, "truncated": 2}
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of one model's probabilities: wanted (k,) classes; `aim` of the margin, or of the threshold."""
+    """What is asked of one model's probabilities: wanted (k,) classes, and the margin or threshold.
+
+    lift: by how much flips must pass beyond what is required
+    """
 
     wanted: Mask
-    aim: float
+    required: float
+    lift: float
     is_threshold: bool
 
 
@@ -39,38 +43,40 @@ def compiled(forests: Sequence[Forest], asked: Asked) -> tuple[Trees, Wanted]:
 
     A condition that is linear in the raw scores becomes one score: of two classes, and of a mean of probabilities.
     """
-    parts = [_scores(forest, asked) for forest in forests]
+    aim = asked.required + asked.lift
+    parts = [_scores(forest, asked, aim) for forest in forests]
     ends = np.cumsum([0, *(part.weight.shape[1] for part in parts)]).astype(np.int32)
     wanted = Wanted(
         np.array([part.kind for part in parts], np.int32),
         ends[:-1],
         ends[1:],
         np.array([part.aim for part in parts]),
+        np.array([_scores(forest, asked, asked.required).aim for forest in forests]),
         np.concatenate([part.wanted for part in parts]),
     )
     return _trees(forests, parts, ends), wanted
 
 
-def _scores(forest: Forest, asked: Asked) -> _Scores:
+def _scores(forest: Forest, asked: Asked, aim: float) -> _Scores:
     count, wanted = len(forest.base), np.asarray(asked.wanted, dtype=bool)
     each = np.eye(count) / forest.divisor
     yes = np.ones(1, dtype=bool)
     if forest.link == "sigmoid":
         sign = 1.0 if wanted[1] else -1.0
-        line = _logit(asked.aim) if asked.is_threshold else 2.0 * math.atanh(asked.aim)
+        line = _logit(aim) if asked.is_threshold else 2.0 * math.atanh(aim)
         return _Scores(sign * each, LINEAR, line, yes)
     if forest.link == "mean":
         if asked.is_threshold:
-            return _Scores(each @ wanted[:, None].astype(float), LINEAR, asked.aim, yes)
+            return _Scores(each @ wanted[:, None].astype(float), LINEAR, aim, yes)
         if count == 2:
-            return _Scores(each @ np.where(wanted, 1.0, -1.0)[:, None], LINEAR, asked.aim, yes)
-        return _Scores(each, MEAN, asked.aim, wanted)
+            return _Scores(each @ np.where(wanted, 1.0, -1.0)[:, None], LINEAR, aim, yes)
+        return _Scores(each, MEAN, aim, wanted)
     if count == 2:
-        line = _logit(asked.aim) if asked.is_threshold else 2.0 * math.atanh(asked.aim)
+        line = _logit(aim) if asked.is_threshold else 2.0 * math.atanh(aim)
         return _Scores(each @ np.where(wanted, 1.0, -1.0)[:, None], LINEAR, line, yes)
     if asked.is_threshold:
-        return _Scores(each, SOFTMAX_MASS, _logit(asked.aim), wanted)
-    return _Scores(each, SOFTMAX, asked.aim, wanted)
+        return _Scores(each, SOFTMAX_MASS, _logit(aim), wanted)
+    return _Scores(each, SOFTMAX, aim, wanted)
 
 
 def _logit(p: float) -> float:

@@ -123,7 +123,7 @@ def _highest(small: Small, wanted: Wanted) -> float:
         if wanted.kind[m] != LINEAR:
             continue
         c = wanted.first[m]
-        total = base[c] - wanted.aim[m]
+        total = base[c] - wanted.line[m]
         for k in range(len(root)):
             if small.first[k] <= c < small.last[k]:
                 best = -np.inf

@@ -75,8 +75,11 @@ def _alike(surface: Surface, at: torch.Tensor, guards: float) -> list[tuple[torc
     """The samples in groups with the same wanted classes."""
     goal = surface.problem.goal
     patterns, group = torch.unique(surface.wanted[at], dim=0, return_inverse=True)
-    aim = goal.required + guards * surface.problem.guard
-    return [(at[group == k], Asked(pattern.numpy(), aim, goal.is_threshold)) for k, pattern in enumerate(patterns)]
+    lift = guards * surface.problem.guard
+    return [
+        (at[group == k], Asked(pattern.numpy(), goal.required, lift, goal.is_threshold))
+        for k, pattern in enumerate(patterns)
+    ]
 
 
 def _search(
@@ -114,7 +117,7 @@ def _search(
     change = np.zeros((len(at), len(problem.actionable)))
     change[:, places] = moved
     best.change[at], best.cost[at] = torch.from_numpy(change), torch.from_numpy(cost)
-    best.unreachable[at] = torch.from_numpy(highest < -_room(trees.value, wanted.aim))
+    best.unreachable[at] = torch.from_numpy(highest < -_room(trees.value, wanted.line))
 
 
 def _room(value: Floats, aim: Floats) -> float:
