@@ -116,7 +116,9 @@ def flips(asked: Problem) -> Iterator[dict[str, Any]]:
         took, costs = {}, {}
         for name, effort in (EFFORTS | {"best": BEST}).items():
             began = time.process_time()
-            costs[name] = search(surface, **effort).cost.numpy()
+            costs[name] = search(
+                surface, restarts=effort.get("restarts", TREES.restarts), beam=effort.get("beam", TREES.beam)
+            ).cost.numpy()
             took[name] = time.process_time() - began
         best = np.min(list(costs.values()), axis=0)
         known = np.isfinite(best)

@@ -73,7 +73,7 @@ class Classifier(Protocol):
 
     @property
     def has_gradients(self) -> bool:
-        """Whether log scores can be differentiated, so that changes by any amount can be searched."""
+        """Whether log scores can be differentiated, so that changes by any amount can be searched along them."""
         ...
 
     def borrowed(self) -> AbstractContextManager[None]:

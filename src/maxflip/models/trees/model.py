@@ -33,8 +33,8 @@ class TreeClassifier:
     HistGradientBoosting and single decision trees, of two or more classes. The model is read and not kept; a file is
     read by maxflip itself, which runs nothing of it and needs no library.
 
-    Trees have no gradients. Named actions and choices are tried one by one, and the bound of the plan is proved;
-    changes by any amount follow with the search on trees.
+    Trees have no gradients. Named actions and choices are tried one by one, and the bound of the plan is proved.
+    Changes by any amount are searched through the thresholds, by Nearest and Prices, and need numba.
 
     Args:
         model: the fitted model, or the path of LightGBM's text, XGBoost's .json or .ubj, or CatBoost's .json.
