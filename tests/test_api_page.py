@@ -51,7 +51,8 @@ def test_every_public_name_is_on_the_page(name: str) -> None:
             "Tuned",
         ),
         *("MS", "BCMS", "CCMS", "KL"),
-        *("TorchClassifier", "SklearnClassifier", "Ensemble", "Tempered", "Tempered.fit", "Cohort.table"),
+        *("TorchClassifier", "SklearnClassifier", "TreeClassifier", "Ensemble", "Tempered", "Tempered.fit"),
+        "Cohort.table",
     ],
 )
 def test_signatures_are_the_true_ones(name: str) -> None:
@@ -67,7 +68,7 @@ def test_signatures_are_the_true_ones(name: str) -> None:
     "name",
     [
         *("Budget", "Problem", "solve", "Nearest", "Prices", "resolve", "frontier", "tune", "look"),
-        *("TorchClassifier", "SklearnClassifier", "Ensemble", "Tempered", "Tempered.fit"),
+        *("TorchClassifier", "SklearnClassifier", "TreeClassifier", "Ensemble", "Tempered", "Tempered.fit"),
         *("Cohort.table", "Cohort.sequences"),
     ],
 )

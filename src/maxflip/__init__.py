@@ -20,7 +20,14 @@ if TYPE_CHECKING:
         UnsafeError,
         VerifyError,
     )
-    from maxflip.models import BlackBoxClassifier, Ensemble, SklearnClassifier, Tempered, TorchClassifier
+    from maxflip.models import (
+        BlackBoxClassifier,
+        Ensemble,
+        SklearnClassifier,
+        Tempered,
+        TorchClassifier,
+        TreeClassifier,
+    )
     from maxflip.plan.bracket import Bracket
     from maxflip.plan.plan import Fate, Plan, Status
     from maxflip.problem.actions import Action
@@ -75,6 +82,7 @@ __all__ = [
     "SuggestedMargin",
     "Tempered",
     "TorchClassifier",
+    "TreeClassifier",
     "Tuned",
     "UnsafeError",
     "Uptake",
@@ -92,7 +100,7 @@ __all__ = [
 _HOMES = {
     "_util.engine": ["Local"],
     "_util.events": ["Event"],
-    "models": ["BlackBoxClassifier", "Ensemble", "SklearnClassifier", "Tempered", "TorchClassifier"],
+    "models": ["BlackBoxClassifier", "Ensemble", "SklearnClassifier", "Tempered", "TorchClassifier", "TreeClassifier"],
     "data.cohort": ["Cohort"],
     "plan.bracket": ["Bracket"],
     "plan.plan": ["Fate", "Plan", "Status"],

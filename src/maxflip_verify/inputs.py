@@ -15,9 +15,11 @@ from maxflip_verify.forms import FORMS, misfits
 from maxflip_verify.levers import Formula, Levers, check_menu, read_levers, uses_of
 from maxflip_verify.networks import Network
 from maxflip_verify.tables import Source, group_of, read_table, with_codes
+from maxflip_verify.trees import Trees
 from maxflip_wall import Broken, Loaded, Unreadable, reading
 
 Columns = dict[str, NDArray[Any]]
+Model = Loaded | Network | Trees
 GAPS = {"before", "change", "confidence_before", "confidence_after"}  # columns that may have empty cells
 WAYS = {"up": "size|text", "down": "size|text"}
 DEEP_KEY = re.compile(rb"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){99}""")
@@ -169,7 +171,7 @@ def columns_of(terms: dict[str, Any]) -> list[str]:
     return [*(given for given in (*ways, terms.get("fee")) if isinstance(given, str)), *part]
 
 
-def complete(job: dict[str, Any], loaded: Loaded | Network) -> dict[str, Any]:
+def complete(job: dict[str, Any], loaded: Model) -> dict[str, Any]:
     """The job, completed with what the model file states. The two must not contradict each other."""
     says, features, model = loaded.says, job["cohort"]["features"], loaded.says | job["model"]
     if features != (loaded.features or features):
@@ -177,7 +179,7 @@ def complete(job: dict[str, Any], loaded: Loaded | Network) -> dict[str, Any]:
     if isinstance(loaded, Network) != (job["cohort"].get("kind") == "sequences"):
         raise Unreadable(
             "job.toml: cohort: kind: sequences need a network in a .safetensors file (one of maxflip.networks), "
-            "and a table needs a .pt2 or .skops file"
+            "and a table needs a .pt2, a .skops or a file of trees"
         )
     if isinstance(loaded, Network):
         given, own = job["cohort"].get("static_features", []), loaded.arguments["static"]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from maxflip_verify.derived import follow
 from maxflip_verify.exact import Floats
 from maxflip_verify.forms import FORMS, misfits
-from maxflip_verify.inputs import Case, Columns, complete, positions, read_case, read_columns, read_job
+from maxflip_verify.inputs import Case, Columns, Model, complete, positions, read_case, read_columns, read_job
 from maxflip_verify.networks import Network
 from maxflip_verify.rules import (
     HELD,
@@ -28,7 +28,8 @@ from maxflip_verify.rules import (
     plan_rules,
     summary_rules,
 )
-from maxflip_wall import Broken, Loaded, Unreadable, is_safetensors, load_model, read, reading, unique_keys
+from maxflip_verify.trees import read_trees
+from maxflip_wall import Broken, Unreadable, is_safetensors, is_tree_file, load_model, read, reading, unique_keys
 
 BATCH = 1024  # samples per call of the model
 ALONE = 1000  # number of the narrowest flips that are also checked one at a time
@@ -86,7 +87,7 @@ def audit(
     checks.append(check("summary.json: inputs", bool(stated.keys() - needed), sorted(stated), sorted(needed)))
     names = {key: str(path) for key, path in paths.items()}
     found_in = data["model"], names["model"]
-    loaded = Network.parse(*found_in).wide() if is_safetensors(data["model"]) else load_model(*found_in)
+    loaded = _loaded(*found_in)
     case = read_case(complete(job, loaded), data, names)
     own = {column: "'double'" for draw in case.draws.values() for column in draw.own}
     forms = {"plan": FORMS["plan_of_sequences" if case.is_long else "plan"], "fates": FORMS["fates"] | own}
@@ -105,6 +106,13 @@ def audit(
         checks += implied_rules(case, plan, on, base, follows | _places(case, follows))
     checks += fate_rules(case, plan, fates, said["guard"])
     return Audit((*checks, *summary_rules(case, plan, fates, said, (unit * least, unit * max(1e-3, 16 * eps)))))
+
+
+def _loaded(data: bytes, name: str) -> Model:
+    """The model in a file; what it is is told by its content."""
+    if is_tree_file(data):
+        return read_trees(data, name)
+    return Network.parse(data, name).wide() if is_safetensors(data) else load_model(data, name)
 
 
 def _places(case: Case, plan: Columns) -> Columns:
@@ -128,7 +136,7 @@ def _after_levers(case: Case, plan: Columns) -> tuple[NDArray[np.bool_], Floats]
 
 
 def _run(
-    model: Loaded | Network, case: Case, plan: Columns, base: Floats, flipped: NDArray[np.bool_], holds: dict[str, Any]
+    model: Model, case: Case, plan: Columns, base: Floats, flipped: NDArray[np.bool_], holds: dict[str, Any]
 ) -> Columns:
     """Confidence before, after, and in every scenario: in batches, and one at a time for the narrowest flips."""
     free = plan["known"] & ~plan["lever"]
@@ -170,7 +178,7 @@ def _rounded(case: Case, places: tuple[Floats, Any], change: Floats, steps: dict
         return np.where((step > 0) & (change != 0), unit * np.rint((start + change) / unit) - start, change)
 
 
-def _outputs(model: Loaded | Network, case: Case, who: NDArray[np.intp], points: Floats) -> Floats:
+def _outputs(model: Model, case: Case, who: NDArray[np.intp], points: Floats) -> Floats:
     """(len(who), k): outputs of the model"""
     if not isinstance(model, Network):
         return model.outputs(points[who])
@@ -186,7 +194,7 @@ def _seen(values: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     return np.where(observed, values, 0.0), observed
 
 
-def _confidence(model: Loaded | Network, case: Case, who: NDArray[np.intp], points: Floats, batch: int) -> list[Floats]:
+def _confidence(model: Model, case: Case, who: NDArray[np.intp], points: Floats, batch: int) -> list[Floats]:
     """Confidence; lead of the most likely wanted class (both NaN if the output is not finite); size of the output."""
     wanted, p = case.wanted[who], np.empty(case.wanted[who].shape)
     with reading(f"the model, on a batch of {batch}"):

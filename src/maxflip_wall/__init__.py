@@ -8,6 +8,7 @@ from maxflip_wall.models import Loaded, load_model
 from maxflip_wall.pt2 import LoadedModule
 from maxflip_wall.safetensors import Tensors, is_safetensors, read_tensors
 from maxflip_wall.skops import LoadedEstimator
+from maxflip_wall.tree_files import TreeFile, is_tree_file, parse_trees
 
 __all__ = [
     "Broken",
@@ -16,10 +17,13 @@ __all__ = [
     "LoadedModule",
     "Refused",
     "Tensors",
+    "TreeFile",
     "Unavailable",
     "Unreadable",
     "is_safetensors",
+    "is_tree_file",
     "load_model",
+    "parse_trees",
     "read",
     "read_tensors",
     "reading",

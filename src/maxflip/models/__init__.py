@@ -7,6 +7,7 @@ from maxflip.models.probe import Probed, Rounding, guard_of, probe
 from maxflip.models.sklearn.model import SklearnClassifier
 from maxflip.models.temperature import Tempered
 from maxflip.models.torch_module import TorchClassifier
+from maxflip.models.trees.model import TreeClassifier
 
 __all__ = [
     "BlackBoxClassifier",
@@ -20,6 +21,7 @@ __all__ = [
     "SklearnClassifier",
     "Tempered",
     "TorchClassifier",
+    "TreeClassifier",
     "guard_of",
     "log_scores",
     "probe",

@@ -14,7 +14,8 @@ from maxflip._util.messages import listed, shown
 from maxflip._util.types import Scores
 from maxflip.data.cohort import Cohort
 from maxflip.errors import InputError, MaxflipError, ModelError, ProblemError, as_ours
-from maxflip.models import Classifier, SklearnClassifier, TorchClassifier
+from maxflip.models import Classifier, SklearnClassifier, TorchClassifier, TreeClassifier
+from maxflip.models.trees.reading import read_tree_file
 from maxflip.networks.store import parse_network
 
 
@@ -34,13 +35,16 @@ def load_classifier(
     classes: Sequence[str] | None = None,
     named: bool = True,
     watch: Watch = silent,
-) -> TorchClassifier:
+) -> TorchClassifier | TreeClassifier:
     """The model at `path`, its kind told by its content; `data` is that, where it was read already.
 
     A .pt2 needs `output` and `classes`: what its columns are, and their names, without which it goes where nothing is
     called by them (`named`). A .skops says both itself; what is given must agree, but classes may be called otherwise.
+    Trees give probabilities; the files of LightGBM and XGBoost have no names of classes.
     """
     data = read_model(path) if data is None else data
+    if maxflip_wall.is_tree_file(data):
+        return _of_trees(data, path, output, classes, named=named)
     try:
         if _is_network(data):
             raise InputError(
@@ -65,6 +69,27 @@ def load_classifier(
             [f"model.{key} is missing, and {path.name} does not say it; wanted {wanted[key]}." for key in absent]
         )
     return TorchClassifier(loaded.module, output=output, classes=classes, dtype=loaded.dtype)
+
+
+def _of_trees(
+    data: bytes, path: Path, output: Scores | None, classes: Sequence[str] | None, *, named: bool = False
+) -> TreeClassifier:
+    """The trees in a file; `named`: whether the job calls classes by names, which the file may not have."""
+    found = read_tree_file(data, str(path))
+    faults = []
+    if output not in (None, "probabilities"):
+        faults.append(f"model.output = {output!r}: {path.name} holds trees and gives probabilities. Leave it out.")
+    own = found.classes or tuple(map(str, range(found.forest.n_classes)))
+    if classes is not None and _misnamed(classes, own):
+        faults.append(_other_classes(classes, own, path))
+    if named and classes is None and found.classes is None:
+        faults.append(
+            f"model.classes is missing, and {path.name} does not say it; wanted the names of the "
+            f"{found.forest.n_classes} classes, in order."
+        )
+    if faults:
+        raise ProblemError(faults)
+    return TreeClassifier(found, classes=classes)
 
 
 def _is_network(data: bytes) -> bool:
@@ -113,14 +138,17 @@ def load_sequence_classifier(
     return TorchClassifier(net.double(), output="logits", classes=net.class_names if classes is None else classes)
 
 
-def load_judge(path: Path, asked: Classifier, people: Cohort) -> TorchClassifier:
+def load_judge(path: Path, asked: Classifier, people: Cohort) -> TorchClassifier | TreeClassifier:
     """Another model of the same question; what its file does not say is as in the model `asked`."""
     names = asked.classes
     try:
         if people.ragged is not None:
             static = people.ragged.static_features
             return load_sequence_classifier(path, features=people.features, static_features=static, classes=names)
-        loaded = maxflip_wall.load_model(maxflip_wall.read(path), str(path))
+        data = maxflip_wall.read(path)
+        if maxflip_wall.is_tree_file(data):
+            return _of_trees(data, path, None, names)
+        loaded = maxflip_wall.load_model(data, str(path))
         if isinstance(loaded, maxflip_wall.LoadedEstimator):
             return _converted(loaded, path, None, names)
     except (maxflip_wall.Refused, maxflip_wall.Unreadable) as error:

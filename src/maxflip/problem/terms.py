@@ -11,7 +11,7 @@ from maxflip._util.frozen import FrozenMap
 from maxflip._util.messages import did_you_mean, shown
 from maxflip.data.cohort import Cohort
 from maxflip.data.derived import faults_of_budgets
-from maxflip.models import Classifier
+from maxflip.models import Classifier, TreeClassifier
 from maxflip.problem.arguments import features_that_draw, read_budgets, read_thrift, size_faults
 from maxflip.problem.budgets import Budget
 from maxflip.problem.menu import Menu
@@ -59,7 +59,9 @@ def read_terms(
     faults += size_faults(cohort, drawing)
     if not classifier.has_gradients and not drawing <= menu.names:
         name = sorted(drawing - menu.names)[0]
-        says = f"the model has no gradients, so {name!r} cannot change by any amount. Use actions or choices alone."
+        trees = any(isinstance(member, TreeClassifier) for member in classifier.members)
+        why = "no search by amounts goes through trees yet" if trees else "the model has no gradients"
+        says = f"{why}, so {name!r} cannot change by any amount. Use actions or choices alone."
         faults.append(about("budgets", says))
     if not budget_faults and not drawing and menu.levers is None:
         faults.append(

@@ -66,7 +66,7 @@ from maxflip.problem.must_hold import Requirement, from_table
 from maxflip.problem.quotas import Quota
 
 if TYPE_CHECKING:
-    from maxflip.models import Classifier, TorchClassifier
+    from maxflip.models import Classifier, TorchClassifier, TreeClassifier
     from maxflip.problem.problem import Problem
     from maxflip.solvers import Solver
 
@@ -148,7 +148,7 @@ class Job:
         kind = type(self.solver).__name__
         return [told(_of_options(fault, kind), self.source, self.lines) for fault in faults]
 
-    def load_classifier(self, watch: Watch) -> TorchClassifier:
+    def load_classifier(self, watch: Watch) -> TorchClassifier | TreeClassifier:
         from maxflip.models.files import load_classifier, load_sequence_classifier, read_model
 
         model = Opened(self.model_file, str(self.model_file), read_model(self.model_file))

@@ -19,7 +19,7 @@ from maxflip.errors import InputError
 from maxflip.io.cohort.write import CohortFiles
 from maxflip.io.job.named import named
 from maxflip.io.own_columns import budget_table
-from maxflip.models import SklearnClassifier, TorchClassifier
+from maxflip.models import SklearnClassifier, TorchClassifier, TreeClassifier
 from maxflip.plan.kept import KeptQuota
 from maxflip.plan.plan import Plan
 from maxflip.problem.must_hold import as_table
@@ -32,7 +32,7 @@ _DIRECTIONS = {1: "up", -1: "down"}
 def write_job(problem: Problem, plan: Plan, model: Path, folder: Path) -> tuple[dict[str, Path], Plan]:
     """Write job.toml and the cohort's files into the folder; return the paths of the plan's inputs, and the plan with
     budgets and quotas as the job has them."""
-    if not isinstance(problem.classifier, TorchClassifier):
+    if not isinstance(problem.classifier, TorchClassifier | TreeClassifier):
         raise InputError(
             f"model: a job has a model file, and no {type(problem.classifier).__name__} has one. Save the plan without "
             "`problem` and `model`."
@@ -129,11 +129,11 @@ def relative_path(folder: Path, path: Path) -> str:
 
 
 def _model(problem: Problem) -> dict[str, Any]:
-    """Output and classes; a .skops and a network for sequences state them, except other names of classes. Classes
-    without names get none: invented names could not be told from real ones."""
+    """Output and classes. A .skops, trees and a network for sequences state them, except other names of classes.
+    Classes without names get none: invented names could not be told from real ones."""
     classifier, names = problem.classifier, problem.classifier.classes
     named = {} if names is None else {"classes": list(names)}
-    if isinstance(classifier, SklearnClassifier) or problem.cohort.ragged is not None:
+    if isinstance(classifier, SklearnClassifier | TreeClassifier) or problem.cohort.ragged is not None:
         return named
     return {"output": classifier.output if isinstance(classifier, TorchClassifier) else None, **named}
 

@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from maxflip._util.messages import counted, first_line, listed
+from maxflip._util.messages import first_line
 from maxflip.errors import MaxflipError, ModelError
+from maxflip.models.columns import check_columns
 from maxflip.models.sklearn.check import check_agreement
 from maxflip.models.sklearn.heads import check_known, convert_classifier
 from maxflip.models.sklearn.parts import Part, Seen
@@ -86,19 +87,8 @@ class SklearnClassifier(TorchClassifier):
         return ["classifier: a scikit-learn model takes tables, not sequences."]
 
     def check_features(self, features: Sequence[str]) -> None:
-        """Raise ModelError unless the cohort's columns are the training columns, in that order.
-
-        An array without names has the names x0, x1, ...; then only their number is checked.
-        """
-        names = self.feature_names or ()
-        unnamed = list(features) == [f"x{i}" for i in range(len(features))]
-        if len(features) == self.n_features and (unnamed or not names or tuple(features) == names):
-            return
-        trained = counted(self.n_features, "column") + (f": {listed(names)}" if names else "")
-        order = " Put them in the model's order." if sorted(features) == sorted(names) else ""
-        raise ModelError(
-            f"the model was trained on {trained}; the cohort has {len(features)}: {listed(features)}.{order}"
-        )
+        """Raise ModelError unless the cohort's columns are the training columns, in that order."""
+        check_columns(features, self.n_features, self.feature_names)
 
     def frozen_faults(self, features: Sequence[str], changing: Collection[str]) -> list[str]:
         """A sentence for each column with a budget that holds codes of categories."""

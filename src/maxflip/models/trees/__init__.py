@@ -1,0 +1,1 @@
+"""Tree ensembles: one in-memory form for all libraries, its readers, and the adapter."""
