@@ -319,8 +319,8 @@ class ColumnGeneration:
         return Mixture(columns, best.x, unit * best.bound, prices)
 
     def _average(self, mixture: Mixture) -> None:
-        """Add the average of the flips that are mixed for each sample to the columns, lengthened until it passes.
-        Averages that pass at none of the factors are dropped."""
+        """Where the mixture takes parts of several flips of a sample, add their average to the columns.
+        An average is lengthened by one factor after another until it passes, and dropped if it never does."""
         columns, part = mixture.columns, mixture.parts
         some = np.flatnonzero((part > COLUMNS.least_part) & (part < 1 - COLUMNS.least_part))
         sample = in_order_of_appearance(columns.rows[some])
