@@ -14,7 +14,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from maxflip import Action, Budget, Cohort, Fate, Limit, Plan, Problem, ProblemError, TorchClassifier, judge, solve
+from maxflip import (
+    Action,
+    Budget,
+    Cohort,
+    Fate,
+    Limit,
+    Nearest,
+    Plan,
+    Problem,
+    ProblemError,
+    TorchClassifier,
+    judge,
+    solve,
+)
 from maxflip._util.events import silent
 from maxflip.io.job.read import read_job
 from maxflip.problem.describe import asked
@@ -77,6 +90,19 @@ def test_a_feature_with_little_room_gives_way_to_another() -> None:
     """x0 pays best, and moves 0.04 at most: alone it cannot flip; x1 can."""
     plan = solve(linear_problem(W, np.zeros((1, 4)), [9.0] * 4, most_changes=1, limits={"x0": (None, 0.04)}))
     assert plan.table()["feature"].to_pylist() == ["x1"]
+
+
+def test_a_function_prices_every_feature_it_is_given() -> None:
+    """Tried together, only one of them may change; the other was taken to be free, so that it alone was changed."""
+    budget = Budget(0.01, ["x0", "x3"], lambda before, after: ((after - before) ** 2).sum(dim=1))
+    for most in (1, 2):
+        problem = linear_problem(
+            W, np.random.default_rng(0).normal(0, 1e-3, (4, 4)), {"both": budget}, most_changes=most
+        )
+        assert (problem.as_squares[0] > 0).tolist() == [True, False, False, True]
+        plan = solve(problem, Nearest())
+        assert plan.count > 0
+        assert (plan.changes[:, 0] != 0).all()
 
 
 def test_nobody_is_flipped_where_all_features_are_needed() -> None:
