@@ -24,6 +24,7 @@ from maxflip import (
     Plan,
     Problem,
     ProblemError,
+    Quota,
     TorchClassifier,
     judge,
     solve,
@@ -278,3 +279,13 @@ def test_the_bound_counts_a_switch_that_leaves_no_feature_to_change() -> None:
     plan = solve(linear_problem([4.0, 1.0], [[0.0, 0.0]] * 2, **question))
     assert plan.worth == 2
     assert plan.bound == 2
+
+
+@pytest.mark.parametrize("ask", [{"include": ["0", "1", "3", "4"]}, {"quotas": [Quota(["0", "2", "3", "4"], 3)]}])
+def test_who_must_be_picked_is_searched_at_prices_that_spare_single_budgets(ask: Any) -> None:
+    """3 must take x1 and 4 x0, which is dearer for each; with everyone's cheapest flip it was refused."""
+    x = [[-1.5, -0.1, 0.8], [-0.8, -0.3, 0.2], [-0.6, -0.4, -1.3], [-1.3, 1.5, -1.4], [0.8, -0.7, 0.3]]
+    budgets = {"x0": 2.577, "x1": Budget(1.984, cost="absolute")}
+    w = [-0.4752127230167389, -0.6731628775596619, -0.1559944748878479]
+    plan = solve(linear_problem(w, x, budgets, b=-0.46413641422986984, most_changes=1, **ask))
+    assert plan.ids.tolist() == ["0", "1", "3", "4"]
