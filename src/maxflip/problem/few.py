@@ -83,4 +83,4 @@ def most_changes_faults(most: Any) -> list[Fault]:
 
 
 def tidy_faults(tidy: Any) -> list[Fault]:
-    return [] if isinstance(tidy, bool) else [wrong("tidy", tidy, "must be True or False.")]
+    return [] if isinstance(tidy, (bool, np.bool_)) else [wrong("tidy", tidy, "must be True or False.")]

@@ -225,7 +225,7 @@ class Problem(Frozen):
         set_field("limits", slots.by_slot(boundaries.with_columns(len(people.features) - len(features_only.features))))
         set_field("grid", slots.by_slot(_grid(asked, requirements, people.features)))
         set_field("few", Few.of(most_changes, slots, menu))
-        set_field("tidy", tidy)
+        set_field("tidy", bool(tidy))
         set_field("observed", are_observed(limits))
         set_field("worth", read_only(values))
         set_field("include", read_only(picked))
