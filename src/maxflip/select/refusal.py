@@ -37,8 +37,8 @@ def _too_many(problem: Problem, candidates: Candidates, rows: Rows) -> Iterator[
             less = f"Ask for at most {most}" if most else "Ask for fewer"
             says = (
                 f"asks for {counted(side.number, 'person', 'people')}. A flip that the budgets pay for is known for "
-                f"{len(np.unique(rows[inside[rows]]))} of the {who}; of these known flips at most {most} fit in together. "
-                f"{less}, raise the budgets, widen limits, or search longer with Prices(effort=3)."
+                f"{len(np.unique(rows[inside[rows]]))} of the {who}; of these known flips at most {most} fit in "
+                f"together. {less}, raise the budgets, widen limits, or search longer with Prices(effort=3)."
             )
             yield Fault((("quotas", "at_least"),), says, entries=(side.quota + 1,))
 
