@@ -171,3 +171,11 @@ def test_faults_that_were_taken_silently(arguments: dict[str, Any], says: str) -
 def test_names_that_are_no_list_are_a_fault(argument: str) -> None:
     with pytest.raises(InputError, match=f"{argument}: got 5"):
         BlackBoxClassifier(lambda x: np.full((len(x), 2), 0.5), **{argument: 5})  # type: ignore[arg-type]
+
+
+def test_no_lever_is_a_zero_with_a_sign() -> None:
+    """Flips without a lever were moved against its gradient by nothing: -0.0 in its column."""
+    budgets = {"x0": 4.0, "hours": Budget(1.0, cost="absolute")}
+    problem = linear_problem([1.0, 0.0], [[-1.0, 0.0], [-1.5, 0.0]], budgets, actions=[HOURS])
+    stored = problem.settle(np.array([0, 1]), np.array([[1.0, -0.0, -0.0], [-0.0, 0.0, 1.0]]))
+    assert not np.signbit(stored).any()

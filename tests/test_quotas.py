@@ -502,8 +502,8 @@ def test_too_many_are_asked_for() -> None:
         solve(asked(quotas=[Quota(["2", "3"], at_least=1), Quota(["0", "1"], at_most=2)]))
     assert refused.value.problems == (
         "quotas.at_least, entry 1: asks for 1 person. A flip that the budgets pay for is known for 0 of the 2 in the "
-        "group (2 people named by id), and for at most 0 of these together. Leave the quota out, raise the budgets, or "
-        "widen limits.",
+        "group (2 people named by id); of these known flips at most 0 fit in together. Ask for fewer, raise the "
+        "budgets, widen limits, or search longer with Prices(effort=3).",
     )
     with pytest.raises(ProblemError) as refused:
         solve(asked(quotas=[Quota(["0", "1", "4"], at_least=3)]))

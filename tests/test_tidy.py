@@ -63,7 +63,7 @@ def test_of_two_ways_that_cost_the_same_one_is_enough() -> None:
     assert np.count_nonzero(plan.changes, axis=1).max() == 1
 
 
-@settings(max_examples=60 if LONG else 4, deadline=None)
+@settings(max_examples=60 if LONG else 2, deadline=None)
 @given(seed=st.integers(0, 10_000), network=st.booleans())
 def test_the_same_people_within_the_same_budgets(seed: int, network: bool) -> None:
     rng = np.random.default_rng(seed)

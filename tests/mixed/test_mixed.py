@@ -15,7 +15,7 @@ from tests.mixed.laws import mean_ratio, outcome
 from tests.mixed.models import Network
 from tests.mixed.questions import SORTS, Question, ask
 
-SEEDS, AT_A_TIME = (range(2000), 400) if LONG else (range(20), 5)
+SEEDS, AT_A_TIME = (range(2000), 400) if LONG else (range(12), 3)
 LEAST = 0.98  # of the optimum, in the mean
 
 

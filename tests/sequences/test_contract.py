@@ -76,7 +76,7 @@ def asked(name: str, n: int) -> Problem:
     return ragged_problem(n, **options)
 
 
-@pytest.mark.parametrize(("solver", "name"), by_turns(SOLVERS, QUESTIONS, 3, always=["network"]), ids=named)
+@pytest.mark.parametrize(("solver", "name"), by_turns(SOLVERS, QUESTIONS, 5, always=["network"]), ids=named)
 def test_plans_are_lawful_and_repeatable(solver: Solver, name: str) -> None:
     """Prices takes its time; the others find nobody in fewer."""
     problem = asked(name, 16 if isinstance(solver, Prices) else 30)

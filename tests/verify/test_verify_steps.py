@@ -177,6 +177,7 @@ def test_a_job_with_wrong_steps_says_where(tmp_path: Path) -> None:
 def test_sequences_go_by_steps_and_a_forgery_is_caught(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job = write_stays(tmp_path)
     asked = job.read_text().replace('name = "nearest"', 'name = "prices"')  # Nearest changes glucose alone
+    asked = asked.replace('steps = "last 3"', 'steps = "last 1"')
     job.write_text(asked + "step = 5\nsmallest = 10\n\n[limits.glucose]\nsmallest = 0.25\n")
     released = run_job(job, tmp_path / "plan", overwrite=False, watch=silent)
     assert released.plan.count > 1

@@ -45,3 +45,25 @@ def cost(results: Results) -> str:
             ]
         )
     return made_line(results.made("steps")) + "\n\n" + table(head, lines)
+
+
+@text("steps.short")
+@waits_for("steps")
+def short(results: Results) -> str:
+    """What rules cost where every feature has a budget of its own, and how near the plans come to the estimate."""
+    rows = results.rows("steps")
+    counts = {(row["cohort"], row["people"], row["draw"], row["cost"], row["asked"]): row["count"] for row in rows}
+    lost = {
+        asked: [
+            100 * (1 - counts[*key, "squared", asked] / counts[*key, "squared", "no steps"])
+            for key in sorted({key[:3] for key in counts})
+        ]
+        for asked in ("steps", "steps, few")
+    }
+    near = min(100 * row["count"] / row["estimate"] for row in rows)
+    said = {asked: f"{min(some):.0f} to {max(some):.0f} %" for asked, some in lost.items()}
+    return (
+        f"With a budget for each feature, whole steps move {said['steps']} fewer people than the same budgets without "
+        f"them; with at most three features per person, {said['steps, few']} fewer. With two broad budgets and a "
+        f"cap on people they move as many. Every plan moves at least {near:.1f} % of its estimate."
+    )

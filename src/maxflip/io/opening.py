@@ -42,7 +42,7 @@ class Opened:
 
 
 def read_file(path: str | Path, source: str, most: int = -1) -> Opened:
-    """Read a regular file.   most: number of bytes, at most; -1: all"""
+    """Read a regular file.   source: its name in messages   most: number of bytes, at most; -1: all"""
     with open_file(path, source) as file:
         return Opened(Path(path), source, read_from(file, source, most))
 

@@ -49,9 +49,10 @@ class Probed:
 class Rounding:
     """How a model rounds: by how much a flip must pass beyond what is asked.
 
-    unit: for its dtype, relative to the size of its outputs   size: of decision values; None: of probabilities, 1
-    converted: what to allow for because the model was converted from another one   seen: the largest difference seen
-    between batches
+    unit: guard that is usual for the model's dtype, for outputs of size 1
+    size: the largest decision value met; None: outputs are probabilities, of size 1
+    converted: guard against differences from the model that this one was converted from
+    seen: guard against the differences between batches that the probe met
     """
 
     unit: float

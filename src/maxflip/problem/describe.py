@@ -47,7 +47,7 @@ def in_words(
 
 
 def asked(problem: Problem) -> dict[str, str]:
-    """The same of a problem."""
+    """What this problem asks, as `in_words` returns it: what a line is about -> words"""
     named = [listed(problem.cohort.ids[rows]) for rows in (problem.include, problem.exclude)]
     return in_words(Question.of(problem), problem.scenarios.requirements, *named)
 

@@ -19,9 +19,9 @@ UNCOUNTED = -1
 
 @dataclass(frozen=True, eq=False)
 class Few(Frozen):
-    """most: features that may change; None: all   feature (K,): whose value a slot holds; UNCOUNTED: an action
+    """most: features that may change; None: all   feature (K,): to which each slot belongs; UNCOUNTED: an action
 
-    Of sequences, a feature counts once, in however many steps it changes. The switch of a category counts as one.
+    In sequences a feature counts once, however many of its steps change. The switch of a category counts as one.
     """
 
     most: int | None
@@ -49,7 +49,7 @@ class Few(Frozen):
 
     @cached_property
     def _order(self) -> Rows:
-        """The slots that count, those of a feature together."""
+        """Numbers of the slots that are counted, those of each feature side by side."""
         order = np.argsort(self.feature, kind="stable")
         return np.asarray(order[self.feature[order] != UNCOUNTED])
 
@@ -83,4 +83,4 @@ def most_changes_faults(most: Any) -> list[Fault]:
 
 
 def tidy_faults(tidy: Any) -> list[Fault]:
-    return [] if isinstance(tidy, bool) else [wrong("tidy", tidy, "must be True or False.")]
+    return [] if isinstance(tidy, (bool, np.bool_)) else [wrong("tidy", tidy, "must be True or False.")]

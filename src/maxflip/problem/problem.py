@@ -227,7 +227,7 @@ class Problem(Frozen):
         set_field("limits", slots.by_slot(boundaries.with_columns(len(people.features) - len(features_only.features))))
         set_field("grid", slots.by_slot(_grid(asked, requirements, people.features)))
         set_field("few", Few.of(most_changes, slots, menu))
-        set_field("tidy", tidy)
+        set_field("tidy", bool(tidy))
         set_field("observed", are_observed(limits))
         set_field("worth", read_only(values))
         set_field("include", read_only(picked))
@@ -479,7 +479,7 @@ class Problem(Frozen):
             both, ways = np.tile(rows, 2), np.repeat([1.0, -1.0], len(rows))[:, None]
             spread = spread_for(self.functions, self.cohort)
             coarse = np.maximum(np.where(self.grid.is_rule, self.grid.step, 0.0), self.grid.smallest)
-            trials = self.settle(both, ways * np.where(spread > 0, np.maximum(spread, coarse), 0.0))
+            trials = self._each_settled(both, ways * np.where(spread > 0, np.maximum(spread, coarse), 0.0))
             for r, function in zip(self.ledger.functions, self.functions, strict=True):
                 weights[r] = as_squares(function, self.cohort.values[both], trials)
         return weights
@@ -564,15 +564,18 @@ class Problem(Frozen):
         return filled(lambda part: self._settled(rows[part], changes[part]), changes.shape)
 
     def _settled(self, rows: Rows, changes: Floats) -> Floats:
-        if self.is_boundless and self.is_smooth:
+        return self.few.settled(self._each_settled(rows, changes), self.per_spread)
+
+    def _each_settled(self, rows: Rows, changes: Floats) -> Floats:
+        """The same of each slot, however many features change."""
+        if self.is_boundless and self.grid.is_free:
             return np.where(self.may_move, changes, 0.0) + 0.0  # -0.0 becomes 0.0
         base = self.slots.base(rows, changes)
         low, high = self._box_from(base, rows)
         inside = self.limits.settle(base, np.clip(changes, low, high), rows)
         if not self.grid.is_free:
             inside = self.grid.settled(base, inside, low, high, lambda d: self.limits.settle(base, d, rows))
-        inside = np.where(self.is_lever & self.may_move, changes, inside)
-        return self.few.settled(inside, self.per_spread)
+        return np.where(self.is_lever & self.may_move, changes, inside) + 0.0
 
 
 def _grid(limits: Mapping[str, Limit], requirements: Sequence[Requirement], features: Sequence[str]) -> Grid:

@@ -59,7 +59,5 @@ def cost_in_words(plan: Plan, kept: KeptQuota) -> str:
         return f"about {number(kept.cost, 2)} of worth"
     if kept.cost < 1:
         return "less than one person"
-    if kept.cost < 1:
-        return "less than one person"
     shown = number(kept.cost, 2)
     return f"about {shown} {'person' if shown == '1' else 'people'}"

@@ -46,7 +46,7 @@ class _Slots:
 
 
 class _Exchange:
-    """Of the samples `at` (b,)."""
+    """Exchanges in one flip each of the samples `at` (b,)."""
 
     def __init__(self, surface: Surface, at: torch.Tensor) -> None:
         self.surface, self.at, self.lattice = surface, at, Lattice.of(surface, at)

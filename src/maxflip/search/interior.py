@@ -25,7 +25,8 @@ class Concave:
     """Concave functions h_u at z.   h (B, C)   slope (B, C, k): dh_u / dz   share, rest, mean (B, k)
 
     -d^2 h_u / dz^2 = rest_u (diag(mean) - mean mean') + share_u rest_u (e_u - mean)(e_u - mean)' in the first k rows; 0
-    in the others. If all rows are linear, share, rest and mean are None. Unused rows have h = inf and slope 0.
+    in the others. mean is a softmax over z. In the curved rows -dh_u / dz = share_u e_u + rest_u mean.
+    If all rows are linear, share, rest and mean are None. Unused rows have h = inf and slope 0.
     """
 
     h: torch.Tensor
@@ -67,7 +68,7 @@ class ConvexFlip:
 
     @classmethod
     def none(cls, like: torch.Tensor, inside: torch.Tensor) -> ConvexFlip:
-        """The change 0.   like (B, A)"""
+        """The change 0 for every sample, with the lower bound 0.   like (B, A): sets shape and device"""
         nothing = torch.zeros_like(like)
         return cls(nothing, nothing[:, 0].clone(), inside, nothing.clone(), nothing[:, 0].clone())
 

@@ -34,11 +34,11 @@ def _too_many(problem: Problem, candidates: Candidates, rows: Rows) -> Iterator[
         most = _most(candidates, inside[rows])
         if most < side.number:
             who = f"{int(inside.sum())} in the group ({quotas.asked[side.quota].name})"
-            less = f"Ask for at most {most}" if most else "Leave the quota out"
+            less = f"Ask for at most {most}" if most else "Ask for fewer"
             says = (
                 f"asks for {counted(side.number, 'person', 'people')}. A flip that the budgets pay for is known for "
-                f"{len(np.unique(rows[inside[rows]]))} of the {who}, and for at most {most} of these together. {less}, "
-                "raise the budgets, or widen limits."
+                f"{len(np.unique(rows[inside[rows]]))} of the {who}; of these known flips at most {most} fit in "
+                f"together. {less}, raise the budgets, widen limits, or search longer with Prices(effort=3)."
             )
             yield Fault((("quotas", "at_least"),), says, entries=(side.quota + 1,))
 

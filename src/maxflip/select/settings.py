@@ -116,7 +116,10 @@ class LocalSearch:
 
 @dataclass(frozen=True, kw_only=True)
 class CoreRelaxation:
-    """`relaxation`: the linear relaxation by a core. tests/test_choose.py compares it with the whole program."""
+    """`relaxation`: the linear relaxation, solved on a core: the samples whose best option is in doubt at known prices.
+
+    tests/test_choose.py compares it with the whole program.
+    """
 
     # Number of samples up to which the program is solved whole. (not tuned)
     small: int = 4000

@@ -41,9 +41,10 @@ class Head:
         return Head(behind(self.logits), behind(self.decision))
 
     def scores(self, classes: int) -> tuple[nn.Module, Literal["logits", "decision"]]:
-        """(B, w) -> (B, k), and its kind: logits if the model has probabilities, else decision values.
+        """The layer (B, w) -> (B, k), and what it gives: logits if the model has probabilities, else decision values.
 
-        Two classes: [0, decision_function], so that the wanted one leads by decision_function, or by its negative.
+        For two classes the decision values are [0, decision_function]. So class 1 leads by decision_function, and
+        class 0 by its negative.
         """
         if self.logits is not None:
             return self.logits, "logits"

@@ -205,7 +205,7 @@ class Search:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """terms(u, at) -> (function to differentiate (b,), values (b, c))   returns values (n, c), gradient (n, A)
 
-        A sample whose output or gradient is not finite gets the shortfall `DETAILS.worst_lack` and the gradient 0.
+        If the output or gradient of a sample is not finite, its values are `DETAILS.worst_lack` and its gradient 0.
         """
         found, slopes = u.new_empty(len(u), 0), torch.empty_like(u)
         for at in self.inputs.batches(self.everyone):

@@ -66,6 +66,7 @@ class ColumnGeneration:
     picked: the best selection so far
     left (m,): what it leaves of each budget, with the known flips that draw least
     gap: upper limit of a selection's worth minus the mixture's worth
+    askew: whether flips that spare one budget each were searched
     step: part of the way from the best prices to the dual prices, for the next search (dual price smoothing)
     """
 
@@ -75,6 +76,7 @@ class ColumnGeneration:
     picked: FlipSet | None = None
     left: Floats | None = None
     gap: float = np.inf
+    askew: bool = False
     step: float = COLUMNS.half_way
 
     def run(self, nearly: float = 0.0, rounds: int = COLUMNS.rounds) -> None:
@@ -85,6 +87,9 @@ class ColumnGeneration:
         smallest, most, idle = np.inf, -np.inf, 0
         for _ in range(rounds):
             found = self._mixture(self._to_mix())
+            if found is None and not self.askew:
+                self._search_askew()
+                found = self._mixture(self._to_mix())
             if found is None:
                 return
             self.used = [found.used]
@@ -95,6 +100,16 @@ class ColumnGeneration:
             if self.gap <= close or idle == COLUMNS.patience or market.has_spent(COLUMNS.spent):
                 return
             self._follow(found.prices)
+
+    def _search_askew(self) -> None:
+        """Search flips that spare one budget each: those who must be picked do not fit with the flips known so far."""
+        self.askew, problem = True, self.market.problem
+        if not self.few or not (len(problem.include) or problem.quotas.demanding):
+            return
+        for r in np.flatnonzero(self.market.traded).tolist():
+            prices = self._thrift_prices.copy()
+            prices[r] *= COLUMNS.askew
+            self._search_at(self._of_all(prices), problem.cohort.order)
 
     def reprice(self) -> None:
         """Move to the program's dual prices without a search: D with the known flips alone is least there."""
@@ -319,8 +334,8 @@ class ColumnGeneration:
         return Mixture(columns, best.x, unit * best.bound, prices)
 
     def _average(self, mixture: Mixture) -> None:
-        """Add the average of the flips that are mixed for each sample to the columns, lengthened until it passes.
-        Averages that pass at none of the factors are dropped."""
+        """Where the mixture takes parts of several flips of a sample, add their average to the columns.
+        An average is lengthened by one factor after another until it passes, and dropped if it never does."""
         columns, part = mixture.columns, mixture.parts
         some = np.flatnonzero((part > COLUMNS.least_part) & (part < 1 - COLUMNS.least_part))
         sample = in_order_of_appearance(columns.rows[some])

@@ -256,7 +256,7 @@ class Market:
         return typical_worth(self.problem)
 
     def follow(self) -> None:
-        """Try the directions of picked samples' flips, for all samples."""
+        """For every sample, try the directions in which the picked samples are changed."""
         prices = self.prices
         self._mend("Following others", lambda shard: shard.follow(prices, MARKET.picked))
 

@@ -251,6 +251,8 @@ class ColumnGenerationLimits:
     least_saving_tiny: float = 1e-8
     # x typical worth: added to the prices of all budgets together, to find flips that draw less. (kinds)
     tilt: float = 0.02
+    # x what a budget's thrift is worth: price of one budget that flips are to spare. (not tuned)
+    askew: float = 10.0
     # An average that does not pass is lengthened by these factors. (kinds)
     stretches: tuple[float, ...] = (1.0, 1.003, 1.01, 1.03, 1.1)
 
