@@ -24,6 +24,7 @@ from maxflip.io.job.read import read_job
 from maxflip_verify import inputs
 from maxflip_verify.inputs import Case
 from maxflip_wall import Unreadable
+from tests.examples import linear_net
 from tests.verify.good_plan import export
 
 N = 30
@@ -262,3 +263,20 @@ def read_as_the_auditor(path: Path) -> Case:
     job["model"]["classes"] = ["0", "1"]
     file = path.parent / job["cohort"]["file"]
     return inputs.read_case(job, {"cohort": file.read_bytes()}, {"cohort": file.name})
+
+
+def test_a_wrong_code_is_one_fault() -> None:
+    """The category is there, though its code is not right: nothing says that it is unknown."""
+    with pytest.raises(ProblemError) as refused:
+        Problem(
+            classifier=TorchClassifier(linear_net([1.0, 1.0, 1.0]), output="logits"),
+            cohort=[[0.0, 1.0, 1.0], [0.0, 0.0, 1.0]],
+            features=["x", "plan_a", "plan_b"],
+            target=1,
+            margin=0.1,
+            budgets={"x": 1.0, "euro": Budget(3.0, {"plan": 1.0}, "absolute")},
+            one_hot={"plan": ["plan_a", "plan_b"]},
+            choices={"plan": {"a": 1.0}},
+        )
+    (fault,) = refused.value.problems
+    assert fault.startswith("one_hot.plan")

@@ -122,9 +122,11 @@ def read_menu(
     names = list(budgets) if isinstance(budgets, Mapping) else []
     categories = {*cohort.one_hot, *(one_hot if isinstance(one_hot, Mapping) else ())}
     given, faults = read_actions(actions, cohort, names, categories)
-    codes, more = read_one_hot(one_hot, cohort)
-    faults += more
-    distances, switches, more = read_choices(choices, codes, cohort)
+    codes, of_codes = read_one_hot(one_hot, cohort)
+    faults += of_codes
+    distances, switches, more = read_choices(
+        _readable(choices, one_hot, cohort) if of_codes else choices, codes, cohort
+    )
     faults += more
     most = ONE if most_actions is None else most_actions
     if isinstance(most, bool) or not isinstance(most, (int, np.integer)) or most < 1:
@@ -153,6 +155,14 @@ def read_menu(
         )
         return menu, [about("most_actions", says)]
     return replace(menu, levers=levers), []
+
+
+def _readable(choices: Any, one_hot: Any, cohort: Cohort) -> Any:
+    """The choices without categories of one_hot, whose codes are wrong: they would be told as unknown once more."""
+    if not isinstance(choices, Mapping):
+        return choices
+    coded = {*cohort.one_hot, *(one_hot if isinstance(one_hot, Mapping) else ())}
+    return {name: given for name, given in choices.items() if name not in coded}
 
 
 def _one_by_one_faults(
