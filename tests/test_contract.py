@@ -136,7 +136,7 @@ TWICE = {"network", "mixed budgets", "linear, mixed"}
 
 def cases() -> list[Any]:
     every = dict(problems())
-    turns = by_turns(SOLVERS, every, 3, always=["network", "linear, mixed"])
+    turns = by_turns(SOLVERS, every, 6, always=["network", "linear, mixed"])
     asked = [(solver, name, every[name]) for solver, name in turns]
     asked += [(solver, *case) for case in every.items() if LONG or case[0] in TWICE for solver in DEFAULTS]
     return [pytest.param(*case, id=f"{case[1]}--{case[0]!r}") for case in asked]

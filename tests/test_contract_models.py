@@ -111,7 +111,7 @@ def test_no_budget_no_flip_and_that_is_optimal(solver: Solver, kind: str) -> Non
     assert (plan.count, plan.bound, plan.status) == (0, 0.0, Status.OPTIMAL)
 
 
-@pytest.mark.parametrize(("solver", "kind"), by_turns(SOLVERS, KINDS, 3), ids=named)
+@pytest.mark.parametrize(("solver", "kind"), by_turns(SOLVERS, KINDS, 6), ids=named)
 def test_a_linear_model_leaves_nobody_open_when_budgets_are_endless(solver: Solver, kind: str) -> None:
     problem = asked(kind, budgets=dict.fromkeys(BUDGETS, math.inf))
     plan = solve(problem, solver)
