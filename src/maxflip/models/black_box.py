@@ -16,6 +16,7 @@ from maxflip.data.inputs import Given
 from maxflip.data.tables import is_listing
 from maxflip.errors import InputError, ModelError, ResourceError
 from maxflip.models.base import LinearForm
+from maxflip.models.options import read_options
 from maxflip.models.snapshot import ModuleSnapshot
 
 
@@ -54,21 +55,16 @@ class BlackBoxClassifier:
         features: Sequence[str] | None = None,
         batch_size: int = 65_536,
     ) -> None:
-        faults = []
+        names, faults = read_options(classes, batch_size)
         if not callable(predict_proba):
             faults.append(f"predict_proba: got {shown(predict_proba)}; wanted a function, such as model.predict_proba.")
-        names = [str(name) for name in classes] if is_listing(classes) else None  # type: ignore[union-attr]
-        if classes is not None and (names is None or len(set(names)) != len(names)):
-            faults.append(f"classes: got {shown(classes)}; wanted different names, one per output column.")
         if features is not None and (not is_listing(features) or not all(isinstance(f, str) for f in features)):
             faults.append(f"features: got {shown(features)}; wanted a list of names of columns.")
-        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-            faults.append(f"batch_size = {shown(batch_size)}: must be a whole number >= 1.")
         if faults:
             raise InputError(faults)
         assign = object.__setattr__
         assign(self, "predict_proba", predict_proba)
-        assign(self, "classes", None if names is None else tuple(names))
+        assign(self, "classes", names)
         assign(self, "features", None if features is None else tuple(features))
         assign(self, "batch_size", batch_size)
 

@@ -13,10 +13,10 @@ import torch
 from maxflip._util.messages import shown
 from maxflip._util.types import Floats, Scores
 from maxflip.data.inputs import Given
-from maxflip.data.tables import is_listing
 from maxflip.errors import InputError, ModelError
 from maxflip.models.base import LinearForm
 from maxflip.models.columns import check_columns
+from maxflip.models.options import read_options
 from maxflip.models.snapshot import ModuleSnapshot
 from maxflip.models.trees.build import Read
 from maxflip.models.trees.forest import Forest
@@ -63,12 +63,7 @@ class TreeClassifier:
     has_gradients: ClassVar[bool] = False
 
     def __init__(self, model: Any, *, classes: Sequence[Any] | None = None, batch_size: int = 65_536) -> None:
-        faults = []
-        names = [str(name) for name in classes] if is_listing(classes) else None  # type: ignore[union-attr]
-        if classes is not None and (names is None or len(set(names)) != len(names)):
-            faults.append(f"classes: got {shown(classes)}; wanted different names, one per class.")
-        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-            faults.append(f"batch_size = {shown(batch_size)}: must be a whole number >= 1.")
+        names, faults = read_options(classes, batch_size)
         if faults:
             raise InputError(faults)
         found = model if isinstance(model, Read) else read_trees(model)  # a job has read its file already
@@ -79,7 +74,7 @@ class TreeClassifier:
         assign(self, "forest", found.forest)
         assign(self, "library", found.library)
         assign(self, "feature_names", found.features)
-        assign(self, "classes", found.classes if names is None else tuple(names))
+        assign(self, "classes", found.classes if names is None else names)
         assign(self, "batch_size", batch_size)
         assign(self, "apart", FLOAT32_APART if found.forest.precision == "float32" else 0.0)
 
