@@ -81,7 +81,8 @@ class Problem(Frozen):
         worth: one number >= 0 per sample, (n,), or {id: number}; None: 1 each.
         thrift: {budget: weight >= 0}: among plans of equal worth, the one with the least sum of weight x share spent is
         sought. The sum is over the finite budgets; budgets that are not named have weight 1.
-        tidy: whether a change is dropped where the flip costs at most 1 % more without it. The count stays the same.
+        tidy: whether changes are dropped that a flip can do without, for at most 1 % more of its cost in all, as far as
+            the budgets pay for that. The same samples are picked.
         include: ids that must be picked; those in the wanted class already are left alone.
         exclude: ids that must never be picked.
         quotas: a list of Quota((column, value), at_least=..., at_most=...): how many of those picked belong to a group,
